@@ -1,0 +1,70 @@
+"""Why: an id must say what it can locate, sort by age, and be safe in a file name, a URL and a Kubernetes object name."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, NewType
+
+JobId = NewType("JobId", str)
+"""Locates one job for ever: 13 characters, the first 9 are its creation time, so ids sort by age."""
+
+AttemptId = NewType("AttemptId", str)
+"""Locates one run of one task for ever: `JOB.JOBATTEMPT.ROLE.INDEX.TASKATTEMPT`, engines are idempotent by it."""
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_TIME_DIGITS = 9
+_RANDOM_DIGITS = 4
+
+
+class TaskKey(NamedTuple):
+    """Locates a task within its job only; it is not unique in the cluster."""
+
+    role: str
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.role}-{self.index}"
+
+
+class AttemptKey(NamedTuple):
+    """The parts of an `AttemptId`."""
+
+    job: JobId
+    job_attempt: int
+    role: str
+    index: int
+    task_attempt: int
+
+    @property
+    def task(self) -> TaskKey:
+        """The task that this is a run of."""
+        return TaskKey(self.role, self.index)
+
+
+def job_id(milliseconds: int, random_bits: int) -> JobId:
+    """A job id from the time in milliseconds since 1970 and at least 20 random bits."""
+    return JobId(_digits(milliseconds, _TIME_DIGITS) + _digits(random_bits, _RANDOM_DIGITS))
+
+
+def attempt_id(job: JobId, job_attempt: int, role: str, index: int, task_attempt: int) -> AttemptId:
+    """The id of one run of one task; roles hold no dot, so it parses back."""
+    return AttemptId(f"{job}.{job_attempt}.{role}.{index}.{task_attempt}")
+
+
+def parse_attempt_id(text: str) -> AttemptKey:
+    """The parts of an attempt id.
+
+    Raises ValueError when `text` is not one.
+    """
+    parts = text.split(".")
+    if len(parts) != 5 or not all(parts):
+        raise ValueError(f"{text!r} is not an attempt id: JOB.JOBATTEMPT.ROLE.INDEX.TASKATTEMPT was expected")
+    job, job_attempt, role, index, task_attempt = parts
+    return AttemptKey(JobId(job), int(job_attempt), role, int(index), int(task_attempt))
+
+
+def _digits(number: int, length: int) -> str:
+    out = []
+    for _ in range(length):
+        number, digit = divmod(number, 32)
+        out.append(_ALPHABET[digit])
+    return "".join(reversed(out))

@@ -1,0 +1,83 @@
+"""Why: documents say `500m`, `2Gi` and `1h30m`; everything behind them counts in whole thousandths, bytes and seconds."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Final
+
+_CPU: Final = re.compile(r"(?:(\d{1,7})m|(\d{1,6}(?:\.\d{1,9})?|\.\d{1,9}))", re.ASCII)
+_MEMORY: Final = re.compile(r"(\d{1,18}(?:\.\d{1,9})?)([kKMGTPE]i?)?[bB]?", re.ASCII)
+_DURATION: Final = re.compile(r"(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,9})s)?", re.ASCII)
+_SECONDS: Final = re.compile(r"\d{1,10}", re.ASCII)
+_POWERS: Final = {"k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
+_MAX_BYTES: Final = 2**63 - 1
+
+
+def parse_cpu(text: str) -> int:
+    """Thousandths of a processor in `2`, `0.5` or `500m`.
+
+    Raises ValueError when `text` is none of these, or finer than a thousandth.
+    """
+    match = _CPU.fullmatch(text)
+    if match is None:
+        raise ValueError("processors are written as 2, 0.5 or 500m")
+    if match[1] is not None:
+        return int(match[1])
+    millis = Decimal(match[2]) * 1000
+    if millis != int(millis):
+        raise ValueError("a processor is divided into thousandths at most, such as 0.125 or 125m")
+    return int(millis)
+
+
+def parse_memory(text: str) -> int:
+    """Bytes in `2Gi`, `512Mi`, `2GB` (powers of 1000 without the i), or a plain number of bytes.
+
+    Raises ValueError when `text` is none of these, or too large to count.
+    """
+    match = _MEMORY.fullmatch(text)
+    if match is None or (text[-1] in "bB" and match[2] is None):
+        raise ValueError("memory is written as 512Mi, 2Gi or a number of bytes")
+    unit = match[2] or ""
+    factor = (1024 if unit.endswith("i") else 1000) ** _POWERS[unit[0].replace("K", "k")] if unit else 1
+    size = int(Decimal(match[1]) * factor)
+    if size > _MAX_BYTES:
+        raise ValueError("memory above 8Ei cannot be counted")
+    return size
+
+
+def parse_duration(text: str) -> int:
+    """Seconds in `90`, `90s`, `30m`, `2h`, `1h30m` or `2d`.
+
+    Raises ValueError when `text` is none of these.
+    """
+    if _SECONDS.fullmatch(text):
+        return int(text)
+    match = _DURATION.fullmatch(text)
+    if match is None or not text:
+        raise ValueError("a duration is written as 90s, 30m, 2h, 1h30m or 2d")
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+
+
+def format_memory(size: int) -> str:
+    """The shortest exact writing of `size` bytes: `2Gi`, `1536Mi`, or plain bytes."""
+    for unit in ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki"):
+        factor = 1024 ** _POWERS[unit[0].replace("K", "k")]
+        if size and size % factor == 0:
+            return f"{size // factor}{unit}"
+    return str(size)
+
+
+def format_cpu(millis: int) -> str:
+    """The usual writing of thousandths of a processor: `2` or `500m`."""
+    return str(millis // 1000) if millis % 1000 == 0 else f"{millis}m"
+
+
+def format_duration(seconds: int) -> str:
+    """The shortest exact writing of `seconds`: `2h`, `1h30m`, `45s`, `0s`."""
+    days, rest = divmod(seconds, 86400)
+    hours, rest = divmod(rest, 3600)
+    minutes, rest = divmod(rest, 60)
+    parts = ((days, "d"), (hours, "h"), (minutes, "m"), (rest, "s"))
+    return "".join(f"{count}{unit}" for count, unit in parts if count) or "0s"

@@ -1,0 +1,83 @@
+"""Why: everything that can happen to a job reaches the launcher as one of these values, so any history can be replayed."""
+
+from __future__ import annotations
+
+import msgspec
+
+from corral.kernel.ids import AttemptId, TaskKey
+from corral.model.launch import Exited, Started
+from corral.model.outcome import Completion
+from corral.model.placement import Placement
+
+
+class StopRequested(msgspec.Struct, frozen=True, tag=True):
+    """A person, a policy or a deadline wants the job ended; `completion` overrides -210 (deadline: -1004)."""
+
+    by: str
+    completion: Completion | None = None
+
+
+class RestartRequested(msgspec.Struct, frozen=True, tag=True):
+    """A person wants the job begun anew: a running attempt is ended first, a completed job runs again."""
+
+    by: str
+
+
+class ScaleRequested(msgspec.Struct, frozen=True, tag=True):
+    """A role should have `replicas` tasks; `remove` names the tasks to go first when shrinking (else highest index)."""
+
+    role: str
+    replicas: int
+    by: str
+    remove: tuple[int, ...] = ()
+
+
+class HoldReleased(msgspec.Struct, frozen=True, tag=True):
+    """What the job waited for (dependencies) is there."""
+
+
+class DependencyFailed(msgspec.Struct, frozen=True, tag=True):
+    """A job that this one needs to succeed did not: this one can never run."""
+
+    message: str
+
+
+class Placed(msgspec.Struct, frozen=True, tag=True):
+    """The scheduler gave every task named its node and devices; task attempts as they were asked for."""
+
+    job_attempt: int
+    placement: Placement
+
+
+class Unplaceable(msgspec.Struct, frozen=True, tag=True):
+    """The devices that were given are no longer there (machine changed) before the tasks started."""
+
+    tasks: tuple[TaskKey, ...]
+    message: str
+
+
+class StartRefused(msgspec.Struct, frozen=True, tag=True):
+    """The engine will never start this attempt; `completion` says why."""
+
+    attempt: AttemptId
+    at: float
+    completion: Completion
+
+
+class TimePassed(msgspec.Struct, frozen=True, tag=True):
+    """A time that some state waited for may have come; `now` of the step decides."""
+
+
+JobEvent = (
+    StopRequested
+    | RestartRequested
+    | ScaleRequested
+    | HoldReleased
+    | DependencyFailed
+    | Placed
+    | Unplaceable
+    | StartRefused
+    | TimePassed
+    | Started
+    | Exited
+)

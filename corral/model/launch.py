@@ -1,0 +1,110 @@
+"""Why: an engine is told everything about one task attempt in one value, and nothing about jobs, queues or retries."""
+
+from __future__ import annotations
+
+import msgspec
+
+from corral.kernel.ids import AttemptId
+from corral.model.inventory import Device
+
+
+class PortRequest(msgspec.Struct, frozen=True):
+    """So many free ports under one name; the engine chooses and reports them."""
+
+    name: str
+    count: int = 1
+
+
+class SecretDelivery(msgspec.Struct, frozen=True):
+    """One opened secret for one attempt: as a variable or a file; never logged, never in arguments."""
+
+    value: str
+    env: str = ""
+    file: str = ""
+
+    def __repr__(self) -> str:
+        return f"SecretDelivery(env={self.env!r}, file={self.file!r})"
+
+
+class RuntimePlan(msgspec.Struct, frozen=True):
+    """What the runtime inside the task has to do around the command; absent for a task that needs none of it."""
+
+    code_digest: str = ""
+    """The blob to unpack as working directory before the command, "" for none."""
+    code_target: str = ""
+    inputs: tuple[tuple[str, str], ...] = ()
+    """(uri, path) to stage in before the command."""
+    outputs: tuple[tuple[str, str], ...] = ()
+    """(path, uri) to stage out after the command."""
+    barrier: bool = False
+    barrier_timeout_seconds: int = 600
+    resolve: tuple[str, ...] = ()
+    """The peers whose addresses the command and environment name, `worker-0` …; "*" is all."""
+    exit_patterns: bool = True
+    """Whether the tail of the log is matched against OpenPAI's patterns to explain a failure."""
+
+
+class TaskLaunch(msgspec.Struct, frozen=True):
+    """Everything an engine needs to run one attempt of one task."""
+
+    attempt: AttemptId
+    user: str
+    node: str
+    command: tuple[str, ...]
+    env: dict[str, str]
+    devices: tuple[Device, ...] = ()
+    working_dir: str = ""
+    """Where the command starts; "" is the attempt's own work folder."""
+    image: str = ""
+    cpu_millis: int = 0
+    memory_bytes: int = 0
+    shm_bytes: int = 0
+    ports: tuple[PortRequest, ...] = ()
+    secrets: tuple[SecretDelivery, ...] = ()
+    runtime: RuntimePlan | None = None
+    api_url: str = ""
+    job_token: str = ""
+    """What the runtime shows to the server: scoped to this job, delivered by file."""
+
+    def __repr__(self) -> str:
+        return f"TaskLaunch({self.attempt})"
+
+
+class Started(msgspec.Struct, frozen=True, tag=True):
+    """The engine saw the attempt's process begin; `host` and `ports` are reachable from the other tasks."""
+
+    attempt: AttemptId
+    at: float
+    host: str = "127.0.0.1"
+    ports: dict[str, tuple[int, ...]] = {}
+    process: str = ""
+    """How the engine knows it again (boot id:pid:start time)."""
+
+
+class Exited(msgspec.Struct, frozen=True, tag=True):
+    """The attempt is over and nothing of it is left running; reported until forgotten."""
+
+    attempt: AttemptId
+    at: float
+    code: int
+    """0–255 as a shell gives it (128 + signal), or a negative code of OpenPAI's table when the engine knows better."""
+    signal: int = 0
+    reason: str = ""
+    """One sentence: what was seen (`shim killed`, `out of memory`, `machine restarted`, …)."""
+    log_bytes: int = 0
+
+
+class EngineLost(msgspec.Struct, frozen=True, tag=True):
+    """The engine does not answer: its cells are unknown, neither free nor lost."""
+
+    engine: str
+    reason: str
+
+
+class InventoryChanged(msgspec.Struct, frozen=True, tag=True):
+    """The machines are not what they were; ask for the inventory again."""
+
+    engine: str
+
+
+EngineEvent = Started | Exited | EngineLost | InventoryChanged

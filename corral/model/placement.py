@@ -1,0 +1,31 @@
+"""Why: a placement names devices, not counts, so that what the scheduler decided is exactly what an engine starts."""
+
+from __future__ import annotations
+
+import msgspec
+
+from corral.kernel.ids import TaskKey
+
+
+class TaskPlacement(msgspec.Struct, frozen=True):
+    """Where one task runs: a node (`engine/node`) and the device indexes on it that are its own."""
+
+    role: str
+    index: int
+    node: str
+    devices: tuple[int, ...] = ()
+
+    @property
+    def key(self) -> TaskKey:
+        """The task placed."""
+        return TaskKey(self.role, self.index)
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """Where the tasks of one gang run, in topology order (neighbours in the list are near each other).
+
+    `notes` says what was relaxed, such as a preferred level that could not be had.
+    """
+
+    tasks: tuple[TaskPlacement, ...]
+    notes: tuple[str, ...] = ()

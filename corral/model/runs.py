@@ -1,0 +1,81 @@
+"""Why: what is stored of a running job is exactly what the launcher's rules read, so a restart resumes where it stopped."""
+
+from __future__ import annotations
+
+import msgspec
+
+from corral.kernel.ids import AttemptId, JobId, TaskKey, attempt_id
+from corral.model.outcome import Completion
+from corral.model.placement import TaskPlacement
+from corral.model.states import JobState, TaskState
+
+
+class Retries(msgspec.Struct, frozen=True):
+    """How often was tried again: `total`, and `accountable` (those that count against maxRetries)."""
+
+    total: int = 0
+    accountable: int = 0
+
+
+class TaskRun(msgspec.Struct, frozen=True):
+    """The state of one task of the current job attempt."""
+
+    role: str
+    index: int
+    state: TaskState = TaskState.CREATION_PENDING
+    attempt: int = 0
+    """The current task attempt, from 0; a new instance of the task gets a number never used in this job attempt."""
+    retries: Retries = Retries()
+    deletion_pending: bool = False
+    """A scale-down named this task: it ends and is removed, and is never taken back."""
+    placement: TaskPlacement | None = None
+    host: str = ""
+    ports: dict[str, tuple[int, ...]] = {}
+    process: str = ""
+    created_at: float = 0.0
+    started_at: float | None = None
+    ended_at: float | None = None
+    wake_at: float | None = None
+    """When a delayed retry is due, or a deadline passes."""
+    completion: Completion | None = None
+
+    @property
+    def key(self) -> TaskKey:
+        """Locates the task within its job."""
+        return TaskKey(self.role, self.index)
+
+
+class RoleCount(msgspec.Struct, frozen=True):
+    """Counters of one role that make completion policies O(1)."""
+
+    target: int
+    """How many tasks the role should have now (deletion-pending ones not counted)."""
+    total: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    next_attempt: int = 0
+    """The first task attempt number that no removed task of this role used."""
+
+
+class JobRun(msgspec.Struct, frozen=True):
+    """The state of one job; its tasks are kept beside it, by key."""
+
+    job: JobId
+    state: JobState = JobState.CREATION_PENDING
+    attempt: int = 0
+    retries: Retries = Retries()
+    roles: dict[str, RoleCount] = {}
+    stop_requested: bool = False
+    hold: str = ""
+    """Why nothing is created yet though nothing failed: `dependency`, `held`; "" when free."""
+    created_at: float = 0.0
+    started_at: float | None = None
+    """When the first task of the current attempt ran."""
+    ended_at: float | None = None
+    wake_at: float | None = None
+    completion: Completion | None = None
+
+    def attempt_of(self, task: TaskRun) -> AttemptId:
+        """The id of a task's current attempt."""
+        return attempt_id(self.job, self.attempt, task.role, task.index, task.attempt)
