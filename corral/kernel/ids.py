@@ -19,7 +19,7 @@ class TaskKey(NamedTuple):
     """Locates a task within its job only; it is not unique in the cluster."""
 
     role: str
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nothing here calls
 
     def __str__(self) -> str:
         return f"{self.role}-{self.index}"
@@ -31,7 +31,7 @@ class AttemptKey(NamedTuple):
     job: JobId
     job_attempt: int
     role: str
-    index: int
+    index: int  # type: ignore[assignment]  # as in TaskKey
     task_attempt: int
 
     @property

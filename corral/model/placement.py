@@ -14,6 +14,8 @@ class TaskPlacement(msgspec.Struct, frozen=True):
     index: int
     node: str
     devices: tuple[int, ...] = ()
+    order: int = 0
+    """The task's place in its gang's topology order: neighbours in this order are near each other."""
 
     @property
     def key(self) -> TaskKey:
