@@ -1,0 +1,1 @@
+"""Finds devices and the links between them, and reads their health."""

@@ -1,0 +1,1 @@
+"""Pure functions from job and placement to command, environment and rendezvous of each task."""

@@ -1,0 +1,1 @@
+"""The job and task state machines: step(state, event, now) -> (state, commands)."""

@@ -1,0 +1,1 @@
+"""Metrics, profiles and alerts: observes, never decides."""

@@ -1,0 +1,1 @@
+"""The built web page and the way to its files; no logic."""

@@ -1,0 +1,1 @@
+"""Thinks where and when; touches nothing."""

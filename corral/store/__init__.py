@@ -1,0 +1,1 @@
+"""The one truth, and the only room that speaks SQL."""
