@@ -1,0 +1,288 @@
+"""Why: a killed front or control comes back by itself, and neither outlives the server; so this stays small.
+
+It runs as `python -m corral.supervisor`, standard library only (about 10 MB), with its orders as JSON in
+`CORRAL_SUPERVISE`. It owns the listening socket, so no connection is refused while front is being restarted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from corral.kernel.errors import Conflict, CorralError, InvalidInput, Unavailable
+from corral.runtime.process import Identity, identity_of
+
+ORDERS: Final = "CORRAL_SUPERVISE"
+READY_FD: Final = "CORRAL_READY_FD"
+LISTEN_FD: Final = "CORRAL_LISTEN_FD"
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 5.0
+_CALM_SECONDS: Final = 10.0
+_STOP_SECONDS: Final = 15.0
+
+
+@dataclass
+class Child:
+    """One of the two processes: what starts it, and what is known of its present life."""
+
+    name: str
+    process: subprocess.Popen[bytes] | None = None
+    ready_fd: int = -1
+    pid_fd: int = -1
+    started: float = 0.0
+    pause: float = _FIRST_PAUSE
+    restart_at: float | None = None
+    ready: dict[str, Any] | None = None
+    buffer: bytes = field(default=b"", repr=False)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """The socket that front serves.
+
+    Raises Conflict when the port is taken, InvalidInput when the host is no address of this machine.
+    """
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except socket.gaierror as error:
+        raise InvalidInput("bad-host", f"{host!r} is not an address of this machine ({error.strerror}).") from None
+    except OSError as error:
+        raise Conflict(
+            "port-in-use",
+            f"Cannot listen on {host}:{port} ({error.strerror}); choose another with --port, or stop what uses it.",
+        ) from None
+    listener.listen(2048)
+    return listener
+
+
+class Supervisor:
+    """Keeps front and control running until it is told to end."""
+
+    def __init__(self, orders: dict[str, Any]) -> None:
+        self.orders = orders
+        self.data = Path(orders["data_folder"])
+        self.children = [Child("control"), Child("front")]
+        self.selector = selectors.DefaultSelector()
+        self.ending = False
+        self.announced = False
+
+    def run(self) -> int:
+        """Supervise until SIGTERM or SIGINT; the exit code."""
+        with self._lock():
+            listener = listen(self.orders["host"], self.orders["port"])
+            self.url = self._url(listener)
+            self._write_record()
+            woken = self._catch_signals()
+            try:
+                for child in self.children:
+                    self._start(child, listener)
+                while not self.ending:
+                    self._wait(woken, listener)
+            finally:
+                self._end_children()
+                with contextlib.suppress(FileNotFoundError):
+                    (self.data / "run" / "supervisor.json").unlink()
+                listener.close()
+        return 0
+
+    @contextlib.contextmanager
+    def _lock(self) -> Any:
+        path = self.data / "run" / "supervisor.lock"
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(handle)
+            raise Conflict(
+                "already-running",
+                f"Corral already runs on the data folder {self.data}; end it with `corral down`, or use --data.",
+            ) from None
+        try:
+            yield
+        finally:
+            os.close(handle)
+
+    def _url(self, listener: socket.socket) -> str:
+        host, port = listener.getsockname()[:2]
+        shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+        return f"{self.orders['scheme']}://{shown}:{port}"
+
+    def _write_record(self) -> None:
+        record = {"url": self.url, "started_at": time.time(), **identity_of(os.getpid()).as_dict()}
+        path = self.data / "run" / "supervisor.json"
+        temporary = path.with_suffix(".new")
+        temporary.write_text(json.dumps(record))
+        temporary.chmod(0o600)
+        temporary.replace(path)
+
+    def _catch_signals(self) -> socket.socket:
+        receiver, sender = socket.socketpair()
+        sender.setblocking(False)
+        receiver.setblocking(False)
+        signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+        self._sender = sender
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._asked_to_end)
+        self.selector.register(receiver, selectors.EVENT_READ, None)
+        return receiver
+
+    def _asked_to_end(self, *_: object) -> None:
+        self.ending = True
+
+    def _start(self, child: Child, listener: socket.socket) -> None:
+        reading, writing = os.pipe()
+        passed = [writing]
+        environment = {**os.environ, **self.orders["environment"], READY_FD: str(writing)}
+        environment["CORRAL_LISTENING_URL"] = self.url
+        environment.pop(ORDERS, None)
+        if child.name == "front":
+            passed.append(listener.fileno())
+            environment[LISTEN_FD] = str(listener.fileno())
+        log = open(self.data / "logs" / f"{child.name}.log", "ab")  # noqa: SIM115  # closed just below
+        child.process = subprocess.Popen(
+            [sys.executable, "-m", "corral.app", child.name],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=passed,
+            env=environment,
+            start_new_session=True,
+        )
+        log.close()
+        os.close(writing)
+        child.started, child.restart_at, child.ready, child.buffer = time.monotonic(), None, None, b""
+        child.ready_fd, child.pid_fd = reading, os.pidfd_open(child.process.pid)
+        self.selector.register(reading, selectors.EVENT_READ, ("ready", child))
+        self.selector.register(child.pid_fd, selectors.EVENT_READ, ("ended", child))
+
+    def _wait(self, woken: socket.socket, listener: socket.socket) -> None:
+        due = [child.restart_at for child in self.children if child.restart_at is not None]
+        timeout = max(0.0, min(due) - time.monotonic()) if due else None
+        for key, _ in self.selector.select(timeout):
+            if key.data is None:
+                with contextlib.suppress(BlockingIOError):
+                    woken.recv(64)
+                continue
+            what, child = key.data
+            if what == "ready":
+                self._read_ready(child)
+            else:
+                self._ended(child)
+        for child in self.children:
+            if child.restart_at is not None and child.restart_at <= time.monotonic() and not self.ending:
+                self._start(child, listener)
+
+    def _read_ready(self, child: Child) -> None:
+        read = os.read(child.ready_fd, 65536)
+        child.buffer += read
+        if read and not child.buffer.endswith(b"\n"):
+            return
+        self._close_ready(child)
+        if child.buffer:
+            child.ready = json.loads(child.buffer)
+            self._announce()
+
+    def _close_ready(self, child: Child) -> None:
+        if child.ready_fd >= 0:
+            self.selector.unregister(child.ready_fd)
+            os.close(child.ready_fd)
+            child.ready_fd = -1
+
+    def _announce(self) -> None:
+        if self.announced or any(child.ready is None for child in self.children):
+            return
+        self.announced = True
+        facts: dict[str, Any] = {"url": self.url, "pid": os.getpid()}
+        for child in self.children:
+            facts |= child.ready or {}
+        print(json.dumps(facts), flush=True)
+
+    def _ended(self, child: Child) -> None:
+        assert child.process is not None
+        code = child.process.wait()
+        self._close_ready(child)
+        self.selector.unregister(child.pid_fd)
+        os.close(child.pid_fd)
+        lived = time.monotonic() - child.started
+        if code == 78 and not self.announced:
+            self._refused(child)
+        child.pause = _FIRST_PAUSE if lived > _CALM_SECONDS else min(child.pause * 2, _LONGEST_PAUSE)
+        child.restart_at = time.monotonic() + child.pause
+        child.process = None
+        print(f"corral: {child.name} ended with {code} after {lived:.1f} s; starting it again", file=sys.stderr)
+
+    def _refused(self, child: Child) -> None:
+        """A child said in its ready line why it can never start (exit code 78, EX_CONFIG): give that up the line."""
+        refusal = json.loads(child.buffer) if child.buffer else {}
+        raise CorralError(
+            refusal.get("code", "cannot-start"),
+            refusal.get("message", f"{child.name} cannot start; see {self.data}/logs/{child.name}.log."),
+        )
+
+    def _end_children(self) -> None:
+        """Front first, then control, so that no caller is told that control is away."""
+        for child in reversed(self.children):
+            if child.process is None or child.process.poll() is not None:
+                continue
+            child.process.terminate()
+            try:
+                child.process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                child.process.kill()
+                child.process.wait()
+
+
+def running(data_folder: Path) -> dict[str, Any] | None:
+    """The record of the supervisor that runs on this data folder, or None."""
+    try:
+        record: dict[str, Any] = json.loads((data_folder / "run" / "supervisor.json").read_text())
+        identity = Identity.from_dict(record)
+    except (FileNotFoundError, ValueError, KeyError):
+        return None
+    return record if identity.is_alive() else None
+
+
+def stop(data_folder: Path, seconds: float = 2 * _STOP_SECONDS + 5) -> bool:
+    """End the supervisor of this data folder and wait for it; False when none runs.
+
+    Raises Unavailable when it has not ended after `seconds`.
+    """
+    record = running(data_folder)
+    if record is None:
+        return False
+    pid_fd = os.pidfd_open(record["pid"])
+    try:
+        signal.pidfd_send_signal(pid_fd, signal.SIGTERM)
+        with selectors.DefaultSelector() as selector:
+            selector.register(pid_fd, selectors.EVENT_READ)
+            if not selector.select(seconds):
+                raise Unavailable("still-running", f"The server (pid {record['pid']}) has not ended in {seconds:.0f} s.")
+    finally:
+        os.close(pid_fd)
+    return True
+
+
+def main() -> int:
+    """The program: 0 after an orderly end, 78 when the server can never start as told."""
+    try:
+        return Supervisor(json.loads(os.environ[ORDERS])).run()
+    except CorralError as error:
+        print(json.dumps({"code": error.code, "message": error.message}), flush=True)
+        return 78
+
+
+if __name__ == "__main__":
+    sys.exit(main())
