@@ -1,10 +1,16 @@
 # Corral: everything a person or a CI runs. `make` alone lists the targets.
 
+SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
 LOCKS := requirements/uv.txt requirements/server.txt requirements/dev.txt
+# Set them to pass something on: make test PYTEST='-k store', make demo DEMO='--keep', make bench NAME=server
+PYTEST ?=
+DEMO ?=
+UP ?=
+NAME ?=
 
 .DEFAULT_GOAL := help
 
@@ -15,26 +21,79 @@ help:  ## List the targets
 .PHONY: setup
 setup: $(VENV)/.locked portal  ## Make .venv from the locked requirements and build the portal
 
-# The environment is made again only when a lock, the project's metadata or the interpreter changes.
-$(VENV)/.locked: $(LOCKS) pyproject.toml
-	@stamp=$$(cat $(LOCKS) pyproject.toml | sha256sum); \
+# The environment is made again only when a lock, the project's metadata or the place of the tree changes.
+STAMP = { cat $(LOCKS) pyproject.toml; pwd; } | sha256sum
+.PHONY: $(VENV)/.locked
+$(VENV)/.locked:
+	@stamp=$$($(STAMP)); \
 	if [ "$$(cat $@ 2>/dev/null)" != "$$stamp" ]; then \
 	  set -e; \
-	  $(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Corral needs Python 3.11 or later; name one with make PYTHON=/path/to/python3.11")'; \
-	  [ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV); \
+	  $(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Corral needs Python 3.11 or later; name one: make setup PYTHON=python3.11")'; \
+	  echo "making $(VENV) from requirements/"; \
+	  $(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV); \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt; \
 	  VIRTUAL_ENV=$(VENV) $(UV) pip sync --quiet --require-hashes requirements/uv.txt requirements/dev.txt; \
 	  VIRTUAL_ENV=$(VENV) $(UV) pip install --quiet --no-deps --no-build-isolation --editable .; \
 	  echo "$$stamp" > $@; \
-	else touch $@; fi
-
-.PHONY: lock
-lock:  ## Solve the requirements anew (hashes, no addresses)
-	@[ -x $(UV) ] || { $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet uv; }
-	@printf 'uv>=0.6\n' | $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock" $(LOCKFLAGS) -o requirements/uv.txt -
-	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock" $(LOCKFLAGS) pyproject.toml --extra server -o requirements/server.txt
-	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock" $(LOCKFLAGS) -c requirements/server.txt pyproject.toml --extra server --group dev -o requirements/dev.txt
+	fi
 
 .PHONY: portal
-portal:  ## Build the portal into the package
-	@true
+portal: $(VENV)/.locked  ## Build the portal into corral/portal/static when its sources changed
+	@$(BIN)/python hatch_build.py
+
+.PHONY: demo
+demo: setup  ## Start Corral, train a model on two workers, print how it went, stop
+	@$(BIN)/python examples/demo.py $(DEMO)
+
+.PHONY: up
+up: setup  ## Start the demo's platform and leave it running (UP='--port 9000' passes options on)
+	@$(BIN)/corral up --detach --cluster examples/cluster.yaml $(UP)
+
+.PHONY: down
+down: setup  ## Stop what `make up` started; jobs run on
+	@$(BIN)/corral down
+
+.PHONY: test
+test: setup testbeds lint portal-test pytest  ## Run every check and every test
+
+.PHONY: testbeds
+testbeds:
+	@tests/testbeds/apt.sh
+
+.PHONY: lint
+lint: $(VENV)/.locked  ## Check style, types and who imports whom
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/lint-imports | awk '/^Broken contracts/ { broken = 1 } /^Contracts: / || broken'; exit $${PIPESTATUS[0]}
+	@$(BIN)/mypy
+
+.PHONY: portal-test
+portal-test: portal
+	@cd web && npm test --silent
+
+# Last, so that pytest's count closes the output.
+.PHONY: pytest
+pytest: $(VENV)/.locked
+	@$(BIN)/python -m pytest $(PYTEST)
+
+.PHONY: bench
+bench: setup  ## List the benchmarks, or run one: make bench NAME=server
+	@$(BIN)/python -m bench $(NAME)
+
+.PHONY: docs
+docs: $(VENV)/.locked  ## Write the generated parts of docs/ anew
+	@$(BIN)/python -m docs.generate
+
+.PHONY: lock
+COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--custom-compile-command "make lock" $(LOCKFLAGS)
+lock:  ## Solve the requirements anew (LOCKFLAGS=--upgrade takes newer ones)
+	@[ -x $(UV) ] || { $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet uv; }
+	@printf 'uv>=0.6\n' | $(COMPILE) -o requirements/uv.txt -
+	@$(COMPILE) pyproject.toml --extra server -o requirements/server.txt
+	@$(COMPILE) -c requirements/server.txt pyproject.toml --extra server --group dev -o requirements/dev.txt
+
+.PHONY: clean
+clean:  ## Remove what setup, builds and tests made in this tree
+	@rm -rf $(VENV) build dist corral/portal/static web/node_modules web/dist examples/*/.venv bench/results \
+	  .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .schemathesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
