@@ -1,0 +1,108 @@
+"""Why: one place says what a name, an amount and a piece of text may be, so that every field refuses alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from corral.kernel import units
+from corral.spec.errors import describe
+from corral.spec.scalars import written
+
+
+class SpecModel(BaseModel):
+    """A part of a document: frozen, camelCase outside and snake_case inside, and no unknown field is let through."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        use_attribute_docstrings=False,
+    )
+
+
+def refusal(message: str) -> PydanticCustomError:
+    """What a validator raises: `message` is shown as it is."""
+    return PydanticCustomError("refused", "{sentence}", {"sentence": message})
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise refusal(f"expected text, got the yes/no value {describe(value)}; put quotes around it")
+    value = written(value)
+    if isinstance(value, str) and "\x00" in value:
+        raise refusal("a NUL character cannot be part of it")
+    return value
+
+
+def _quantity(parse: Callable[[str], int], what: str, *, least: int = 0) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        value = _text(value)
+        if isinstance(value, str) and value:
+            try:
+                amount = parse(value)
+            except ValueError as error:
+                raise refusal(f"{error}, got {describe(value)}") from None
+            if 0 < amount < least:
+                raise refusal(f"{describe(value)} is {amount} {what}; write a unit, such as {value}Mi or {value}Gi")
+        return value
+
+    return check
+
+
+PATTERN_MEANINGS: Final[dict[str, str]] = {}
+"""What each pattern used in the models means, in words; error messages read it."""
+
+
+def _pattern(pattern: str, meaning: str) -> str:
+    PATTERN_MEANINGS[pattern] = meaning
+    return pattern
+
+
+LABEL: Final = _pattern(
+    "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+    "lower-case letters, digits and '-', beginning and ending with a letter or digit",
+)
+QUEUE: Final = _pattern(
+    "^[A-Za-z0-9][-A-Za-z0-9_.]*$", "letters, digits, '-', '_' and '.', beginning with a letter or digit"
+)
+ENV_NAME: Final = _pattern("^[A-Za-z_][A-Za-z0-9_]*$", "letters, digits and '_', not beginning with a digit")
+LABEL_KEY: Final = _pattern(
+    "^([-a-z0-9.]{1,253}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$",
+    "letters, digits, '-', '_' and '.' (63 at most), after an optional domain and '/'",
+)
+LABEL_VALUE: Final = _pattern(
+    "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$",
+    "letters, digits, '-', '_' and '.', beginning and ending with a letter or digit",
+)
+LEVEL: Final = _pattern(
+    "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$", "a level's name, such as pcie-switch, numa, node or rack, or nothing"
+)
+URI: Final = _pattern("^[a-z][a-z0-9+.-]*:.+$", "a URI, such as file:///data/digits")
+
+Text = Annotated[str, BeforeValidator(_text)]
+"""Text without NUL characters; a number is taken as it was written."""
+Name = Annotated[Text, Field(min_length=1, max_length=63, pattern=LABEL)]
+"""A DNS label."""
+QueueName = Annotated[Text, Field(min_length=1, max_length=63, pattern=QUEUE)]
+Level = Annotated[Text, Field(max_length=63, pattern=LEVEL)]
+"""The name of a cell level, "" for none."""
+EnvName = Annotated[str, Field(min_length=1, max_length=256, pattern=ENV_NAME)]
+EnvValue = Annotated[Text, Field(max_length=131_000)]
+LabelKey = Annotated[str, Field(max_length=317, pattern=LABEL_KEY)]
+LabelValue = Annotated[Text, Field(max_length=63, pattern=LABEL_VALUE)]
+Uri = Annotated[Text, Field(max_length=4096, pattern=URI)]
+Argument = Annotated[Text, Field(max_length=131_000)]
+Cpu = Annotated[str, BeforeValidator(_quantity(units.parse_cpu, "thousandths")), Field(max_length=20)]
+"""Processors as they were written; `units.parse_cpu` gives thousandths."""
+Memory = Annotated[str, BeforeValidator(_quantity(units.parse_memory, "bytes", least=2**20)), Field(max_length=40)]
+"""Memory as it was written; `units.parse_memory` gives bytes."""
+Env = Annotated[dict[EnvName, EnvValue], Field(max_length=1000)]
+Labels = Annotated[dict[LabelKey, LabelValue], Field(max_length=200)]

@@ -1,0 +1,95 @@
+"""Why: a bad document must tell its author where and what, in one line per problem, wherever it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final
+
+from corral.kernel.errors import InvalidInput
+
+Path = tuple[str | int, ...]
+"""Where a value is in its document: ("roles", "worker", "ports", 0)."""
+
+_SHOWN: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with a document: `line` and `column` count from 1, 0 is unknown."""
+
+    message: str
+    path: Path = ()
+    line: int = 0
+    column: int = 0
+    filename: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.filename or 'document'}:{self.line}:{self.column}" if self.line else self.filename
+        return ": ".join(part for part in (where, path_text(self.path), self.message) if part)
+
+    def to_document(self) -> dict[str, str | int]:
+        """The problem as the API shows it."""
+        return {
+            "path": path_text(self.path),
+            "message": self.message,
+            "line": self.line,
+            "column": self.column,
+            "file": self.filename,
+        }
+
+
+class SpecError(InvalidInput):
+    """A document that cannot be accepted; `problems` has every reason, in document order, and is never empty."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        if not problems:
+            raise ValueError("a SpecError without a problem would tell nobody anything")
+        self.problems = tuple(sorted(problems, key=lambda problem: (problem.line, problem.column)))
+        lines = [str(problem) for problem in self.problems[:_SHOWN]]
+        if len(self.problems) > _SHOWN:
+            lines.append(f"and {len(self.problems) - _SHOWN} more")
+        super().__init__("invalid-document", "\n".join(lines), problems=[each.to_document() for each in self.problems])
+
+
+def path_text(path: Path) -> str:
+    """The path as people write it: `roles.worker.ports[0]`."""
+    out = ""
+    for part in path:
+        if isinstance(part, int):
+            out += f"[{part}]"
+        else:
+            out += f".{shorten(part)}" if out else shorten(part)
+    return out
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a message that names the nearest of `known`, or all of them when they are few; may be empty."""
+    names = sorted(known)
+    lowered = {name.lower(): name for name in names}
+    near = get_close_matches(word[:100].lower(), lowered, n=1, cutoff=0.6)
+    if near:
+        return f'; did you mean "{lowered[near[0]]}"?'
+    return f"; expected one of {', '.join(names)}" if 0 < len(names) <= 30 else ""
+
+
+def shorten(text: str, limit: int = 60) -> str:
+    """Text that is safe and short enough to stand in a message."""
+    kept = text if len(text) <= limit else text[: limit - 1] + "…"
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in kept)
+
+
+def describe(value: object) -> str:
+    """How a message names a value that was given."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f'"{shorten(value)}"'
+    if isinstance(value, int | float):
+        return shorten(str(getattr(value, "source", value)))
+    if isinstance(value, dict):
+        return "a mapping"
+    return "a list" if isinstance(value, list | tuple) else type(value).__name__

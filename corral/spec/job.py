@@ -1,0 +1,194 @@
+"""Why: the canonical job document is what is stored, scheduled and shown; every other form becomes it or is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from corral.spec.base import Labels, Name, SpecModel, Text
+from corral.spec.consistency import inconsistencies
+from corral.spec.options import JobOptions, Standing
+from corral.spec.parts import MAX_REPLICAS
+from corral.spec.priority import priority_number
+from corral.spec.role import Role
+
+API_VERSION: Final = "corral.dev/v1alpha1"
+KIND: Final = "UnifiedJob"
+
+
+class Metadata(SpecModel):
+    """What a job is called."""
+
+    name: Name = Field(description="The job's name: a DNS label of at most 63 characters.")
+    labels: Labels = Field(default_factory=dict, description="Short labels that lists can be filtered by.")
+    annotations: dict[str, Text] = Field(
+        default_factory=dict, max_length=200, description="Free text that tools keep with the job."
+    )
+
+
+class ReplicaSpec(SpecModel):
+    """How many tasks the counted role has, and between which bounds the scheduler may choose."""
+
+    role: Text = Field("", max_length=63, description="The role that is counted; the first one if unsaid.")
+    replicas: int = Field(1, ge=1, le=MAX_REPLICAS, description="The number asked for; `corral scale` sets it.")
+    min_replicas: int = Field(1, ge=1, le=MAX_REPLICAS, description="The fewest it can run with; replicas if unsaid.")
+    max_replicas: int = Field(1, ge=1, le=MAX_REPLICAS, description="The most it can use; replicas if unsaid.")
+    target_replicas: dict[str, Annotated[int, Field(ge=0, le=MAX_REPLICAS)]] = Field(
+        default_factory=dict, description="Replicas by node id; only the scheduler writes it."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        known = dict(value)
+        for camel, snake in (("minReplicas", "min_replicas"), ("maxReplicas", "max_replicas")):
+            if camel not in known and snake not in known and "replicas" in known:
+                known[camel] = known["replicas"]
+        if "replicas" not in known and "maxReplicas" in known:
+            known["replicas"] = known["maxReplicas"]
+        return known
+
+
+class JobHead(Standing):
+    """What a job is made of."""
+
+    job_type: Name = Field(
+        "shell",
+        description="The framework that starts it: pytorch, tensorflow, jax, mpi, horovod, cntk, shell, notebook, "
+        "external, or a plug-in's.",
+    )
+    roles: list[Role] = Field(min_length=1, max_length=100, description="The roles, in order.")
+    replica_spec: ReplicaSpec = Field(default_factory=ReplicaSpec, description="How many tasks the counted role has.")
+    max_duration_seconds: int = Field(
+        0, ge=0, le=10 * 366 * 86_400, description="After running so long the job is ended as failed; 0 is no limit."
+    )
+
+
+class JobSpec(JobOptions, JobHead):
+    """What a job runs, with what, and how it is treated."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, value: Any) -> Any:
+        """`virtualCluster` is an alias of `queue`; the counted role is the first if unsaid."""
+        if not isinstance(value, dict):
+            return value
+        known = dict(value)
+        if "virtualCluster" in known and "queue" not in known:
+            known["queue"] = known.pop("virtualCluster")
+        if not known.keys() & {"replicaSpec", "replica_spec"}:
+            known["replicaSpec"] = {}
+        return known
+
+    @model_validator(mode="after")
+    def _count_the_first_role(self) -> JobSpec:
+        if self.replica_spec.role:
+            return self
+        counted = self.replica_spec.model_copy(update={"role": self.roles[0].name})
+        return self.model_copy(update={"replica_spec": counted})
+
+
+class UnifiedJob(SpecModel):
+    """A job, complete and consistent: what is stored, scheduled and launched."""
+
+    api_version: Literal["corral.dev/v1alpha1"] = Field(API_VERSION, description="The version of this language.")
+    kind: Literal["UnifiedJob"] = Field(KIND, description="Always UnifiedJob.")
+    metadata: Metadata = Field(description="What the job is called.")
+    spec: JobSpec = Field(description="What it runs and how.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_status(cls, value: Any) -> Any:
+        return {key: part for key, part in value.items() if key != "status"} if isinstance(value, dict) else value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> UnifiedJob:
+        findings = inconsistencies(self)
+        if findings:
+            raise PydanticCustomError("inconsistent", "the parts do not fit together", {"findings": findings})
+        return self
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.metadata.name
+
+    @property
+    def counted_role(self) -> Role:
+        """The role that `replicaSpec` counts."""
+        return self.role(self.spec.replica_spec.role)
+
+    @property
+    def is_elastic(self) -> bool:
+        """Whether the scheduler may choose the number of replicas."""
+        return self.spec.replica_spec.min_replicas < self.spec.replica_spec.max_replicas
+
+    @property
+    def is_array(self) -> bool:
+        """Whether the document stands for many jobs."""
+        return self.spec.array.size > 0
+
+    @property
+    def priority(self) -> int:
+        """The priority as a number."""
+        return priority_number(self.spec.priority)
+
+    @property
+    def total_tasks(self) -> int:
+        """Tasks of all roles at the size asked for."""
+        return sum(self.replicas_of(role.name) for role in self.spec.roles)
+
+    @property
+    def total_devices(self) -> int:
+        """Devices of all tasks at the size asked for."""
+        return sum(self.replicas_of(role.name) * role.resources.devices.count for role in self.spec.roles)
+
+    def role(self, name: str) -> Role:
+        """The role called `name`.
+
+        Raises KeyError when there is none.
+        """
+        for role in self.spec.roles:
+            if role.name == name:
+                return role
+        raise KeyError(name)
+
+    def replicas_of(self, role: str) -> int:
+        """The number of tasks asked for of a role."""
+        return self.spec.replica_spec.replicas if role == self.counted_role.name else self.role(role).replicas
+
+    def gang_size(self) -> dict[str, int]:
+        """The fewest tasks of each role that the job can begin with, by role name, in order."""
+        minimum = self.spec.replica_spec.min_replicas
+        counted = self.counted_role.name
+        return {role.name: minimum if role.name == counted else role.replicas for role in self.spec.roles}
+
+    def to_document(self, *, complete: bool = True) -> dict[str, Any]:
+        """The canonical document as plain data; without `complete`, fields at their defaults are left out."""
+        data: dict[str, Any] = self.model_dump(mode="json", by_alias=True, exclude_defaults=not complete)
+        return {"apiVersion": self.api_version, "kind": self.kind} | data
+
+    def to_json(self) -> str:
+        """The canonical document in its one stable JSON encoding (equal jobs give equal text)."""
+        return json.dumps(self.to_document(), separators=(",", ":"), ensure_ascii=False, sort_keys=True)
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any], *, filename: str = "document") -> UnifiedJob:
+        """The job that a canonical document describes.
+
+        Raises SpecError with every problem.
+        """
+        from corral.spec.reading import read_canonical
+
+        return read_canonical(document, filename)
+
+
+def priority_value(job: UnifiedJob) -> int:
+    """The priority of `job` as a number: its class's, or its own."""
+    return job.priority

@@ -1,0 +1,66 @@
+"""Why: most of what a job says about its treatment is said in the same words in both forms of the document."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from corral.spec.base import ENV_NAME, QueueName, SpecModel, Text
+from corral.spec.parts import (
+    Array,
+    Barrier,
+    Checkpoint,
+    Code,
+    Dependency,
+    Input,
+    Network,
+    Output,
+    RetryPolicy,
+    Topology,
+)
+from corral.spec.priority import check_priority
+from corral.spec.scalars import written
+
+
+def _parameter(value: Any) -> Any:
+    return ("true" if value else "false") if isinstance(value, bool) else written(value)
+
+
+ParameterName = Annotated[str, Field(min_length=1, max_length=100, pattern=ENV_NAME)]
+Parameter = Annotated[str, BeforeValidator(_parameter), Field(max_length=65_536)]
+Parameters = Annotated[dict[ParameterName, Parameter], Field(max_length=1000)]
+Tag = Annotated[Text, Field(min_length=1, max_length=100)]
+Priority = Annotated[str, BeforeValidator(check_priority)]
+
+
+class Standing(SpecModel):
+    """Where a job stands among others."""
+
+    queue: QueueName = Field("default", description="The queue (virtual cluster) whose share it uses.")
+    priority: Priority = Field(
+        "", max_length=20, description='crit (120), prod (100), test (10), oppo (-1), or any integer; "" is test.'
+    )
+    topology: Topology = Field(
+        default_factory=Topology, description="How close together the whole job is, all roles counted together."
+    )
+
+
+class JobOptions(SpecModel):
+    """How a job is fed, started, ended and found again."""
+
+    code: Code = Field(default_factory=Code, description="The program's files.")
+    inputs: list[Input] = Field(default_factory=list, max_length=100, description="Data fetched before the start.")
+    outputs: list[Output] = Field(default_factory=list, max_length=100, description="Data kept after the end.")
+    network: Network = Field(default_factory=Network, description="What is needed of the network.")
+    retry_policy: RetryPolicy = Field(default_factory=RetryPolicy, description="When the whole job is tried again.")
+    checkpoint: Checkpoint = Field(default_factory=Checkpoint, description="How tasks are asked to end.")
+    barrier: Barrier = Field(default_factory=Barrier, description="Whether tasks wait for each other at the start.")
+    tags: list[Tag] = Field(default_factory=list, max_length=100, description="Words to find the job by.")
+    parameters: Parameters = Field(
+        default_factory=dict, description="Values that `<% $parameters.NAME %>` stands for anywhere in the document."
+    )
+    depends_on: list[Dependency] = Field(
+        default_factory=list, max_length=100, description="Jobs that must have ended before this one starts."
+    )
+    array: Array = Field(default_factory=Array, description="Run this document many times.")

@@ -1,0 +1,119 @@
+"""Why: one way in for jobs: text or data, short or canonical, comes out as a complete job or as a SpecError."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from corral.spec.errors import Path, SpecError, describe, did_you_mean
+from corral.spec.job import API_VERSION, KIND, UnifiedJob
+from corral.spec.short import ShortJob
+from corral.spec.source import MAX_DEPTH, MAX_NODES, Source, parse_source
+from corral.spec.templates import render
+from corral.spec.translate import problems_of
+
+TEXT_UNDER: Final = frozenset({"env", "labels", "annotations", "nodeSelector", "command", "parameters"})
+"""Below these keys an unquoted `yes`, `3.10` or `0755` is the text that was written."""
+
+BUILT_IN_JOB_TYPES: Final = (
+    "pytorch", "tensorflow", "jax", "mpi", "horovod", "cntk", "shell", "notebook", "external",
+)  # fmt: skip
+
+
+def load_job(
+    document: str | bytes | Mapping[str, Any],
+    *,
+    parameters: Mapping[str, str] | None = None,
+    filename: str = "job.yaml",
+    name: str | None = None,
+    job_types: Collection[str] | None = None,
+) -> UnifiedJob:
+    """The job that a document in either form describes: YAML or JSON text, or data already parsed.
+
+    `parameters` override the document's own; `name` replaces its name; `job_types`, when given, are the only
+    frameworks accepted. Raises SpecError with every problem, each with file, line and column when text was given.
+    """
+    source = _source(document, filename)
+    if not isinstance(source.data, dict):
+        raise SpecError([source.problem((), f"expected a job (a mapping of fields), got {describe(source.data)}")])
+    canonical = bool(source.data.keys() & {"apiVersion", "kind", "spec"})
+    home = source.data.get("spec") if canonical else source.data
+    given = home.get("parameters") if isinstance(home, dict) else None
+    source.data = render(source, given, parameters or {}, TEXT_UNDER)
+    _override(source.data, canonical, parameters or {}, name)
+    job = _read_canonical(source) if canonical else _read_short(source)
+    if job_types is not None and job.spec.job_type not in job_types:
+        path: Path = ("spec", "jobType") if canonical else ("framework",)
+        message = f"no framework is called {describe(job.spec.job_type)}{did_you_mean(job.spec.job_type, job_types)}"
+        raise SpecError([source.problem(path, message)])
+    return job
+
+
+def read_canonical(document: Mapping[str, Any], filename: str = "document") -> UnifiedJob:
+    """The job of a canonical document, its references taken as they are; `UnifiedJob.from_document` is this."""
+    return _read_canonical(_source(document, filename))
+
+
+def _source(document: str | bytes | Mapping[str, Any], filename: str) -> Source:
+    if isinstance(document, str | bytes):
+        return parse_source(document, filename, TEXT_UNDER)
+    source = Source(filename, dict(document))
+    _bound(source)
+    return source
+
+
+def _bound(source: Source) -> None:
+    """Refuse data that is deeper or larger than text may be."""
+    count, level = 0, [source.data]
+    for _ in range(MAX_DEPTH):
+        inner: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                inner.extend(value.values())
+            elif isinstance(value, list):
+                inner.extend(value)
+        count += len(inner)
+        if count > MAX_NODES:
+            raise SpecError([source.problem((), f"more than {MAX_NODES} values")])
+        if not inner:
+            return
+        level = inner
+    raise SpecError([source.problem((), f"nested deeper than {MAX_DEPTH} levels")])
+
+
+def _override(data: dict[str, Any], canonical: bool, parameters: Mapping[str, str], name: str | None) -> None:
+    if parameters:
+        home = data["spec"] if canonical else data
+        home["parameters"] = {**home["parameters"], **parameters}
+    if name is not None and canonical:
+        metadata = data.get("metadata")
+        data["metadata"] = {**(metadata if isinstance(metadata, dict) else {}), "name": name}
+    elif name is not None:
+        data["name"] = name
+
+
+def _read_canonical(source: Source) -> UnifiedJob:
+    for field, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
+        got = source.data.get(field)
+        if got != expected:
+            what = f"expected {expected}, got {describe(got)}" if field in source.data else f"missing; write {expected}"
+            raise SpecError([source.problem((field,), what)])
+    try:
+        return UnifiedJob.model_validate(source.data, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise SpecError(problems_of(error, UnifiedJob, source)) from None
+
+
+def _read_short(source: Source) -> UnifiedJob:
+    try:
+        short = ShortJob.model_validate(source.data, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise SpecError(problems_of(error, ShortJob, source)) from None
+    if findings := short.findings():
+        raise SpecError([source.problem(path, message) for path, message in findings])
+    try:
+        return UnifiedJob.model_validate(short.canonical(API_VERSION, KIND), by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise SpecError(problems_of(error, UnifiedJob, source, short.written_path)) from None

@@ -1,0 +1,77 @@
+"""Why: a role is the unit people think in: the same command so many times, each with the same resources."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from corral.kernel import units
+from corral.spec.base import Argument, Env, Labels, Memory, Name, SpecModel, Text
+from corral.spec.parts import (
+    MAX_REPLICAS,
+    Completion,
+    Kubernetes,
+    Port,
+    Resources,
+    RetryPolicy,
+    Secret,
+    Topology,
+)
+
+
+class RoleName(SpecModel):
+    """What a role of the canonical form is called, and how many tasks it has when it is not the counted one."""
+
+    name: Name = Field(description="The role's name, unique in the job.")
+    replicas: int = Field(
+        0, ge=0, le=MAX_REPLICAS, description="How many tasks; left out for the one role that replicaSpec counts."
+    )
+
+
+class RoleOptions(SpecModel):
+    """What both forms of the document say of a role in the same words."""
+
+    image: Text = Field("", max_length=1024, description='The container image; "" is the engine\'s default or none.')
+    image_pull_secrets: list[Annotated[Text, Field(min_length=1, max_length=253)]] = Field(
+        default_factory=list, max_length=20, description="Names of the secrets that open the image's registry."
+    )
+    resources: Resources = Field(default_factory=Resources, description="What each task gets of its node.")
+    processes_per_replica: int = Field(
+        0, ge=0, le=1024, description="Processes the launcher starts per task; 0 is one per device, at least one."
+    )
+    command: list[Argument] = Field(
+        default_factory=list, max_length=10_000, description="What one process runs: the program and its arguments."
+    )
+    working_dir: Text = Field(
+        "", max_length=4096, description='The folder the command starts in; "" is where the code was unpacked.'
+    )
+    env: Env = Field(default_factory=dict, description="Environment variables.")
+    secrets: list[Secret] = Field(
+        default_factory=list, max_length=100, description="Stored secrets given to each task."
+    )
+    ports: list[Port] = Field(default_factory=list, max_length=100, description="Free ports each task is given.")
+    shm: Memory = Field("", description='Shared memory, such as "1Gi"; "" is the engine\'s default.')
+    topology: Topology = Field(
+        default_factory=Topology, description="Narrower closeness for this role alone, besides the job's."
+    )
+    completion: Completion = Field(
+        default_factory=Completion, description="How many ended tasks of this role end the job."
+    )
+    retry_policy: RetryPolicy = Field(default_factory=RetryPolicy, description="When one ended task is tried again.")
+    node_selector: Labels = Field(default_factory=dict, description="Labels that each task's node must have.")
+    kubernetes: Kubernetes = Field(default_factory=Kubernetes, description="What only the Kubernetes engine reads.")
+
+
+class Role(RoleOptions, RoleName):
+    """One role of a job: equal tasks, numbered from 0."""
+
+    @property
+    def shm_bytes(self) -> int:
+        """Bytes of shared memory; 0 is the engine's default."""
+        return units.parse_memory(self.shm) if self.shm else 0
+
+    @property
+    def processes(self) -> int:
+        """Processes per task: as asked, else one per device, at least one."""
+        return self.processes_per_replica or max(1, self.resources.devices.count)

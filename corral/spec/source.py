@@ -1,0 +1,237 @@
+"""Why: errors need a line and a column, and outside text must be bounded before anything is made of it.
+
+PyYAML's C parser gives events with marks; the tree is built here, so that depth, size, aliases, tags and repeated keys
+are refused where they stand, and no text however hostile costs more than its own length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, NoReturn
+
+import yaml
+
+from corral.spec.errors import Path, Problem, SpecError, describe, shorten
+from corral.spec.scalars import Scalar, resolve
+
+MAX_BYTES: Final = 1024 * 1024
+"""A document may not be longer than this."""
+MAX_DEPTH: Final = 64
+"""Mappings and lists may not be nested deeper than this."""
+MAX_NODES: Final = 100_000
+"""A document may not have more values than this, aliases counted as often as they are used."""
+
+Mark = tuple[int, int]
+_ESCAPED_PAIR: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+
+
+@dataclass
+class Source:
+    """A document's data, and where each value (and each key) of it was written."""
+
+    filename: str
+    data: Any = None
+    values: dict[Path, Mark] = field(default_factory=dict)
+    keys: dict[Path, Mark] = field(default_factory=dict)
+
+    def problem(self, path: Path, message: str, *, at_key: bool = False) -> Problem:
+        """A problem at `path`, placed at the nearest value that the document really has."""
+        for end in range(len(path), -1, -1):
+            near = path[:end]
+            mark = (self.keys.get(near) if at_key and end == len(path) else None) or self.values.get(near)
+            if mark is not None:
+                return Problem(message, path, *mark, filename=self.filename)
+        return Problem(message, path, filename=self.filename)
+
+    def nearest(self, path: Path) -> Path:
+        """The longest beginning of `path` that the document has; the whole of it when positions are unknown."""
+        if not self.values:
+            return path
+        for end in range(len(path), 0, -1):
+            if path[:end] in self.values:
+                return path[:end]
+        return ()
+
+
+@dataclass(slots=True)
+class _Node:
+    mark: Mark
+    text: str = ""
+    plain: bool = False
+    items: list[_Node] | None = None
+    pairs: list[tuple[_Node, _Node]] | None = None
+    open: bool = False
+
+
+def parse_source(text: str | bytes, filename: str = "document", text_under: frozenset[str] = frozenset()) -> Source:
+    """Parse one YAML 1.2 (or JSON) document; below keys in `text_under` unquoted scalars stay as they are written.
+
+    Raises SpecError when it is not one well-formed document within the bounds.
+    """
+    source = Source(filename)
+    try:
+        root = _Composer(filename).compose(_decoded(text, filename))
+    except yaml.YAMLError as error:
+        raise SpecError([_syntax_problem(error, filename)]) from None
+    if root is not None:
+        source.data = _Builder(source, text_under).build(root, (), 1, False)
+    return source
+
+
+def _decoded(text: str | bytes, filename: str) -> str:
+    if len(text) > MAX_BYTES:
+        raise SpecError(
+            [Problem(f"longer than {MAX_BYTES} bytes; put large things in code or inputs", filename=filename)]
+        )
+    try:
+        decoded = text.decode() if isinstance(text, bytes) else text
+        size = len(decoded.encode())
+    except UnicodeError:
+        raise SpecError([Problem("not UTF-8 text; save it as UTF-8", filename=filename)]) from None
+    if size > MAX_BYTES:
+        raise SpecError(
+            [Problem(f"longer than {MAX_BYTES} bytes; put large things in code or inputs", filename=filename)]
+        )
+    decoded = decoded.removeprefix("\ufeff")
+    if decoded.lstrip()[:1] in ("{", "["):
+        decoded = _ESCAPED_PAIR.sub(_joined_pair, decoded)
+    return decoded
+
+
+def _joined_pair(match: re.Match[str]) -> str:
+    """JSON writes a character above U+FFFF as two escapes (UTF-16), which YAML refuses; this is the character."""
+    high, low = int(match[2], 16), int(match[3], 16)
+    return match[1] + chr(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))
+
+
+def _syntax_problem(error: yaml.YAMLError, filename: str) -> Problem:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    reason = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be parsed"
+    context = getattr(error, "context", None)
+    message = f"not well-formed YAML: {reason}" + (f" {context}" if context else "")
+    if mark is None:
+        return Problem(shorten(message, 200), filename=filename)
+    return Problem(shorten(message, 200), (), mark.line + 1, mark.column + 1, filename)
+
+
+class _Composer:
+    """Turns parser events into nodes; refuses what a job document has no use for."""
+
+    def __init__(self, filename: str) -> None:
+        self._filename = filename
+        self._anchors: dict[str, _Node] = {}
+        self._count = 0
+
+    def compose(self, text: str) -> _Node | None:
+        events: Iterator[Any] = yaml.parse(text, Loader=yaml.CSafeLoader)
+        root: _Node | None = None
+        for event in events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                if root is not None:
+                    self._refuse(event, "a second document; put each document in its own file")
+                root = self._node(next(events), events, 1)
+        return root
+
+    def _node(self, event: Any, events: Iterator[Any], depth: int) -> _Node:
+        if depth > MAX_DEPTH:
+            self._refuse(event, f"nested deeper than {MAX_DEPTH} levels")
+        self._count += 1
+        if self._count > MAX_NODES:
+            self._refuse(event, f"more than {MAX_NODES} values")
+        if isinstance(event, yaml.AliasEvent):
+            return self._aliased(event)
+        if event.tag is not None:
+            self._refuse(event, f"the tag {shorten(event.tag)} means nothing here; remove it")
+        node = _Node((event.start_mark.line + 1, event.start_mark.column + 1), open=True)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+        if isinstance(event, yaml.ScalarEvent):
+            node.text, node.plain = event.value, event.implicit[0]
+        elif isinstance(event, yaml.SequenceStartEvent):
+            node.items = []
+            while not isinstance(inner := next(events), yaml.SequenceEndEvent):
+                node.items.append(self._node(inner, events, depth + 1))
+        else:
+            node.pairs = []
+            while not isinstance(inner := next(events), yaml.MappingEndEvent):
+                key = self._node(inner, events, depth + 1)
+                node.pairs.append((key, self._node(next(events), events, depth + 1)))
+        node.open = False
+        return node
+
+    def _aliased(self, event: Any) -> _Node:
+        node = self._anchors.get(event.anchor)
+        if node is None:
+            self._refuse(event, f"the alias *{shorten(event.anchor)} is not defined above")
+        if node.open:
+            self._refuse(event, f"the alias *{shorten(event.anchor)} contains itself")
+        return node
+
+    def _refuse(self, event: Any, message: str) -> NoReturn:
+        mark = event.start_mark
+        raise SpecError([Problem(message, (), mark.line + 1, mark.column + 1, self._filename)])
+
+
+class _Builder:
+    """Turns nodes into data and positions; an alias is expanded where it is used and counted each time."""
+
+    def __init__(self, source: Source, text_under: frozenset[str]) -> None:
+        self._source = source
+        self._text_under = text_under
+        self._count = 0
+
+    def build(self, node: _Node, path: Path, depth: int, as_text: bool) -> Any:
+        self._count += 1
+        if self._count > MAX_NODES:
+            self._refuse(node, path, f"more than {MAX_NODES} values once its aliases are expanded")
+        if depth > MAX_DEPTH:
+            self._refuse(node, path, f"nested deeper than {MAX_DEPTH} levels once its aliases are expanded")
+        self._source.values[path] = node.mark
+        if node.items is not None:
+            return [self.build(item, (*path, i), depth + 1, as_text) for i, item in enumerate(node.items)]
+        if node.pairs is not None:
+            return self._mapping(node.pairs, path, depth, as_text)
+        return self._scalar(node, as_text)
+
+    def _scalar(self, node: _Node, as_text: bool) -> Scalar:
+        if not node.plain:
+            return node.text
+        value = resolve(node.text)
+        return node.text if as_text and value is not None else value
+
+    def _mapping(self, pairs: list[tuple[_Node, _Node]], path: Path, depth: int, as_text: bool) -> dict[str, Any]:
+        data: dict[str, Any] = {}
+        for key, value in pairs:
+            if key.plain and key.text == "<<":
+                continue
+            name = self._key(key, path)
+            inner = (*path, name)
+            if name in data:
+                line = self._source.keys[inner][0]
+                self._refuse(key, inner, f"repeated; it was already given in line {line}")
+            self._source.keys[inner] = key.mark
+            data[name] = self.build(value, inner, depth + 1, as_text or name in self._text_under)
+        for key, value in pairs:
+            if key.plain and key.text == "<<":
+                self._merge(data, value, path, depth, as_text)
+        return data
+
+    def _merge(self, data: dict[str, Any], value: _Node, path: Path, depth: int, as_text: bool) -> None:
+        for part in value.items if value.items is not None else [value]:
+            if part.pairs is None:
+                self._refuse(part, path, "<< takes a mapping, or a list of mappings")
+            missing = [(k, v) for k, v in part.pairs or () if (k.plain and k.text == "<<") or k.text not in data]
+            self._count += 1
+            data |= self._mapping(missing, path, depth + 1, as_text)
+
+    def _key(self, key: _Node, path: Path) -> str:
+        if key.items is not None or key.pairs is not None:
+            self._refuse(key, path, "a key must be text, not a list or a mapping")
+        if key.plain and not isinstance(resolve(key.text), str):
+            self._refuse(key, path, f"the key {describe(resolve(key.text))} must be text; put quotes around it")
+        return key.text
+
+    def _refuse(self, node: _Node, path: Path, message: str) -> NoReturn:
+        raise SpecError([Problem(message, path, *node.mark, filename=self._source.filename)])
