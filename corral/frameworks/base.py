@@ -1,0 +1,217 @@
+"""Why: a job and its placement determine how every task is started; a framework is what it adds to that, in a few lines.
+
+A framework subclasses `Framework` and overrides what differs: `env`, `command`, `ports`, `check`. Everything is a pure
+function of its arguments; addresses are left as references (`corral.frameworks.references`) for the runtime.
+
+Ranks follow the order of `Placement.tasks`, which is topology order, turned round until the leading task (the lowest
+index of the first role) is rank 0: a ring stays a ring, and the rendezvous is where `scale` never removes a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corral.frameworks.references import expand_lists, needs_runtime, references
+from corral.kernel.ids import JobId, TaskKey
+from corral.model.launch import PortRequest
+from corral.model.placement import Placement, TaskPlacement
+from corral.spec.errors import Path, did_you_mean
+
+if TYPE_CHECKING:
+    from corral.spec.job import UnifiedJob
+    from corral.spec.role import Role
+
+Finding = tuple[Path, str]
+"""The path in the canonical document that is to blame, and what is wrong."""
+
+_MILLIS: Final = 1000
+
+
+class TaskCommand(msgspec.Struct, frozen=True):
+    """How one task is started."""
+
+    command: tuple[str, ...]
+    """The program and its arguments; empty when nothing is to be started (`jobType: external`)."""
+    env: dict[str, str]
+    """The role's own variables and the framework's; the role's win, except over names that begin with CORRAL_."""
+    ports: tuple[PortRequest, ...] = ()
+    """What the framework needs besides the role's own ports."""
+    resolve: tuple[str, ...] = ()
+    """The tasks (`worker-0` …) whose address the runtime must know before the command starts."""
+    runtime: bool = False
+    """Whether the command or its environment holds references, so that the runtime must start it."""
+    barrier: bool = False
+    """Whether the command may start only when every task of the gang has an address."""
+
+
+class Gang(msgspec.Struct, frozen=True, dict=True):
+    """One attempt of one job with the places of all its tasks: everything that decides how a task is started."""
+
+    job_id: JobId
+    name: str
+    attempt: int
+    job: UnifiedJob
+    placement: Placement
+
+    @property
+    def elastic(self) -> bool:
+        """Whether tasks may come and go while the job runs."""
+        return self.job.is_elastic
+
+    @cached_property
+    def tasks(self) -> tuple[TaskPlacement, ...]:
+        """All tasks in rank order: topology order, turned so that the leading task comes first."""
+        return self._turned(self.placement.tasks, self.job.spec.roles[0].name)
+
+    @cached_property
+    def ranks(self) -> dict[TaskKey, int]:
+        """The rank of each task, 0 … len(tasks) - 1."""
+        return {task.key: rank for rank, task in enumerate(self.tasks)}
+
+    @property
+    def leader(self) -> TaskKey:
+        """The task of rank 0: the lowest index of the first role; an elastic job keeps it to the end."""
+        return self.tasks[0].key
+
+    @cached_property
+    def _by_role(self) -> dict[str, tuple[TaskPlacement, ...]]:
+        grouped: dict[str, list[TaskPlacement]] = {role.name: [] for role in self.job.spec.roles}
+        for task in self.placement.tasks:
+            grouped[task.role].append(task)
+        return {role: self._turned(tuple(tasks), role) for role, tasks in grouped.items()}
+
+    @cached_property
+    def role_ranks(self) -> dict[TaskKey, int]:
+        """The place of each task among the tasks of its role, in the same order as the ranks."""
+        return {task.key: place for tasks in self._by_role.values() for place, task in enumerate(tasks)}
+
+    def members(self, role: str) -> tuple[TaskKey, ...]:
+        """The tasks of `role` in rank order, its lowest index first; empty for a role that is not there."""
+        return tuple(task.key for task in self._by_role.get(role, ()))
+
+    def role(self, task: TaskPlacement) -> Role:
+        """The role that `task` is of."""
+        return self.job.role(task.role)
+
+    @cached_property
+    def first_process(self) -> dict[TaskKey, int]:
+        """The rank of each task's first process, when every task runs as many as its role says."""
+        counted = {role.name: role.processes for role in self.job.spec.roles}
+        first, total = {}, 0
+        for task in self.tasks:
+            first[task.key] = total
+            total += counted[task.role]
+        return first
+
+    @cached_property
+    def processes(self) -> int:
+        """The processes of all tasks together."""
+        last = self.tasks[-1]
+        return self.first_process[last.key] + self.role(last).processes
+
+    @staticmethod
+    def _turned(tasks: tuple[TaskPlacement, ...], role: str) -> tuple[TaskPlacement, ...]:
+        places = [place for place, task in enumerate(tasks) if task.role == role]
+        first = min(places, key=lambda place: tasks[place].index, default=0)
+        return tasks[first:] + tasks[:first]
+
+
+class Framework:
+    """How the tasks of one kind of job are started; subclasses say what differs from a plain command."""
+
+    job_type: str
+    """What a document's `jobType` calls it."""
+    elastic: bool = True
+    """Whether tasks may come and go while the job runs."""
+    barrier: bool = False
+    """Whether commands start only when every task has an address."""
+
+    def command(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
+        """What the task runs: the role's own command."""
+        return tuple(gang.role(task).command)
+
+    def env(self, gang: Gang, task: TaskPlacement) -> dict[str, str]:
+        """The variables that the framework adds."""
+        return {}
+
+    def ports(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
+        """The names of the ports that the framework needs in this task."""
+        return ()
+
+    def check(self, job: UnifiedJob) -> tuple[Finding, ...]:
+        """What of `job` this framework cannot run, in document order; asked before the job is accepted."""
+        findings = list(_unknown_references(job))
+        if job.is_elastic and not self.elastic:
+            findings.append(
+                (
+                    ("spec", "replicaSpec", "maxReplicas"),
+                    f"a {self.job_type} job cannot change its size while it runs; give replicas alone",
+                )
+            )
+        return tuple(findings)
+
+    def render(self, gang: Gang, task: TaskPlacement) -> TaskCommand:
+        """How `task` of `gang` is started."""
+        role = gang.role(task)
+        command = tuple(expand_lists(word, gang.members) for word in self.command(gang, task))
+        env = {"OMP_NUM_THREADS": str(max(1, role.resources.cpu_millis // _MILLIS // role.processes))}
+        env |= self.env(gang, task) | role.env | identity(gang, task)
+        env = {name: expand_lists(value, gang.members) for name, value in env.items()}
+        own = [port for port in self.ports(gang, task) if port not in {port.name for port in role.ports}]
+        texts = (*command, *env.values())
+        named = {TaskKey(found.role, found.task) for found in references(texts) if found.task is not None}
+        return TaskCommand(
+            command=command,
+            env=env,
+            ports=tuple(map(PortRequest, own)),
+            resolve=tuple(str(key) for key in sorted(named)),
+            runtime=needs_runtime(texts),
+            barrier=self.barrier,
+        )
+
+
+def identity(gang: Gang, task: TaskPlacement) -> dict[str, str]:
+    """The variables that tell every task who it is, whatever the framework."""
+    return {
+        "CORRAL_JOB_ID": gang.job_id,
+        "CORRAL_JOB_NAME": gang.name,
+        "CORRAL_JOB_ATTEMPT": str(gang.attempt),
+        "CORRAL_ROLE": task.role,
+        "CORRAL_TASK_INDEX": str(task.index),
+        "CORRAL_NODE": task.node,
+        "CORRAL_RANK": str(gang.ranks[task.key]),
+        "CORRAL_WORLD_SIZE": str(len(gang.tasks)),
+    }
+
+
+def one_process_only(job: UnifiedJob) -> Iterator[Finding]:
+    """Roles that ask for several processes in one task, for frameworks where one drives all devices."""
+    for index, role in enumerate(job.spec.roles):
+        if role.processes_per_replica > 1:
+            yield (
+                ("spec", "roles", index, "processesPerReplica"),
+                f"one process of a {job.spec.job_type} job drives all devices of its replica; ask for more replicas",
+            )
+
+
+def _unknown_references(job: UnifiedJob) -> Iterator[Finding]:
+    most = {role.name: job.replicas_of(role.name) for role in job.spec.roles}
+    most[job.counted_role.name] = job.spec.replica_spec.max_replicas
+    for index, role in enumerate(job.spec.roles):
+        base: Path = ("spec", "roles", index)
+        places = [((*base, "command", position), word) for position, word in enumerate(role.command)]
+        places += [((*base, "env", name), value) for name, value in role.env.items()]
+        for path, text in places:
+            yield from ((path, message) for message in _wrong_in(text, most))
+
+
+def _wrong_in(text: str, most: dict[str, int]) -> Iterator[str]:
+    for found in references([text]):
+        if found.role not in most:
+            yield f'it names a peer of the role "{found.role}", which is not there{did_you_mean(found.role, most)}'
+        elif found.task is not None and found.task >= most[found.role]:
+            yield f'it names the peer "{found.role}-{found.task}"; that role has {most[found.role]} replicas, from 0'

@@ -1,0 +1,85 @@
+"""Why: PyTorch's processes find each other by RANK, WORLD_SIZE and a store on rank 0, or through torchrun's rendezvous.
+
+One process per task and a fixed size get the plain variables: that starts 5 s faster than torchrun does. Several
+processes per task, or a size that may change, run under `torchrun --no-python`.
+
+An elastic job's store is in the torchrun agent of task 0, the one task that `scale` never removes; when it ends, so do
+the others. The store is not shared with the workers' process group (TORCH_DISABLE_SHARE_RDZV_TCP_STORE): shared,
+survivors of a shrink wait for ever for a peer that has left.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from corral.frameworks.base import Framework, Gang
+from corral.frameworks.references import endpoint_of, host_of, port_of
+from corral.model.placement import TaskPlacement
+
+PORT: Final = "rendezvous"
+_RENDEZVOUS: Final = "last_call_timeout=2,keep_alive_interval=1,keep_alive_max_attempt=3"
+_RESTARTS: Final = "100"
+
+
+class PyTorch(Framework):
+    """`jobType: pytorch`: data parallel and other process groups of every role's tasks together."""
+
+    job_type = "pytorch"
+
+    def ports(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
+        """The store's port, on the leading task."""
+        return (PORT,) if task.key == gang.leader else ()
+
+    def command(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
+        """The role's command, under torchrun when it is elastic or has several processes."""
+        command = tuple(gang.role(task).command)
+        if gang.elastic:
+            return (*self._elastic(gang, task), *command)
+        if gang.processes > len(gang.tasks):
+            return (*self._static(gang, task), *command)
+        return command
+
+    def env(self, gang: Gang, task: TaskPlacement) -> dict[str, str]:
+        """The plain variables, or what torchrun reads from its environment."""
+        if gang.elastic:
+            return {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", "PET_MAX_RESTARTS": _RESTARTS}
+        if gang.processes > len(gang.tasks):
+            return {}
+        rank = str(gang.ranks[task.key])
+        return {
+            "RANK": rank,
+            "WORLD_SIZE": str(len(gang.tasks)),
+            "LOCAL_RANK": "0",
+            "LOCAL_WORLD_SIZE": "1",
+            "GROUP_RANK": rank,
+            "MASTER_ADDR": host_of(gang.leader),
+            "MASTER_PORT": port_of(gang.leader, PORT),
+        }
+
+    def _static(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
+        return (
+            "torchrun",
+            f"--nnodes={len(gang.tasks)}",
+            f"--node-rank={gang.ranks[task.key]}",
+            f"--nproc-per-node={gang.role(task).processes}",
+            f"--master-addr={host_of(gang.leader)}",
+            f"--master-port={port_of(gang.leader, PORT)}",
+            f"--local-addr={host_of(task.key)}",
+            "--no-python",
+        )
+
+    def _elastic(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
+        count = gang.job.spec.replica_spec
+        fixed = sum(role.replicas for role in gang.job.spec.roles if role.name != gang.job.counted_role.name)
+        return (
+            "torchrun",
+            f"--nnodes={fixed + count.min_replicas}:{fixed + count.max_replicas}",
+            f"--nproc-per-node={gang.role(task).processes}",
+            "--rdzv-backend=c10d",
+            f"--rdzv-endpoint={endpoint_of(gang.leader, PORT)}",
+            f"--rdzv-id={gang.job_id}.{gang.attempt}",
+            f"--rdzv-conf={_RENDEZVOUS},is_host={int(task.key == gang.leader)}",
+            f"--local-addr={host_of(task.key)}",
+            "--monitor-interval=0.5",
+            "--no-python",
+        )

@@ -1,0 +1,65 @@
+"""Why: a framework that Corral does not know is a package with an entry point, not a change to Corral.
+
+A plug-in's `pyproject.toml` says, under `[project.entry-points."corral.frameworks"]`, `NAME = "MODULE:CLASS"`, where
+NAME is the `jobType` and CLASS subclasses `Framework`. A built-in name cannot be taken over.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
+
+from corral.frameworks.base import Framework
+from corral.frameworks.pytorch import PyTorch
+from corral.frameworks.shell import External, Shell
+from corral.kernel.errors import InvalidInput
+from corral.spec.errors import did_you_mean, shorten
+
+GROUP: Final = "corral.frameworks"
+"""The entry-point group that plug-ins register in."""
+
+_BUILT_IN: Final = {kind.job_type: kind for kind in (PyTorch, Shell, External)}
+
+
+def job_types() -> tuple[str, ...]:
+    """Every `jobType` that can be run here, in alphabetical order."""
+    return tuple(sorted({*_BUILT_IN, *_plug_ins()}))
+
+
+@cache
+def framework(job_type: str) -> Framework:
+    """The framework called `job_type`, built in or from an installed plug-in.
+
+    Raises InvalidInput when there is none, or when its plug-in cannot be loaded.
+    """
+    built_in = _BUILT_IN.get(job_type)
+    if built_in is not None:
+        return built_in()
+    plug_in = _plug_ins().get(job_type)
+    if plug_in is None:
+        known = job_types()
+        raise InvalidInput(
+            "unknown-job-type",
+            f'no framework is called "{shorten(job_type)}"{did_you_mean(job_type, known)}; known are {", ".join(known)}',
+        )
+    return _loaded(plug_in)
+
+
+@cache
+def _plug_ins() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def _loaded(point: EntryPoint) -> Framework:
+    try:
+        made = point.load()()
+    except Exception as error:
+        raise InvalidInput(
+            "broken-plug-in", f'the plug-in for "{point.name}" ({point.value}) cannot be loaded: {error}'
+        ) from error
+    if not isinstance(made, Framework):
+        raise InvalidInput(
+            "broken-plug-in", f'the plug-in for "{point.name}" ({point.value}) is not a corral.frameworks.Framework'
+        )
+    return made
