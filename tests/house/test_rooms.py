@@ -1,0 +1,107 @@
+"""Why: import-linter proves what its contracts say; these tests prove that the contracts leave no room out."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "corral"
+PURE = {"kernel", "spec", "frameworks", "model", "scheduler", "launcher"}
+STANDARD_LIBRARY_ONLY = {"kernel", "runtime"}
+# Contracts of the form "only X may": everything else must be listed as a source.
+DOORS = {
+    "sql": {"store"},
+    "remote-files": {"storage"},
+    "vendor-devices": {"devices"},
+    "web-framework": {"api", "app", "cli", "control", "portal", "settings", "supervisor"},
+}
+
+
+def rooms() -> set[str]:
+    """Every child of the package: folders that are packages, and modules."""
+    found = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    return found | {path.stem for path in PACKAGE.glob("*.py") if path.stem != "__init__"}
+
+
+def contract(name: str) -> dict[str, list[str]]:
+    """One contract of .importlinter: each option's lines."""
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / ".importlinter")
+    section = parser[f"importlinter:contract:{name}"]
+    return {key: [line for line in value.splitlines() if line.strip()] for key, value in section.items()}
+
+
+def contract_names() -> list[str]:
+    """Every contract's id."""
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / ".importlinter")
+    prefix = "importlinter:contract:"
+    return [section.removeprefix(prefix) for section in parser.sections() if section.startswith(prefix)]
+
+
+def imports_of(path: Path) -> set[str]:
+    """The absolute names that a module imports anywhere, in functions too."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names.add(node.module)
+    return names
+
+
+def test_every_room_stands_on_a_floor() -> None:
+    layers = " ".join(contract("layers")["layers"]).replace("(", " ").replace(")", " ")
+    floors = set(layers.replace("|", " ").replace(":", " ").split())
+    assert rooms() <= floors, f"place these rooms in .importlinter: {sorted(rooms() - floors)}"
+
+
+@pytest.mark.parametrize("door", sorted(DOORS))
+def test_a_library_with_one_door_is_closed_to_every_other_room(door: str) -> None:
+    listed = {line.removeprefix("corral.") for line in contract(door)["source_modules"]}
+    assert listed == rooms() - DOORS[door], f"the contract {door!r} of .importlinter must list exactly the other rooms"
+
+
+def test_the_contract_of_the_pure_rooms_names_them_all() -> None:
+    assert {line.removeprefix("corral.") for line in contract("pure-rooms")["source_modules"]} == PURE
+
+
+@pytest.mark.parametrize("name", contract_names())
+def test_contract_names_are_sentences(name: str) -> None:
+    (sentence,) = contract(name)["name"]
+    assert len(sentence.split()) >= 5 and sentence[0].isupper()
+
+
+@pytest.mark.parametrize("room", sorted(PURE))
+def test_a_pure_room_bans_clocks_and_randomness(room: str) -> None:
+    config = (PACKAGE / room / "ruff.toml").read_text()
+    for banned in ("datetime.datetime.now", "time", "random", "uuid.uuid4", "numpy.random"):
+        assert f'"{banned}".msg' in config
+    assert '"TID251"' in config and '"DTZ"' in config
+
+
+@pytest.mark.parametrize("room", sorted(STANDARD_LIBRARY_ONLY))
+def test_a_room_without_dependencies_imports_the_standard_library_only(room: str) -> None:
+    allowed = sys.stdlib_module_names | {f"corral.{room}"}
+    for path in (PACKAGE / room).rglob("*.py"):
+        for name in imports_of(path):
+            own = name == f"corral.{room}" or name.startswith(f"corral.{room}.")
+            assert own or name.split(".")[0] in allowed, f"{path.relative_to(ROOT)} imports {name}"
+
+
+def packages() -> list[str]:
+    """Every package below corral/, by path."""
+    return sorted(path.parent.relative_to(ROOT).as_posix() for path in PACKAGE.rglob("__init__.py"))
+
+
+@pytest.mark.parametrize("package", packages())
+def test_a_package_opens_with_one_sentence(package: str) -> None:
+    docstring = ast.get_docstring(ast.parse((ROOT / package / "__init__.py").read_text()))
+    assert docstring, f"{package}/__init__.py has no docstring"
+    first = docstring.splitlines()[0]
+    assert first.endswith(".") and len(first) > 20, f"{package}: {first!r} is not a sentence"
