@@ -13,6 +13,7 @@ Path = tuple[str | int, ...]
 """Where a value is in its document: ("roles", "worker", "ports", 0)."""
 
 _SHOWN: Final = 20
+_MEANT: Final = '; did you mean "'
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,17 @@ class Problem:
         where = f"{self.filename or 'document'}:{self.line}:{self.column}" if self.line else self.filename
         return ": ".join(part for part in (where, path_text(self.path), self.message) if part)
 
+    @property
+    def suggestion(self) -> str:
+        """The word that was probably meant, "" when none is near."""
+        return self.message.rpartition(_MEANT)[2].rpartition('"')[0] if _MEANT in self.message else ""
+
     def to_document(self) -> dict[str, str | int]:
         """The problem as the API shows it."""
         return {
             "path": path_text(self.path),
             "message": self.message,
+            "suggestion": self.suggestion,
             "line": self.line,
             "column": self.column,
             "file": self.filename,
@@ -70,7 +77,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     lowered = {name.lower(): name for name in names}
     near = get_close_matches(word[:100].lower(), lowered, n=1, cutoff=0.6)
     if near:
-        return f'; did you mean "{lowered[near[0]]}"?'
+        return f'{_MEANT}{lowered[near[0]]}"?'
     return f"; expected one of {', '.join(names)}" if 0 < len(names) <= 30 else ""
 
 

@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from corral.spec.base import Labels, Name, SpecModel, Text
 from corral.spec.consistency import inconsistencies
+from corral.spec.errors import Problem, SpecError
 from corral.spec.options import JobOptions, Standing
 from corral.spec.parts import MAX_REPLICAS
 from corral.spec.priority import priority_number
@@ -55,14 +56,19 @@ class ReplicaSpec(SpecModel):
         return known
 
 
-class JobHead(Standing):
-    """What a job is made of."""
+class JobKind(SpecModel):
+    """What starts a job."""
 
     job_type: Name = Field(
         "shell",
         description="The framework that starts it: pytorch, tensorflow, jax, mpi, horovod, cntk, shell, notebook, "
         "external, or a plug-in's.",
     )
+
+
+class JobBody(SpecModel):
+    """What a job is made of."""
+
     roles: list[Role] = Field(min_length=1, max_length=100, description="The roles, in order.")
     replica_spec: ReplicaSpec = Field(default_factory=ReplicaSpec, description="How many tasks the counted role has.")
     max_duration_seconds: int = Field(
@@ -70,7 +76,7 @@ class JobHead(Standing):
     )
 
 
-class JobSpec(JobOptions, JobHead):
+class JobSpec(JobOptions, JobBody, Standing, JobKind):
     """What a job runs, with what, and how it is treated."""
 
     @model_validator(mode="before")
@@ -82,16 +88,23 @@ class JobSpec(JobOptions, JobHead):
         known = dict(value)
         if "virtualCluster" in known and "queue" not in known:
             known["queue"] = known.pop("virtualCluster")
-        if not known.keys() & {"replicaSpec", "replica_spec"}:
-            known["replicaSpec"] = {}
+        for key in ("replicaSpec", "replica_spec"):
+            if key in known:
+                known[key] = _counting(known[key], known.get("roles"))
+                return known
+        known["replicaSpec"] = _counting({}, known.get("roles"))
         return known
 
-    @model_validator(mode="after")
-    def _count_the_first_role(self) -> JobSpec:
-        if self.replica_spec.role:
-            return self
-        counted = self.replica_spec.model_copy(update={"role": self.roles[0].name})
-        return self.model_copy(update={"replica_spec": counted})
+
+def _counting(count: Any, roles: Any) -> Any:
+    """What `replicaSpec` says, counting the first role if it names none."""
+    first = roles[0] if isinstance(roles, list) and roles else None
+    name = first.get("name") if isinstance(first, dict) else getattr(first, "name", None)
+    if isinstance(count, ReplicaSpec):
+        return count if count.role else count.model_copy(update={"role": name})
+    if isinstance(count, dict) and not count.get("role") and isinstance(name, str):
+        return {**count, "role": name}
+    return count
 
 
 class UnifiedJob(SpecModel):
@@ -168,6 +181,26 @@ class UnifiedJob(SpecModel):
         minimum = self.spec.replica_spec.min_replicas
         counted = self.counted_role.name
         return {role.name: minimum if role.name == counted else role.replicas for role in self.spec.roles}
+
+    def scaled(self, replicas: int) -> UnifiedJob:
+        """The same job asking for `replicas` of its counted role.
+
+        Raises SpecError when that is outside minReplicas..maxReplicas.
+        """
+        count = self.spec.replica_spec
+        if not count.min_replicas <= replicas <= count.max_replicas:
+            bounds = f"{count.min_replicas} to {count.max_replicas}"
+            message = f"expected {bounds} replicas of {count.role}, got {replicas}; the job's file sets these bounds"
+            raise SpecError([Problem(message, ("spec", "replicaSpec", "replicas"))])
+        return self._counting({"replicas": replicas})
+
+    def with_targets(self, target_replicas: Mapping[str, int]) -> UnifiedJob:
+        """The same job with the scheduler's replicas of the counted role by node id."""
+        return self._counting({"target_replicas": dict(target_replicas)})
+
+    def _counting(self, update: dict[str, Any]) -> UnifiedJob:
+        count = self.spec.replica_spec.model_copy(update=update)
+        return self.model_copy(update={"spec": self.spec.model_copy(update={"replica_spec": count})})
 
     def to_document(self, *, complete: bool = True) -> dict[str, Any]:
         """The canonical document as plain data; without `complete`, fields at their defaults are left out."""

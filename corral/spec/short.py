@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from corral.spec.base import Env, Labels, Name, QueueName, SpecModel, Text
+from corral.spec.base import Labels, Name, QueueName, SpecModel, Text
 from corral.spec.errors import Path
 from corral.spec.options import JobOptions, Standing
 from corral.spec.parts import Array, Barrier, Code, Network, RetryPolicy, Topology
@@ -20,8 +20,11 @@ from corral.spec.sugar import (
     ShortCode,
     ShortCommand,
     ShortDependencies,
+    ShortEnv,
     ShortNetwork,
+    ShortParameters,
     ShortPorts,
+    ShortPriority,
     ShortReplicas,
     ShortResources,
     ShortRetry,
@@ -44,6 +47,7 @@ class ShortRole(RoleOptions):
     command: ShortCommand = Field(
         default_factory=list, description="What one process runs: a line for sh, or the program and its arguments."
     )
+    env: ShortEnv = Field(default_factory=dict, description="Environment variables of this role alone.")
     secrets: ShortSecrets = Field(
         default_factory=list, description="Stored secrets: {VARIABLE: secret}, or a list of name with env or file."
     )
@@ -53,8 +57,8 @@ class ShortRole(RoleOptions):
     retry: ShortRetry | None = Field(None, description="The same as retryPolicy; a number is maxRetries.")
 
 
-class ShortJob(JobOptions, Standing):
-    """A job as people write it; `corral convert` shows the canonical form of it."""
+class ShortHead(SpecModel):
+    """What every job file says first."""
 
     name: Name = Field(description="The job's name: a DNS label of at most 63 characters.")
     framework: Name = Field(
@@ -62,22 +66,33 @@ class ShortJob(JobOptions, Standing):
         description="What starts it: pytorch, tensorflow, jax, mpi, horovod, cntk, shell, notebook, external, "
         "or a plug-in's.",
     )
+    roles: Annotated[dict[Name, ShortRole], Field(min_length=1, max_length=100)] = Field(
+        description="The roles by name, in order."
+    )
+
+
+class ShortJob(JobOptions, Standing, ShortHead):
+    """A job as people write it; `corral convert` shows the canonical form of it."""
+
     labels: Labels = Field(default_factory=dict, description="Short labels that lists can be filtered by.")
     annotations: dict[str, Text] = Field(
         default_factory=dict, max_length=200, description="Free text kept with the job."
-    )
-    roles: Annotated[dict[Name, ShortRole], Field(min_length=1, max_length=100)] = Field(
-        description="The roles by name, in order."
     )
     counted_role: Text = Field(
         "",
         max_length=63,
         description="The role that `corral scale` counts; the elastic one, else the first, if unsaid.",
     )
+    priority: ShortPriority = Field(
+        "", max_length=20, description='crit (120), prod (100), test (10), oppo (-1), or any integer; "" is test.'
+    )
+    parameters: ShortParameters = Field(
+        default_factory=dict, description="Values that `<% $parameters.NAME %>` stands for anywhere in the file."
+    )
     virtual_cluster: QueueName | None = Field(None, description="The same as queue.")
     image: Text = Field("", max_length=1024, description="The container image of roles that name none.")
     working_dir: Text = Field("", max_length=4096, description="The working directory of roles that name none.")
-    env: Env = Field(default_factory=dict, description="Environment variables of all roles; a role's own win.")
+    env: ShortEnv = Field(default_factory=dict, description="Environment variables of all roles; a role's own win.")
     secrets: ShortSecrets = Field(default_factory=list, description="Stored secrets given to every role.")
     node_selector: Labels = Field(default_factory=dict, description="Labels every task's node must have.")
     topology: ShortTopology = Field(

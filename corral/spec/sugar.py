@@ -11,8 +11,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from corral.kernel import units
-from corral.spec.base import Argument, Level, Name, SpecModel, refusal
+from corral.spec.base import Argument, Cpu, Env, Level, Name, SpecModel, refusal
 from corral.spec.errors import describe
+from corral.spec.options import Parameters, Priority
 from corral.spec.parts import (
     MAX_REPLICAS,
     Array,
@@ -29,6 +30,10 @@ from corral.spec.parts import (
     Topology,
 )
 from corral.spec.scalars import written
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _is_number(value: Any) -> bool:
@@ -115,7 +120,7 @@ Seconds = Annotated[int, BeforeValidator(_seconds, json_schema_input_type=int | 
 """`90`, `30m`, `2h`."""
 ShortCommand = Annotated[
     list[Argument],
-    BeforeValidator(_command, json_schema_input_type=str | list[str]),
+    BeforeValidator(_command, json_schema_input_type=str | list[str | int | float]),
     Field(max_length=10_000),
 ]
 """A line for `sh -c`, or the program and its arguments."""
@@ -129,6 +134,14 @@ ShortSecrets = Annotated[
     list[Secret], BeforeValidator(_secrets, json_schema_input_type=list[Secret] | dict[str, str]), Field(max_length=100)
 ]
 """`{VARIABLE: secret}`, or a list of name and env or file."""
+ShortEnv = Annotated[Env, BeforeValidator(_same, json_schema_input_type=dict[str, str | int | float | bool])]
+"""Values may be written without quotes; each is the text that was written."""
+ShortParameters = Annotated[
+    Parameters, BeforeValidator(_same, json_schema_input_type=dict[str, str | int | float | bool])
+]
+ShortPriority = Annotated[Priority, BeforeValidator(_same, json_schema_input_type=str | int)]
+ShortCpu = Annotated[Cpu, BeforeValidator(_same, json_schema_input_type=str | float)]
+"""`1` and `0.5` need no quotes."""
 ShortNetwork = Annotated[
     Network,
     BeforeValidator(_rdma, json_schema_input_type=Literal["rdma", "none", "preferred", "required"] | Network),
@@ -165,6 +178,7 @@ ShortCode = Annotated[Code, BeforeValidator(_code, json_schema_input_type=str | 
 class ShortResources(Resources):
     """What one task gets of its node."""
 
+    cpu: ShortCpu = Field("1", min_length=1, description="Processors: 1, 0.5 or 500m; 0 reserves and limits nothing.")
     devices: ShortDevices = Field(default_factory=Devices, description="How many devices, or which.")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
@@ -26,6 +27,14 @@ _KINDS: Final = {
     "model": "a mapping (key: value)",
     "mapping": "a mapping (key: value)",
     "list": "a list",
+}
+_TYPES: Final = {
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "text",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "a mapping (key: value)",
 }
 
 
@@ -59,10 +68,10 @@ def _explain(
     elif kind == "missing":
         yield path, "missing", False
     else:
-        yield source.nearest(path), _sentence(kind, context, detail), at_key
+        yield source.nearest(path), _sentence(kind, context, detail, model), at_key
 
 
-def _sentence(kind: str, context: dict[str, Any], detail: dict[str, Any]) -> str:
+def _sentence(kind: str, context: dict[str, Any], detail: dict[str, Any], model: type[BaseModel]) -> str:
     value = detail.get("input")
     if kind == "refused":
         return str(context["sentence"])
@@ -81,7 +90,8 @@ def _sentence(kind: str, context: dict[str, Any], detail: dict[str, Any]) -> str
         return "expected text without broken characters"
     base = kind.split("_", 1)[0]
     if base in _KINDS:
-        return f"expected {_KINDS[base]}, got {describe(value)}"
+        accepted = _kinds_at(model, detail["loc"]) or [_KINDS[base]]
+        return f"expected {' or '.join(accepted)}, got {describe(value)}"
     return str(detail["msg"])
 
 
@@ -100,11 +110,28 @@ def _length(kind: str, context: dict[str, Any]) -> str:
 
 def fields_at(model: type[BaseModel], path: Path) -> list[str]:
     """The names of the fields that the mapping at `path` may have, read from the model's JSON schema."""
-    root = model.model_json_schema(by_alias=True)
+    root, places = _places(model, path)
+    return sorted({name for place in places for flat in _flatten(root, place) for name in flat.get("properties", {})})
+
+
+def _kinds_at(model: type[BaseModel], path: Path) -> list[str]:
+    """What kinds of value may stand at `path`, in words."""
+    root, places = _places(model, path)
+    types = [flat.get("type") for place in places for flat in _flatten(root, place)]
+    return list(dict.fromkeys(_TYPES[kind] for kind in types if kind in _TYPES))
+
+
+@lru_cache(maxsize=8)
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema(by_alias=True)
+
+
+def _places(model: type[BaseModel], path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    root = _schema(model)
     places = [root]
     for part in path:
         places = [inner for place in places for inner in _step(root, place, part)]
-    return sorted({name for place in places for flat in _flatten(root, place) for name in flat.get("properties", {})})
+    return root, places
 
 
 def _step(root: dict[str, Any], place: dict[str, Any], part: str | int) -> Iterator[dict[str, Any]]:
@@ -112,16 +139,17 @@ def _step(root: dict[str, Any], place: dict[str, Any], part: str | int) -> Itera
         if isinstance(part, int):
             inner = flat.get("items")
         else:
-            inner = flat.get("properties", {}).get(part) or flat.get("additionalProperties")
+            by_pattern = next(iter(flat.get("patternProperties", {}).values()), None)
+            inner = flat.get("properties", {}).get(part) or flat.get("additionalProperties") or by_pattern
         if isinstance(inner, dict):
             yield inner
 
 
 def _flatten(root: dict[str, Any], place: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The place itself, or what it refers to, or its alternatives."""
+    """What the place itself says, or what it refers to, or each of its alternatives."""
     if "$ref" in place:
         yield from _flatten(root, root["$defs"][place["$ref"].rsplit("/", 1)[-1]])
     for alternative in (*place.get("anyOf", ()), *place.get("oneOf", ()), *place.get("allOf", ())):
         yield from _flatten(root, alternative)
-    if "properties" in place or "items" in place or "additionalProperties" in place:
+    if "type" in place:
         yield place

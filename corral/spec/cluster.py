@@ -1,0 +1,182 @@
+"""Why: policies and gangs must be tried without a data centre, so a document may describe the machines there are.
+
+```yaml
+kind: Cluster
+node: {cpu: 4, memory: 8Gi, devices: {count: 4, model: described-a100, cells: {pcie-switch: 2}}}
+racks:
+  rack1: {nodes: [node1, node2]}
+  rack2: {nodes: {node3: {}, node4: {devices: 8}}}
+queues:
+  research: {weight: 2}
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from corral.spec.base import Labels, Memory, Name, QueueName, SpecModel, Text, refusal
+from corral.spec.errors import Path, SpecError, describe
+from corral.spec.layout import NodeDescription, QueueDescription, findings, nodes_of, queues_of
+from corral.spec.source import Source, parse_source
+from corral.spec.sugar import ShortCpu
+from corral.spec.translate import problems_of
+
+DEFAULT_LEVELS = ("block", "rack", "node", "numa", "pcie-switch", "device")
+"""The levels of the cell tree, outermost first, where a document names no others."""
+
+LevelName = Annotated[Name, Field(max_length=40)]
+
+
+def _count(value: Any) -> Any:
+    return {"count": value} if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _names(value: Any) -> Any:
+    if isinstance(value, list):
+        named: dict[str, Any] = {}
+        for name in value:
+            if not isinstance(name, str):
+                raise refusal(f"expected nodes' names, got {describe(name)}")
+            if name in named:
+                raise refusal(f"{describe(name)} is there twice; nodes have unique names")
+            named[name] = {}
+        return named
+    return {name: {} if shape is None else shape for name, shape in value.items()} if isinstance(value, dict) else value
+
+
+class DescribedDevices(SpecModel):
+    """Devices that are said to be there, for trying policies: real processes run, no vendor variable is set."""
+
+    count: int = Field(ge=0, le=1024, description="How many devices the node has.")
+    kind: Text = Field("gpu", min_length=1, max_length=63, description="Their kind, such as gpu or npu.")
+    model: Text = Field("described", min_length=1, max_length=128, description="Their model; jobs may ask for it.")
+    memory: Memory = Field("0", min_length=1, description="The memory of each, such as 80Gi; 0 is unsaid.")
+    cells: dict[LevelName, Annotated[int, Field(ge=1, le=1024)]] = Field(
+        default_factory=dict,
+        max_length=16,
+        description="Devices in each cell of a level below the node, such as {numa: 4, pcie-switch: 2}.",
+    )
+
+
+class NodeShape(SpecModel):
+    """What a node has; what it does not say, `node` at the top says for it."""
+
+    cpu: ShortCpu = Field("0", min_length=1, description="Processors that tasks share, such as 4; 0 is the machine's.")
+    memory: Memory = Field(
+        "0", min_length=1, description='Memory that tasks share, such as 8Gi; "0" is the machine\'s.'
+    )
+    shm: Memory = Field("0", min_length=1, description='Shared memory, such as 1Gi; "0" is the machine\'s.')
+    devices: Annotated[DescribedDevices, BeforeValidator(_count, json_schema_input_type=int | DescribedDevices)] = (
+        Field(
+            default_factory=lambda: DescribedDevices(count=0), description="The described devices: a number, or more."
+        )
+    )
+    labels: Labels = Field(default_factory=dict, description="Labels that a job's nodeSelector can name.")
+
+
+class FreeNode(NodeShape):
+    """A node that names the cells it is in itself."""
+
+    cells: dict[LevelName, Name] = Field(
+        default_factory=dict, max_length=16, description="The cells above it by level, such as {rack: rack3}."
+    )
+
+
+Nodes = Annotated[
+    dict[Name, NodeShape],
+    BeforeValidator(_names, json_schema_input_type=list[Name] | dict[Name, NodeShape | None]),
+    Field(max_length=100_000),
+]
+FreeNodes = Annotated[
+    dict[Name, FreeNode],
+    BeforeValidator(_names, json_schema_input_type=list[Name] | dict[Name, FreeNode | None]),
+    Field(max_length=100_000),
+]
+
+
+class Rack(SpecModel):
+    """Nodes that are near each other."""
+
+    nodes: Nodes = Field(description="The rack's nodes: names, or names with what each has.")
+
+
+class Block(SpecModel):
+    """Racks that are near each other."""
+
+    racks: dict[Name, Rack] = Field(min_length=1, description="The block's racks by name.")
+
+
+class QueueShape(SpecModel):
+    """A queue: a share of the cluster that jobs are put into."""
+
+    parent: QueueName | None = Field(None, description="The queue it is part of; none is the top.")
+    weight: float = Field(1.0, gt=0, le=1e6, allow_inf_nan=False, description="Its share beside its siblings'.")
+    max_devices: int = Field(-1, ge=-1, description="The most devices its jobs may hold together; -1 is no limit.")
+
+
+class ClusterDocument(SpecModel):
+    """The machines of one engine and the queues that share them."""
+
+    api_version: Literal["corral.dev/v1alpha1"] = Field(
+        "corral.dev/v1alpha1", description="The version of this language."
+    )
+    kind: Literal["Cluster"] = Field("Cluster", description="Always Cluster.")
+    engine: Name = Field("local", description="The engine whose machines these are.")
+    levels: list[LevelName] = Field(
+        default_factory=lambda: list(DEFAULT_LEVELS),
+        min_length=2,
+        max_length=16,
+        description="The levels of the cell tree, outermost first; node and device are always among them.",
+    )
+    node: NodeShape = Field(default_factory=NodeShape, description="What every node has unless it says otherwise.")
+    blocks: dict[Name, Block] = Field(default_factory=dict, max_length=10_000, description="Blocks of racks by name.")
+    racks: dict[Name, Rack] = Field(default_factory=dict, max_length=10_000, description="Racks in no block, by name.")
+    free_nodes: FreeNodes = Field(
+        default_factory=dict, alias="nodes", description="Nodes in no rack, or in cells they name themselves."
+    )
+    queue_shapes: dict[QueueName, QueueShape] = Field(
+        default_factory=dict,
+        alias="queues",
+        max_length=10_000,
+        description="The queues by name; default always exists.",
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ClusterDocument:
+        found = findings(self)
+        if found:
+            raise PydanticCustomError("inconsistent", "the parts do not fit together", {"findings": found})
+        return self
+
+    @property
+    def nodes(self) -> tuple[NodeDescription, ...]:
+        """Every node in document order, complete; empty when the document describes none (the machine as found)."""
+        return nodes_of(self)
+
+    @property
+    def queues(self) -> tuple[QueueDescription, ...]:
+        """Every queue, parents before children; `default` is always among them."""
+        return queues_of(self)
+
+
+def load_cluster(document: str | bytes | Mapping[str, Any], *, filename: str = "cluster.yaml") -> ClusterDocument:
+    """The cluster that YAML or JSON text, or data already parsed, describes.
+
+    Raises SpecError with every problem, each with file, line and column when text was given.
+    """
+    if isinstance(document, str | bytes):
+        source = parse_source(document, filename, frozenset({"labels"}))
+    else:
+        source = Source(filename, dict(document))
+    if not isinstance(source.data, dict):
+        at: Path = ()
+        raise SpecError([source.problem(at, f"expected a cluster (a mapping of fields), got {describe(source.data)}")])
+    try:
+        return ClusterDocument.model_validate(source.data, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise SpecError(problems_of(error, ClusterDocument, source)) from None

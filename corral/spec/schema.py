@@ -1,0 +1,135 @@
+"""Why: editors complete and check job files from a published JSON schema, and nobody should write it by hand.
+
+`docs/generate.py` writes what `generated` gives.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from corral.spec.cluster import ClusterDocument
+from corral.spec.job import UnifiedJob
+from corral.spec.short import ShortJob
+
+_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+
+def canonical_schema() -> dict[str, Any]:
+    """The JSON schema of the canonical job document."""
+    return _schema(UnifiedJob, "Corral job, canonical form")
+
+
+def short_schema() -> dict[str, Any]:
+    """The JSON schema of the form that people write."""
+    return _schema(ShortJob, "Corral job")
+
+
+def cluster_schema() -> dict[str, Any]:
+    """The JSON schema of the cluster document."""
+    return _schema(ClusterDocument, "Corral cluster")
+
+
+def _schema(model: type[BaseModel], title: str) -> dict[str, Any]:
+    schema = _without_titles(model.model_json_schema(by_alias=True, mode="validation"))
+    return {"$schema": _DIALECT, **schema, "title": title}
+
+
+def _without_titles(value: Any, names: bool = False) -> Any:
+    """Pydantic titles every field with its own name again; `names` marks a mapping whose keys are field names."""
+    if isinstance(value, dict):
+        return {
+            key: _without_titles(inner, key in ("properties", "$defs"))
+            for key, inner in value.items()
+            if names or key != "title"
+        }
+    return [_without_titles(item) for item in value] if isinstance(value, list) else value
+
+
+def reference(title: str, schema: dict[str, Any]) -> str:
+    """The reference page of every field of one document, in Markdown."""
+    head = [f"# {title}: every field", "", "This page is generated from the models that check the document.", ""]
+    return "\n".join([*head, *_tables(schema)]).rstrip() + "\n"
+
+
+def _tables(schema: dict[str, Any]) -> Iterator[str]:
+    definitions = schema["$defs"]
+    for name, part in [("", schema), *((name, definitions[name]) for name in _reached(schema))]:
+        if name:
+            yield from (f"### {_heading(name)}", "", part["description"], "")
+        yield from ("| field | value | default | meaning |", "|---|---|---|---|")
+        for field, said in part["properties"].items():
+            default = "required" if field in part.get("required", ()) else _default(said)
+            yield f"| `{field}` | {_kind(said)} | {default} | {_cell(_meaning(said, definitions))} |"
+        yield ""
+
+
+def _reached(schema: dict[str, Any]) -> list[str]:
+    """The parts in the order in which a reader meets them."""
+    order: list[str] = []
+
+    def visit(value: Any) -> None:
+        if isinstance(value, dict):
+            reference = value.get("$ref")
+            if isinstance(reference, str) and (name := reference.rsplit("/", 1)[-1]) not in order:
+                order.append(name)
+                visit(schema["$defs"][name])
+            for key, inner in value.items():
+                if key != "$defs":
+                    visit(inner)
+        elif isinstance(value, list):
+            for item in value:
+                visit(item)
+
+    visit(schema)
+    return order
+
+
+def _heading(name: str) -> str:
+    return name.removeprefix("Short")
+
+
+def _kind(said: dict[str, Any]) -> str:
+    if "$ref" in said:
+        name = _heading(said["$ref"].rsplit("/", 1)[-1])
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in said:
+        return " or ".join(dict.fromkeys(_kind(each) for each in said["anyOf"] if each.get("type") != "null"))
+    if "const" in said or "enum" in said:
+        return ", ".join(f"`{value}`" for value in said.get("enum", [said.get("const")]))
+    if said.get("type") == "array":
+        return f"list of {_kind(said.get('items', {}))}"
+    if said.get("type") == "object":
+        inner = said.get("additionalProperties") or next(iter(said.get("patternProperties", {}).values()), None)
+        return f"map to {_kind(inner)}" if isinstance(inner, dict) else "mapping"
+    kind = str(said.get("type", "any"))
+    return {"string": "text", "boolean": "true, false"}.get(kind, kind)
+
+
+def _default(said: dict[str, Any]) -> str:
+    value = said.get("default")
+    return "" if value in (None, "", [], {}) else f"`{json.dumps(value)}`"
+
+
+def _meaning(said: dict[str, Any], definitions: dict[str, Any]) -> str:
+    """A field's description; pydantic leaves it out where it is the same as its type's."""
+    target = said.get("$ref", "").rsplit("/", 1)[-1]
+    return str(said["description"] if "description" in said else definitions[target]["description"])
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def generated() -> dict[str, str]:
+    """Every generated file, by its path below the documentation's folder."""
+    documents = (
+        ("schema/job-short.json", "reference/job.md", "The job file", short_schema()),
+        ("schema/unifiedjob.json", "reference/canonical-job.md", "The canonical job", canonical_schema()),
+        ("schema/cluster.json", "reference/cluster.md", "The cluster document", cluster_schema()),
+    )
+    files = {path: json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for path, _, _, schema in documents}
+    return files | {page: reference(title, schema) for _, page, title, schema in documents}
