@@ -8,7 +8,10 @@ from corral.kernel.ids import AttemptId, TaskKey
 
 
 class RequestPlacement(msgspec.Struct, frozen=True, tag=True):
-    """Queue these tasks of the job with the scheduler, as one gang (`grow`: join the gang that runs)."""
+    """Queue these tasks of the job with the scheduler, as one gang (`grow`: join the gang that runs).
+
+    They are added to those of the job that already wait; a task leaves the queue by `Placed` or `ReleasePlacement`.
+    """
 
     job_attempt: int
     tasks: tuple[TaskKey, ...]

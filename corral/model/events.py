@@ -50,7 +50,10 @@ class Placed(msgspec.Struct, frozen=True, tag=True):
 
 
 class Unplaceable(msgspec.Struct, frozen=True, tag=True):
-    """The devices that were given are no longer there (machine changed) before the tasks started."""
+    """The devices that were given are no longer there (machine changed) before the tasks started.
+
+    Who sends it vouches that none of these attempts was started or ever will be: their starts are dropped.
+    """
 
     tasks: tuple[TaskKey, ...]
     message: str
@@ -62,6 +65,18 @@ class StartRefused(msgspec.Struct, frozen=True, tag=True):
     attempt: AttemptId
     at: float
     completion: Completion
+
+
+class StopAccepted(msgspec.Struct, frozen=True, tag=True):
+    """The engine took the call to stop this attempt. Optional: without it the state is only told less exactly."""
+
+    attempt: AttemptId
+
+
+class Stopping(msgspec.Struct, frozen=True, tag=True):
+    """The instance of this attempt was seen ending (a pod with a deletion time). Optional, like `StopAccepted`."""
+
+    attempt: AttemptId
 
 
 class TimePassed(msgspec.Struct, frozen=True, tag=True):
@@ -77,6 +92,8 @@ JobEvent = (
     | Placed
     | Unplaceable
     | StartRefused
+    | StopAccepted
+    | Stopping
     | TimePassed
     | Started
     | Exited

@@ -9,6 +9,10 @@ from corral.model.outcome import Completion
 from corral.model.placement import TaskPlacement
 from corral.model.states import JobState, TaskState
 
+_HOLDS_NOTHING = frozenset(
+    {TaskState.CREATION_PENDING, TaskState.CREATION_REQUESTED, TaskState.ATTEMPT_COMPLETED, TaskState.COMPLETED}
+)
+
 
 class Retries(msgspec.Struct, frozen=True):
     """How often was tried again: `total`, and `accountable` (those that count against maxRetries)."""
@@ -29,6 +33,7 @@ class TaskRun(msgspec.Struct, frozen=True):
     deletion_pending: bool = False
     """A scale-down named this task: it ends and is removed, and is never taken back."""
     placement: TaskPlacement | None = None
+    """Where the task is, or was when it completed; `holds` says whether the devices are its own."""
     host: str = ""
     ports: dict[str, tuple[int, ...]] = {}
     process: str = ""
@@ -44,6 +49,11 @@ class TaskRun(msgspec.Struct, frozen=True):
         """Locates the task within its job."""
         return TaskKey(self.role, self.index)
 
+    @property
+    def holds(self) -> bool:
+        """Whether the node and devices of `placement` belong to the task now."""
+        return self.placement is not None and self.state not in _HOLDS_NOTHING
+
 
 class RoleCount(msgspec.Struct, frozen=True):
     """Counters of one role that make completion policies O(1)."""
@@ -51,11 +61,29 @@ class RoleCount(msgspec.Struct, frozen=True):
     target: int
     """How many tasks the role should have now (deletion-pending ones not counted)."""
     total: int = 0
+    """How many exist, deletion-pending ones included."""
+    waiting: int = 0
+    """In creation-pending or creation-requested: without a placement."""
     running: int = 0
     succeeded: int = 0
     failed: int = 0
+    """Completed and not succeeded."""
+    leaving: int = 0
+    """Deletion-pending: they count for no completion policy."""
     next_attempt: int = 0
     """The first task attempt number that no removed task of this role used."""
+    awaited: tuple[int, ...] = ()
+    """Indexes that a scale-up wants again while their deletion-pending task is not gone: new tasks, once it is."""
+
+    @property
+    def kept(self) -> int:
+        """How many exist and are to stay."""
+        return self.total - self.leaving
+
+    @property
+    def ended(self) -> int:
+        """How many are completed."""
+        return self.succeeded + self.failed
 
 
 class JobRun(msgspec.Struct, frozen=True):
@@ -67,6 +95,9 @@ class JobRun(msgspec.Struct, frozen=True):
     retries: Retries = Retries()
     roles: dict[str, RoleCount] = {}
     stop_requested: bool = False
+    """The attempt in hand is the last one, whatever the retry policy says."""
+    restart_requested: bool = False
+    """When the attempt in hand is over, the job begins anew with its retries unspent."""
     hold: str = ""
     """Why nothing is created yet though nothing failed: `dependency`, `held`; "" when free."""
     created_at: float = 0.0
@@ -74,6 +105,7 @@ class JobRun(msgspec.Struct, frozen=True):
     """When the first task of the current attempt ran."""
     ended_at: float | None = None
     wake_at: float | None = None
+    """The earliest time that the job or one of its tasks waits for: send `TimePassed` then."""
     completion: Completion | None = None
 
     def attempt_of(self, task: TaskRun) -> AttemptId:

@@ -1,0 +1,493 @@
+"""Why: everything that can happen to a job, in every state, is one table here, so its whole life can be read at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from corral.kernel.ids import AttemptKey, TaskKey, parse_attempt_id
+from corral.launcher import words
+from corral.launcher.change import Change
+from corral.launcher.completion import verdict
+from corral.launcher.machine import Machine, Row, go, ignore
+from corral.launcher.orders import Ask, End, Give, TakeBack
+from corral.launcher.retry import Decision, decide_retry
+from corral.launcher.scaling import check_scale, scale_role
+from corral.launcher.task_machine import fold_task, stop_command
+from corral.model.commands import StopTask
+from corral.model.events import (
+    DependencyFailed,
+    HoldReleased,
+    JobEvent,
+    Placed,
+    RestartRequested,
+    ScaleRequested,
+    StartRefused,
+    StopAccepted,
+    Stopping,
+    StopRequested,
+    TimePassed,
+    Unplaceable,
+)
+from corral.model.exits import ATTEMPT_COMPLETED, DEADLINE_EXCEEDED, STOP_REQUESTED, classify
+from corral.model.launch import Exited, Started
+from corral.model.outcome import Completion
+from corral.model.placement import TaskPlacement
+from corral.model.runs import JobRun, Retries, RoleCount, TaskRun
+from corral.model.states import JobState as S
+from corral.model.states import TaskState
+
+EngineWord = Started | Exited | StartRefused | StopAccepted | Stopping
+
+
+def fold_job(change: Change, event: JobEvent) -> None:
+    """Let `event` happen to the job."""
+    JOB_MACHINE.rows[change.run.state, type(event)].act(change, change.run, event)
+
+
+def _move(change: Change, *path: S, **fields: Any) -> None:
+    JOB_MACHINE.check(change.run.state, *path)
+    change.set_job(state=path[-1], **fields)
+
+
+# -- the beginning of an attempt -----------------------------------------------------------------------------------------
+
+
+def populate(change: Change) -> None:
+    """Put the tasks of a fresh attempt on paper, in place of those of the attempt before."""
+    targets = {name: count.target for name, count in change.roles.items()}
+    for task in list(change.tasks()):
+        change.drop(task.key)
+    change.roles = {name: RoleCount(target) for name, target in targets.items()}
+    for name, target in targets.items():
+        for index in range(target):
+            change.put(TaskRun(name, index, created_at=change.now))
+
+
+def begin(change: Change) -> None:
+    """Ask for the places of all tasks at once, unless the job is held."""
+    if change.run.hold:
+        return
+    _move(change, S.CREATION_REQUESTED)
+    for task in list(change.tasks()):
+        fold_task(change, task, Ask())
+    total = sum(count.total for count in change.roles.values())
+    change.tell("job.queued", f"attempt {change.run.attempt} waits for places for its {total} tasks")
+
+
+def _release_hold(change: Change, run: JobRun, event: HoldReleased) -> None:
+    if run.hold:
+        change.set_job(hold="")
+        change.tell("job.released", "what the job waited for is there")
+        begin(change)
+
+
+def _dependency_failed(change: Change, run: JobRun, event: DependencyFailed) -> None:
+    change.set_job(stop_requested=True)
+    _finish(change, classify(STOP_REQUESTED, event.message))
+
+
+# -- placement -----------------------------------------------------------------------------------------------------------
+
+
+def _placed(change: Change, run: JobRun, event: Placed) -> None:
+    """The first placement may leave out tasks of an elastic role: they go on waiting, to join those that run."""
+    if event.job_attempt != run.attempt:
+        return
+    taken = [place for place in event.placement.tasks if _give(change, place)]
+    if taken and run.state is S.CREATION_REQUESTED:
+        _move(change, S.PREPARING)
+        for task in change.tasks():
+            if task.state is TaskState.CREATION_REQUESTED:
+                change.request(task.key)
+    if taken:
+        change.tell("job.placed", words.placed(taken, event.placement.notes))
+
+
+def _give(change: Change, place: TaskPlacement) -> bool:
+    """Hand a task its place; whether it took it. What no task takes goes back to the scheduler."""
+    task = change.task(place.key)
+    if task is None:
+        change.release(place.key)
+        return False
+    fold_task(change, task, Give(place))
+    return task.state is TaskState.CREATION_REQUESTED
+
+
+def _unplaceable(change: Change, run: JobRun, event: Unplaceable) -> None:
+    for key in event.tasks:
+        task = change.task(key)
+        if task is not None:
+            fold_task(change, task, TakeBack(event.message))
+            if change.active:
+                _look(change, key)
+    if run.state in _ENDING and _all_ended(change):
+        _over(change)
+    elif change.run.state is S.PREPARING and all(count.waiting == count.total for count in change.roles.values()):
+        _move(change, S.CREATION_REQUESTED)
+
+
+# -- the word of an engine -----------------------------------------------------------------------------------------------
+
+
+def _word(change: Change, run: JobRun, event: EngineWord) -> None:
+    """An attempt that is current goes to its task; then the job looks at what that changed."""
+    attempt = parse_attempt_id(event.attempt)
+    task = change.task(attempt.task)
+    if attempt.job_attempt != run.attempt or task is None or attempt.task_attempt != task.attempt:
+        return _other_attempt(change, run, attempt, event)
+    fold_task(change, task, event)
+    if change.active:
+        _look(change, task.key)
+    else:
+        _look_at_ending(change, run, event)
+
+
+def _other_attempt(change: Change, run: JobRun, attempt: AttemptKey, event: EngineWord) -> None:
+    """Late words of attempts that are over; an instance this store knows nothing of (it was restored) is ended."""
+    if isinstance(event, Exited):
+        change.forget(event.attempt)
+    elif isinstance(event, Started) and _is_unknown(change, run, attempt):
+        command = stop_command(change, TaskRun(attempt.role, attempt.index, attempt=attempt.task_attempt))
+        change.command(StopTask(event.attempt, command.grace_seconds, command.signal))
+        change.tell("task.found", f"{attempt.task}: attempt {event.attempt} runs but was never asked for; it is ended")
+
+
+def _is_unknown(change: Change, run: JobRun, attempt: AttemptKey) -> bool:
+    if attempt.job_attempt != run.attempt:
+        return attempt.job_attempt > run.attempt
+    task, role = change.task(attempt.task), change.roles.get(attempt.role)
+    known = task.attempt if task else role.next_attempt - 1 if role else -1
+    return attempt.task_attempt > known
+
+
+def _look(change: Change, key: TaskKey) -> None:
+    """What the change of one task means for an attempt that is wanted."""
+    task = change.task(key)
+    if task is not None and task.state is TaskState.RUNNING and change.run.state is S.PREPARING:
+        _move(change, S.RUNNING, started_at=task.started_at)
+        change.tell("job.started", f"{key} runs: attempt {change.run.attempt} of the job has started")
+        if change.view.max_duration_seconds:
+            change.wake((task.started_at or change.now) + change.view.max_duration_seconds)
+    if task is None or task.state is TaskState.COMPLETED:
+        _judge(change, (key.role,), task)
+
+
+def _judge(change: Change, roles: tuple[str, ...], last: TaskRun | None) -> None:
+    completion = verdict(change, roles, last)
+    if completion is not None:
+        _finish(change, completion)
+
+
+def _look_at_ending(change: Change, run: JobRun, event: EngineWord) -> None:
+    if run.state not in _ENDING:
+        return
+    if _all_ended(change):
+        _over(change)
+    elif isinstance(event, StopAccepted) and run.state is S.DELETION_PENDING:
+        _move(change, S.DELETION_REQUESTED)
+    elif isinstance(event, Stopping | Exited | StartRefused) and run.state is not S.DELETING:
+        _move(change, S.DELETING)
+
+
+# -- the end of an attempt -----------------------------------------------------------------------------------------------
+
+
+def _finish(change: Change, completion: Completion) -> None:
+    """The attempt ends as `completion` says: store that, and end every task that has not ended."""
+    trigger = completion.trigger
+    why = trigger.message if trigger else completion.diagnostics
+    sentence = f"attempt {change.run.attempt} {words.outcome(completion)}" + (f" ({why})" if trigger else "")
+    change.tell("job.ending", sentence, code=completion.code)
+    change.set_job(completion=completion, wake_at=None)
+    _close_roles(change)
+    rest = End(classify(ATTEMPT_COMPLETED, f"the attempt of the job was over: {why}"))
+    for task in list(change.tasks()):
+        if task.state is not TaskState.COMPLETED:
+            fold_task(change, task, rest)
+    if _all_ended(change):
+        _over(change)
+    else:
+        _move(change, S.DELETION_PENDING)
+
+
+def _close_roles(change: Change) -> None:
+    for name, count in change.roles.items():
+        if count.awaited:
+            change.set_role(name, awaited=())
+
+
+def _all_ended(change: Change) -> bool:
+    return all(count.ended == count.total for count in change.roles.values())
+
+
+def _over(change: Change) -> None:
+    """Nothing of the attempt is left: begin anew, try again, or complete."""
+    _move(change, S.ATTEMPT_COMPLETED, ended_at=change.now)
+    change.job_ended = msgspec.structs.replace(change.run, roles=dict(change.roles))
+    if change.run.restart_requested:
+        return _begin_anew(change)
+    decision = _decide(change)
+    if not decision.retry:
+        return _complete(change)
+    when = f"in {words.duration(decision.delay)}" if decision.delay else "at once"
+    change.tell("job.retried", f"the job is tried again {when}: {decision.why}", delay=decision.delay)
+    change.set_job(retries=decision.spent(change.run.retries))
+    if decision.delay:
+        change.set_job(wake_at=change.now + decision.delay)
+    else:
+        _next_attempt(change)
+    return None
+
+
+def _decide(change: Change) -> Decision:
+    run = change.run
+    if run.stop_requested or run.completion is None:
+        return Decision(False, why="a stop is final")
+    return decide_retry(change.view.retry, run.retries, run.completion, change.policy, f"{run.job}.{run.attempt}")
+
+
+def _complete(change: Change) -> None:
+    _move(change, S.COMPLETED, ended_at=change.now, wake_at=None)
+    if change.run.completion is not None:
+        sentence = f"the job {words.outcome(change.run.completion)}"
+        change.tell("job.completed", sentence, code=change.run.completion.code)
+
+
+def _next_attempt(change: Change) -> None:
+    attempt = change.run.attempt + 1
+    fresh: dict[str, Any] = {"started_at": None, "ended_at": None, "wake_at": None, "completion": None}
+    _move(change, S.CREATION_PENDING, attempt=attempt, **fresh)
+    populate(change)
+    begin(change)
+
+
+def _begin_anew(change: Change) -> None:
+    change.set_job(retries=Retries(), stop_requested=False, restart_requested=False, hold="")
+    _next_attempt(change)
+
+
+# -- what people and clocks want -------------------------------------------------------------------------------------------
+
+
+def _stop(change: Change, run: JobRun, event: StopRequested) -> None:
+    change.set_job(stop_requested=True, restart_requested=False)
+    change.tell("job.stopping", f"{event.by} stopped the job")
+    _finish(change, event.completion or classify(STOP_REQUESTED, f"asked for by {event.by}"))
+
+
+def _stop_ending(change: Change, run: JobRun, event: StopRequested) -> None:
+    """How the attempt ends is decided already; it is the last one."""
+    if not run.stop_requested or run.restart_requested:
+        change.tell("job.stopping", f"{event.by} stopped the job; it is not tried again")
+    change.set_job(stop_requested=True, restart_requested=False)
+
+
+def _stop_between(change: Change, run: JobRun, event: StopRequested) -> None:
+    """It waits for its next try: there is none, and it ended as its last one did."""
+    change.set_job(stop_requested=True)
+    change.tell("job.stopping", f"{event.by} stopped the job before it was tried again")
+    _complete(change)
+
+
+def _restart(change: Change, run: JobRun, event: RestartRequested) -> None:
+    change.set_job(restart_requested=True)
+    change.tell("job.restarting", f"{event.by} restarts the job; its tasks are ended first")
+    _finish(change, classify(STOP_REQUESTED, f"{event.by} restarted the job"))
+
+
+def _restart_waiting(change: Change, run: JobRun, event: RestartRequested) -> None:
+    """Nothing of the attempt has run: it is as good as new, but for its retries."""
+    change.set_job(retries=Retries())
+
+
+def _restart_ending(change: Change, run: JobRun, event: RestartRequested) -> None:
+    if not run.restart_requested:
+        change.set_job(restart_requested=True)
+        change.tell("job.restarting", f"{event.by} restarts the job as soon as its tasks have ended")
+
+
+def _restart_ended(change: Change, run: JobRun, event: RestartRequested) -> None:
+    change.tell("job.restarting", f"{event.by} restarts the job")
+    _begin_anew(change)
+
+
+def _scale(change: Change, run: JobRun, event: ScaleRequested) -> None:
+    """All policies are looked at again: they may have been changed together with the number."""
+    _tell_scaled(change, event)
+    scale_role(change, event)
+    if change.active:
+        _judge(change, tuple(change.roles), None)
+
+
+def _scale_next(change: Change, run: JobRun, event: ScaleRequested) -> None:
+    """This attempt is decided: the number is for the next one."""
+    _tell_scaled(change, event)
+    change.set_role(event.role, target=event.replicas)
+
+
+def _tell_scaled(change: Change, event: ScaleRequested) -> None:
+    check_scale(change, event)
+    before = change.roles[event.role].target
+    change.tell("job.scaled", f"{event.by} scaled {event.role} from {before} to {event.replicas} tasks")
+
+
+def _time_passed(change: Change, run: JobRun, event: TimePassed) -> None:
+    if run.wake_at is None or change.now < run.wake_at:
+        return
+    change.set_job(wake_at=None)
+    limit = change.view.max_duration_seconds
+    deadline = run.started_at + limit if run.started_at is not None and limit else None
+    if deadline is not None and change.now >= deadline:
+        why = f"it has run for {words.duration(limit)}, the most its maxDurationSeconds allows"
+        change.set_job(stop_requested=True)
+        return _finish(change, classify(DEADLINE_EXCEEDED, why))
+    for task in list(change.tasks()):
+        if task.wake_at is not None and task.wake_at <= change.now:
+            fold_task(change, task, event)
+    for at in [deadline, *(task.wake_at for task in change.tasks())]:
+        if at is not None:
+            change.wake(at)
+    return None
+
+
+def _retry_due(change: Change, run: JobRun, event: TimePassed) -> None:
+    if run.wake_at is not None and run.wake_at <= change.now:
+        _next_attempt(change)
+
+
+_ENDING = frozenset({S.DELETION_PENDING, S.DELETION_REQUESTED, S.DELETING})
+_WORDS: tuple[type, ...] = (Started, Exited, StartRefused, StopAccepted, Stopping)
+
+
+def _words(row: Row) -> dict[type, Row]:
+    return dict.fromkeys(_WORDS, row)
+
+
+_NOT_HELD = "the job is not held"
+_BEGUN = "the job has begun, and its dependencies are looked at before that only"
+_DECIDED = "how the attempt ends is decided"
+_NO_TIMER = "the job waits for no time"
+_OVER = "the job is over"
+
+JOB_MACHINE: Machine[S] = Machine(
+    "job",
+    S,
+    {
+        S.CREATION_PENDING: {
+            HoldReleased: go(_release_hold, S.CREATION_REQUESTED),
+            DependencyFailed: go(_dependency_failed, S.ATTEMPT_COMPLETED),
+            StopRequested: go(_stop, S.ATTEMPT_COMPLETED),
+            RestartRequested: go(_restart_waiting),
+            ScaleRequested: go(_scale),
+            Placed: go(_placed),
+            Unplaceable: go(_unplaceable),
+            TimePassed: ignore(_NO_TIMER),
+            **_words(go(_word)),
+        },
+        S.CREATION_REQUESTED: {
+            HoldReleased: ignore(_NOT_HELD),
+            DependencyFailed: ignore(_BEGUN),
+            StopRequested: go(_stop, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
+            RestartRequested: go(_restart_waiting),
+            ScaleRequested: go(_scale),
+            Placed: go(_placed, S.PREPARING),
+            Unplaceable: go(_unplaceable),
+            TimePassed: go(_time_passed),
+            **_words(go(_word)),
+        },
+        S.PREPARING: {
+            HoldReleased: ignore(_NOT_HELD),
+            DependencyFailed: ignore(_BEGUN),
+            StopRequested: go(_stop, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
+            RestartRequested: go(_restart, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
+            ScaleRequested: go(_scale, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
+            Placed: go(_placed),
+            Unplaceable: go(_unplaceable, S.CREATION_REQUESTED),
+            TimePassed: go(_time_passed),
+            **_words(go(_word)),
+            Started: go(_word, S.RUNNING),
+            Exited: go(_word, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
+            StartRefused: go(_word, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
+        },
+        S.RUNNING: {
+            HoldReleased: ignore(_NOT_HELD),
+            DependencyFailed: ignore(_BEGUN),
+            StopRequested: go(_stop, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
+            RestartRequested: go(_restart, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
+            ScaleRequested: go(_scale, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
+            Placed: go(_placed),
+            Unplaceable: go(_unplaceable),
+            TimePassed: go(_time_passed, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
+            **_words(go(_word)),
+            Exited: go(_word, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
+            StartRefused: go(_word, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
+        },
+        S.DELETION_PENDING: {
+            HoldReleased: ignore(_NOT_HELD),
+            DependencyFailed: ignore(_BEGUN),
+            StopRequested: go(_stop_ending),
+            RestartRequested: go(_restart_ending),
+            ScaleRequested: go(_scale_next),
+            Placed: go(_placed),
+            Unplaceable: go(_unplaceable, S.ATTEMPT_COMPLETED),
+            TimePassed: ignore(_DECIDED),
+            Started: go(_word),
+            StopAccepted: go(_word, S.DELETION_REQUESTED),
+            Stopping: go(_word, S.DELETING),
+            Exited: go(_word, S.DELETING, S.ATTEMPT_COMPLETED),
+            StartRefused: go(_word, S.DELETING, S.ATTEMPT_COMPLETED),
+        },
+        S.DELETION_REQUESTED: {
+            HoldReleased: ignore(_NOT_HELD),
+            DependencyFailed: ignore(_BEGUN),
+            StopRequested: go(_stop_ending),
+            RestartRequested: go(_restart_ending),
+            ScaleRequested: go(_scale_next),
+            Placed: go(_placed),
+            Unplaceable: go(_unplaceable, S.ATTEMPT_COMPLETED),
+            TimePassed: ignore(_DECIDED),
+            Started: go(_word),
+            StopAccepted: go(_word),
+            Stopping: go(_word, S.DELETING),
+            Exited: go(_word, S.DELETING, S.ATTEMPT_COMPLETED),
+            StartRefused: go(_word, S.DELETING, S.ATTEMPT_COMPLETED),
+        },
+        S.DELETING: {
+            HoldReleased: ignore(_NOT_HELD),
+            DependencyFailed: ignore(_BEGUN),
+            StopRequested: go(_stop_ending),
+            RestartRequested: go(_restart_ending),
+            ScaleRequested: go(_scale_next),
+            Placed: go(_placed),
+            Unplaceable: go(_unplaceable, S.ATTEMPT_COMPLETED),
+            TimePassed: ignore(_DECIDED),
+            **_words(go(_word)),
+            Exited: go(_word, S.ATTEMPT_COMPLETED),
+            StartRefused: go(_word, S.ATTEMPT_COMPLETED),
+        },
+        S.ATTEMPT_COMPLETED: {
+            HoldReleased: ignore(_NOT_HELD),
+            DependencyFailed: ignore(_BEGUN),
+            StopRequested: go(_stop_between, S.COMPLETED),
+            RestartRequested: go(_restart_ended, S.CREATION_PENDING),
+            ScaleRequested: go(_scale_next),
+            Placed: go(_placed),
+            Unplaceable: go(_unplaceable),
+            TimePassed: go(_retry_due, S.CREATION_PENDING),
+            **_words(go(_word)),
+        },
+        S.COMPLETED: {
+            HoldReleased: ignore(_NOT_HELD),
+            DependencyFailed: ignore(_BEGUN),
+            StopRequested: ignore(_OVER),
+            RestartRequested: go(_restart_ended, S.CREATION_PENDING),
+            ScaleRequested: go(_scale_next),
+            Placed: go(_placed),
+            Unplaceable: go(_unplaceable),
+            TimePassed: ignore(_OVER),
+            **_words(go(_word)),
+        },
+    },
+)

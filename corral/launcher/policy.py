@@ -1,0 +1,18 @@
+"""Why: the delays and deadlines of launching belong to the operator, not to the rules."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class LaunchPolicy(msgspec.Struct, frozen=True):
+    """What an operator may set about launching; all in seconds."""
+
+    conflict_delay: tuple[float, float] = (60.0, 900.0)
+    """A retry after a lost contention waits a random time within this range."""
+    transient_floor: float = 0.0
+    """A retry after a passing failure waits at least so long."""
+    start_deadline: float = 0.0
+    """A task placed for so long and not seen running is ended (-111, transient); 0 waits for ever."""
+    default_grace: float = 30.0
+    """Between being asked to end and being killed, for a job that does not say."""

@@ -1,0 +1,81 @@
+"""Why: a live rescale must never reuse a task that is on its way out, nor forget one that was asked for meanwhile.
+
+Source: FrameworkController's rescale guarantees: a scale-down seen as deletion-pending is committed and never undone; an
+index wanted again gets a new instance, once the old one is gone.
+"""
+
+from __future__ import annotations
+
+from corral.kernel.errors import InvalidInput
+from corral.kernel.ids import TaskKey
+from corral.launcher.change import Change
+from corral.launcher.orders import End
+from corral.launcher.task_machine import create_task, fold_task
+from corral.model.events import ScaleRequested
+from corral.model.exits import DELETE_TASK_REQUESTED, classify
+from corral.model.runs import TaskRun
+from corral.model.states import TaskState
+
+_UNPLACED = frozenset({TaskState.CREATION_PENDING, TaskState.CREATION_REQUESTED})
+
+
+def check_scale(change: Change, event: ScaleRequested) -> None:
+    """Refuse what cannot be done.
+
+    Raises InvalidInput for an unknown role or a negative number.
+    """
+    if event.role not in change.roles:
+        raise InvalidInput("unknown-role", f"the job has no role {event.role}; it has {', '.join(change.roles)}")
+    if event.replicas < 0:
+        raise InvalidInput("negative-replicas", f"{event.role} cannot have {event.replicas} tasks; ask for 0 or more")
+
+
+def scale_role(change: Change, event: ScaleRequested) -> None:
+    """Bring the tasks of a role to the number asked for: O(tasks of the job)."""
+    role = change.roles[event.role]
+    tasks = [task for task in change.tasks() if task.role == event.role]
+    kept = {task.index: task for task in tasks if not task.deletion_pending}
+    change.set_role(event.role, target=event.replicas)
+    surplus = len(kept) + len(role.awaited) - event.replicas
+    if surplus > 0:
+        _shrink(change, event, kept, surplus)
+    elif surplus < 0:
+        leaving = {task.index for task in tasks if task.deletion_pending}
+        _grow(change, event.role, kept.keys() | set(role.awaited), leaving, -surplus)
+
+
+def _shrink(change: Change, event: ScaleRequested, kept: dict[int, TaskRun], surplus: int) -> None:
+    awaited = change.roles[event.role].awaited
+    going = _departures(change, event, kept, awaited)[:surplus]
+    change.set_role(event.role, awaited=tuple(index for index in awaited if index not in going))
+    completion = classify(DELETE_TASK_REQUESTED, f"{event.by} scaled {event.role} to {event.replicas}")
+    for index in going:
+        task = change.task(TaskKey(event.role, index))
+        if index in kept and task is not None:
+            fold_task(change, task, End(completion, leaving=True))
+
+
+def _departures(change: Change, event: ScaleRequested, kept: dict[int, TaskRun], awaited: tuple[int, ...]) -> list[int]:
+    """Indexes in the order they go: those named, in an elastic role those without a place, then the highest first."""
+    elastic = change.view.roles[event.role].min_replicas is not None
+
+    def rank(index: int) -> tuple[int, int]:
+        unplaced = elastic and (index not in kept or kept[index].state in _UNPLACED)
+        return (0 if index in named else 1 if unplaced else 2, -index)
+
+    named = set(event.remove)
+    return sorted([*kept, *awaited], key=rank)
+
+
+def _grow(change: Change, role: str, taken: set[int], leaving: set[int], missing: int) -> None:
+    """The lowest free indexes; one whose old task is not gone yet is awaited."""
+    index, awaited = 0, list(change.roles[role].awaited)
+    while missing:
+        if index not in taken:
+            missing -= 1
+            if index in leaving:
+                awaited.append(index)
+            else:
+                create_task(change, role, index)
+        index += 1
+    change.set_role(role, awaited=tuple(awaited))

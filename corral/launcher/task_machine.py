@@ -1,0 +1,385 @@
+"""Why: everything that can happen to a task, in every state, is one table here; at most one instance of it ever runs.
+
+That guarantee rests on three rules: an attempt number is started once, the next one only after the end of the instance
+before was seen (or it is certain that none was), and what an engine reports of any other attempt is ended or forgotten.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from corral.launcher import words
+from corral.launcher.change import AttemptEnd, Change
+from corral.launcher.machine import Machine, go, ignore, impossible
+from corral.launcher.orders import Ask, End, Give, TakeBack
+from corral.launcher.retry import Decision, decide_retry
+from corral.model.commands import StopTask
+from corral.model.events import StartRefused, StopAccepted, Stopping, TimePassed
+from corral.model.exits import START_FAILED_TRANSIENTLY, START_TIMED_OUT, classify, exit_spec
+from corral.model.launch import Exited, Started
+from corral.model.outcome import Completion
+from corral.model.runs import TaskRun
+from corral.model.states import TaskState as S
+
+TaskTrigger = Ask | Give | TakeBack | End | Started | Exited | StartRefused | StopAccepted | Stopping | TimePassed
+
+
+def fold_task(change: Change, task: TaskRun, trigger: TaskTrigger) -> None:
+    """Let `trigger` happen to `task`: an order of the job, or an engine's word on the task's current attempt."""
+    TASK_MACHINE.rows[task.state, type(trigger)].act(change, task, trigger)
+
+
+def create_task(change: Change, role: str, index: int) -> None:
+    """A new task, with an attempt number that no task of its role that was removed has used."""
+    task = change.put(TaskRun(role, index, attempt=change.roles[role].next_attempt, created_at=change.now))
+    if change.active:
+        fold_task(change, task, Ask())
+
+
+def remove_task(change: Change, task: TaskRun) -> None:
+    """Remove a task that has no instance; a new one that waits for its index takes its place."""
+    role = change.roles[task.role]
+    change.tell("task.removed", f"{task.key} was removed by a scale-down", task)
+    change.drop(task.key)
+    awaited = tuple(index for index in role.awaited if index != task.index)
+    change.set_role(task.role, next_attempt=max(role.next_attempt, task.attempt + 1), awaited=awaited)
+    if len(awaited) < len(role.awaited):
+        create_task(change, task.role, task.index)
+
+
+def stop_command(change: Change, task: TaskRun) -> StopTask:
+    """The command that ends the task's current attempt with the job's grace."""
+    view = change.view
+    grace = change.policy.default_grace if view.grace_seconds is None else view.grace_seconds
+    return StopTask(change.attempt_of(task), grace, view.stop_signal)
+
+
+def _move(change: Change, task: TaskRun, *path: S, **fields: Any) -> TaskRun:
+    TASK_MACHINE.check(task.state, *path)
+    return change.put(msgspec.structs.replace(task, state=path[-1], **fields))
+
+
+# -- orders of the job -------------------------------------------------------------------------------------------------
+
+
+def _ask(change: Change, task: TaskRun, order: Ask) -> None:
+    _move(change, task, S.CREATION_REQUESTED)
+    change.request(task.key)
+
+
+def _take_place(change: Change, task: TaskRun, order: Give) -> None:
+    _start(change, _move(change, task, S.PREPARING, placement=order.placement))
+
+
+def _start(change: Change, task: TaskRun) -> None:
+    deadline = change.policy.start_deadline
+    if deadline:
+        change.put(msgspec.structs.replace(task, wake_at=change.now + deadline))
+        change.wake(change.now + deadline)
+    change.start(task)
+
+
+def _same_place(change: Change, task: TaskRun, order: Give) -> None:
+    """Nothing, if it is the same word again; two owners of one task's devices, if not."""
+    if task.placement is None:
+        change.release(task.key)
+    elif task.placement != order.placement:
+        raise change.invalid(f"it holds {task.placement.node} {task.placement.devices} already", task, order)
+
+
+def _give_back(change: Change, task: TaskRun, order: Give) -> None:
+    change.release(task.key)
+
+
+def _lose_place(change: Change, task: TaskRun, order: TakeBack) -> None:
+    change.tell("task.unplaced", f"{task.key} lost its place before it started: {order.message}", task)
+    change.release(task.key)
+    change.request(task.key)
+    _move(change, task, S.CREATION_REQUESTED, attempt=task.attempt + 1, placement=None, wake_at=None)
+
+
+def _never_started(change: Change, task: TaskRun, order: TakeBack) -> None:
+    """It was to end, and it is certain that there is nothing to end."""
+    assert task.completion is not None
+    _over(change, task, change.now, task.completion)
+
+
+def _end_unstarted(change: Change, task: TaskRun, order: End) -> None:
+    if task.state is S.CREATION_REQUESTED:
+        change.release(task.key)
+    if order.leaving:
+        remove_task(change, task)
+    else:
+        path = (S.ATTEMPT_COMPLETED, S.COMPLETED)
+        _move(change, task, *path, completion=order.completion, ended_at=change.now, wake_at=None)
+
+
+def _end_instance(change: Change, task: TaskRun, order: End) -> None:
+    """Store how it ends and have the engine end it."""
+    fields = {"completion": order.completion, "deletion_pending": order.leaving, "wake_at": None}
+    change.command(stop_command(change, _move(change, task, S.DELETION_PENDING, **fields)))
+
+
+def _end_ending(change: Change, task: TaskRun, order: End) -> None:
+    if order.leaving and not task.deletion_pending:
+        change.put(msgspec.structs.replace(task, deletion_pending=True))
+
+
+def _end_ended(change: Change, task: TaskRun, order: End) -> None:
+    """Not tried again; it keeps the completion of its last attempt."""
+    if order.leaving:
+        remove_task(change, task)
+    elif task.state is S.ATTEMPT_COMPLETED:
+        _move(change, task, S.COMPLETED, wake_at=None)
+
+
+# -- the word of an engine -----------------------------------------------------------------------------------------------
+
+
+def _started(change: Change, task: TaskRun, event: Started) -> None:
+    seen = {"host": event.host, "ports": event.ports, "process": event.process, "started_at": event.at}
+    if task.state is S.PREPARING:
+        task = _move(change, task, S.RUNNING, wake_at=None, **seen)
+    else:
+        task = change.put(msgspec.structs.replace(task, **seen))
+    node = task.placement.node if task.placement else event.host
+    change.tell("task.started", f"{task.key} started on {node}", task)
+
+
+def _never_asked_for(change: Change, task: TaskRun, event: Started) -> None:
+    """An instance that this store never started (it was restored, say) is ended before the task begins."""
+    why = "an instance was found that had not been asked for; it is ended first"
+    change.tell("task.found", f"{task.key}: {why}", task)
+    change.release(task.key)
+    found = {"host": event.host, "process": event.process, "started_at": event.at}
+    found["completion"] = classify(START_FAILED_TRANSIENTLY, why)
+    change.command(stop_command(change, _move(change, task, S.DELETION_PENDING, **found)))
+
+
+def _ended_unasked(change: Change, task: TaskRun, event: Exited) -> None:
+    """The attempt number was used after all: take the next one."""
+    change.forget(event.attempt)
+    change.put(msgspec.structs.replace(task, attempt=task.attempt + 1))
+
+
+def _exited(change: Change, task: TaskRun, event: Exited) -> None:
+    """The end of the instance; a verdict stored before (stopped, timed out) stays."""
+    sentence = words.exited(task, event)
+    change.tell("task.exited", sentence, task, code=event.code, signal=event.signal, log_bytes=event.log_bytes)
+    change.forget(event.attempt)
+    _over(change, task, event.at, task.completion or classify(event.code, event.reason))
+
+
+def _refused(change: Change, task: TaskRun, event: StartRefused) -> None:
+    change.tell("task.refused", f"{task.key} was not started: {event.completion.diagnostics}", task)
+    _over(change, task, event.at, task.completion or event.completion)
+
+
+def _stop_accepted(change: Change, task: TaskRun, event: StopAccepted) -> None:
+    _move(change, task, S.DELETION_REQUESTED)
+
+
+def _stopping(change: Change, task: TaskRun, event: Stopping) -> None:
+    _move(change, task, S.DELETING)
+
+
+def _forget_again(change: Change, task: TaskRun, event: Exited) -> None:
+    change.forget(event.attempt)
+
+
+# -- the end of an attempt -----------------------------------------------------------------------------------------------
+
+
+def _over(change: Change, task: TaskRun, at: float, completion: Completion) -> None:
+    """No instance of the attempt is left: remove the task, complete it, or try again."""
+    task = _move(change, task, S.ATTEMPT_COMPLETED, completion=completion, ended_at=at, wake_at=None)
+    if task.placement is not None:
+        change.ended.append(AttemptEnd(change.attempt_of(task), task))
+    if task.deletion_pending:
+        change.release(task.key)
+        return remove_task(change, task)
+    decision = _decide(change, task, completion)
+    if not decision.retry:
+        change.release(task.key)
+        _move(change, task, S.COMPLETED)
+        return None
+    return _retry(change, task, decision)
+
+
+def _decide(change: Change, task: TaskRun, completion: Completion) -> Decision:
+    if not change.active:
+        return Decision(False, why="the attempt of the job is over")
+    policy = change.view.roles[task.role].retry
+    return decide_retry(policy, task.retries, completion, change.policy, change.attempt_of(task))
+
+
+def _retry(change: Change, task: TaskRun, decision: Decision) -> None:
+    """At once in the same place, unless the machine is to blame; a delayed retry asks for a place when it is due."""
+    assert task.completion is not None
+    when = f"in {words.duration(decision.delay)}" if decision.delay else "at once"
+    change.tell("task.retried", f"{task.key} is tried again {when}: {decision.why}", task, delay=decision.delay)
+    stays = not decision.delay and not exit_spec(task.completion.code).node_at_fault and task.placement is not None
+    if not stays:
+        change.release(task.key)
+        task = msgspec.structs.replace(task, placement=None)
+    task = msgspec.structs.replace(task, retries=decision.spent(task.retries))
+    if decision.delay:
+        due = change.now + decision.delay
+        change.put(msgspec.structs.replace(task, wake_at=due))
+        change.wake(due)
+    else:
+        _again(change, task)
+
+
+def _again(change: Change, task: TaskRun) -> None:
+    """The next attempt: where it is if it kept its place, else through the queue."""
+    blank = TaskRun(
+        task.role,
+        task.index,
+        task.state,
+        task.attempt + 1,
+        task.retries,
+        placement=task.placement,
+        created_at=change.now,
+    )
+    if task.placement is not None:
+        _start(change, _move(change, blank, S.CREATION_PENDING, S.PREPARING))
+    else:
+        _move(change, blank, S.CREATION_PENDING, S.CREATION_REQUESTED)
+        change.request(task.key)
+
+
+def _due(change: Change, task: TaskRun, event: TimePassed) -> None:
+    if task.wake_at is not None and task.wake_at <= change.now:
+        _again(change, task)
+
+
+def _start_timed_out(change: Change, task: TaskRun, event: TimePassed) -> None:
+    if task.wake_at is not None and task.wake_at <= change.now:
+        why = f"not seen running {words.duration(change.policy.start_deadline)} after it was placed"
+        _end_instance(change, task, End(classify(START_TIMED_OUT, why)))
+
+
+_NOT_ASKED = "nothing was asked of an engine or the scheduler yet"
+_NOT_PLACED = "the task has no place"
+_KNOWN = "it is known already"
+_OVER = "the attempt it speaks of is over"
+_NO_TIMER = "the task waits for no time"
+_BEGUN = "the task has begun"
+
+TASK_MACHINE: Machine[S] = Machine(
+    "task",
+    S,
+    {
+        S.CREATION_PENDING: {
+            Ask: go(_ask, S.CREATION_REQUESTED, S.PREPARING),
+            Give: go(_give_back),
+            TakeBack: ignore(_NOT_PLACED),
+            End: go(_end_unstarted, S.ATTEMPT_COMPLETED),
+            Started: impossible(_NOT_ASKED),
+            Exited: go(_ended_unasked),
+            StartRefused: impossible(_NOT_ASKED),
+            StopAccepted: ignore(_NOT_ASKED),
+            Stopping: ignore(_NOT_ASKED),
+            TimePassed: ignore(_NO_TIMER),
+        },
+        S.CREATION_REQUESTED: {
+            Ask: ignore(_BEGUN),
+            Give: go(_take_place, S.PREPARING),
+            TakeBack: ignore(_NOT_PLACED),
+            End: go(_end_unstarted, S.ATTEMPT_COMPLETED),
+            Started: go(_never_asked_for, S.DELETION_PENDING),
+            Exited: go(_ended_unasked),
+            StartRefused: impossible(_NOT_ASKED),
+            StopAccepted: ignore(_NOT_ASKED),
+            Stopping: ignore(_NOT_ASKED),
+            TimePassed: ignore(_NO_TIMER),
+        },
+        S.PREPARING: {
+            Ask: ignore(_BEGUN),
+            Give: go(_same_place),
+            TakeBack: go(_lose_place, S.CREATION_REQUESTED),
+            End: go(_end_instance, S.DELETION_PENDING),
+            Started: go(_started, S.RUNNING),
+            Exited: go(_exited, S.ATTEMPT_COMPLETED),
+            StartRefused: go(_refused, S.ATTEMPT_COMPLETED),
+            StopAccepted: ignore("no stop was asked for"),
+            Stopping: ignore("its end will be reported"),
+            TimePassed: go(_start_timed_out, S.DELETION_PENDING),
+        },
+        S.RUNNING: {
+            Ask: ignore(_BEGUN),
+            Give: go(_same_place),
+            TakeBack: impossible("the task was seen running there"),
+            End: go(_end_instance, S.DELETION_PENDING),
+            Started: ignore(_KNOWN),
+            Exited: go(_exited, S.ATTEMPT_COMPLETED),
+            StartRefused: impossible("the attempt was seen running"),
+            StopAccepted: ignore("no stop was asked for"),
+            Stopping: ignore("its end will be reported"),
+            TimePassed: ignore(_NO_TIMER),
+        },
+        S.DELETION_PENDING: {
+            Ask: ignore(_BEGUN),
+            Give: go(_same_place),
+            TakeBack: go(_never_started, S.ATTEMPT_COMPLETED),
+            End: go(_end_ending),
+            Started: go(_started),
+            Exited: go(_exited, S.ATTEMPT_COMPLETED),
+            StartRefused: go(_refused, S.ATTEMPT_COMPLETED),
+            StopAccepted: go(_stop_accepted, S.DELETION_REQUESTED),
+            Stopping: go(_stopping, S.DELETING),
+            TimePassed: ignore(_NO_TIMER),
+        },
+        S.DELETION_REQUESTED: {
+            Ask: ignore(_BEGUN),
+            Give: go(_same_place),
+            TakeBack: go(_never_started, S.ATTEMPT_COMPLETED),
+            End: go(_end_ending),
+            Started: go(_started),
+            Exited: go(_exited, S.ATTEMPT_COMPLETED),
+            StartRefused: go(_refused, S.ATTEMPT_COMPLETED),
+            StopAccepted: ignore(_KNOWN),
+            Stopping: go(_stopping, S.DELETING),
+            TimePassed: ignore(_NO_TIMER),
+        },
+        S.DELETING: {
+            Ask: ignore(_BEGUN),
+            Give: go(_same_place),
+            TakeBack: go(_never_started, S.ATTEMPT_COMPLETED),
+            End: go(_end_ending),
+            Started: go(_started),
+            Exited: go(_exited, S.ATTEMPT_COMPLETED),
+            StartRefused: go(_refused, S.ATTEMPT_COMPLETED),
+            StopAccepted: ignore(_KNOWN),
+            Stopping: ignore(_KNOWN),
+            TimePassed: ignore(_NO_TIMER),
+        },
+        S.ATTEMPT_COMPLETED: {
+            Ask: ignore("it is tried again when it is due"),
+            Give: go(_give_back),
+            TakeBack: ignore(_NOT_PLACED),
+            End: go(_end_ended, S.COMPLETED),
+            Started: ignore(_OVER),
+            Exited: go(_forget_again),
+            StartRefused: ignore(_OVER),
+            StopAccepted: ignore(_OVER),
+            Stopping: ignore(_OVER),
+            TimePassed: go(_due, S.CREATION_PENDING),
+        },
+        S.COMPLETED: {
+            Ask: ignore(_OVER),
+            Give: go(_give_back),
+            TakeBack: ignore(_NOT_PLACED),
+            End: go(_end_ended),
+            Started: ignore(_OVER),
+            Exited: go(_forget_again),
+            StartRefused: ignore(_OVER),
+            StopAccepted: ignore(_OVER),
+            Stopping: ignore(_OVER),
+            TimePassed: ignore(_NO_TIMER),
+        },
+    },
+)

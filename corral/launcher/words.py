@@ -1,0 +1,50 @@
+"""Why: people read these sentences to learn what became of their job, so they are written once and in one style."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from corral.model.exits import STOP_REQUESTED, classify
+from corral.model.launch import Exited
+from corral.model.outcome import Completion, ExitClass
+from corral.model.placement import TaskPlacement
+from corral.model.runs import TaskRun
+
+
+def duration(seconds: float) -> str:
+    """`seconds` for people: `15 s`, `1 min 30 s`, `2 h 5 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min" + (f" {rest} s" if rest else "")
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h" + (f" {minutes} min" if minutes else "")
+
+
+def outcome(completion: Completion) -> str:
+    """How something ended, as the rest of a sentence: `succeeded`, `failed with code 3 (…): …`."""
+    if completion.succeeded:
+        return "succeeded"
+    if completion.code == STOP_REQUESTED:
+        return f"was stopped: {completion.diagnostics}"
+    because = f": {completion.diagnostics}" if completion.diagnostics else ""
+    return f"failed with code {completion.code} ({completion.phrase}){because}"
+
+
+def exited(task: TaskRun, event: Exited) -> str:
+    """The sentence for an instance that was seen to have ended."""
+    seen = classify(event.code)
+    means = "" if seen.exit_class is ExitClass.SUCCEEDED else f" ({seen.phrase})"
+    signal = f", signal {event.signal}" if event.signal else ""
+    because = f": {event.reason}" if event.reason else ""
+    return f"{task.key} exited with code {event.code}{means}{signal}{because}"
+
+
+def placed(places: Sequence[TaskPlacement], notes: Sequence[str]) -> str:
+    """The sentence for tasks that were given their places."""
+    nodes = sorted({place.node for place in places})
+    shown = ", ".join(nodes[:5]) + (f" and {len(nodes) - 5} more nodes" if len(nodes) > 5 else "")
+    tasks = "1 task was" if len(places) == 1 else f"{len(places)} tasks were"
+    return f"{tasks} placed on {shown}" + "".join(f"; {note}" for note in notes)

@@ -1,0 +1,178 @@
+"""Why: what an exit code means, and whether to try again, is a table that people can look up, never an `if` in a rule.
+
+Source: OpenPAI's `k8s-job-exit-spec.yaml` (62 codes); the three codes a program may exit with to classify itself are
+FrameworkController's (200, 201, 210).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from corral.model.outcome import Completion, ExitClass
+
+_TABLE: Final = """
+0 Succeeded USER_CONTAINER USER_CONTAINER USER_SUCCESS COMPLETING UNKNOWN
+-100 ConfigMapExternalDeleted PAI_FC PAI_UNKNOWN PLATFORM_FAILURE UNKNOWN TRANSIENT
+-101 PodExternalDeleted PAI_FC PAI_UNKNOWN PLATFORM_FAILURE UNKNOWN TRANSIENT
+-110 ConfigMapLocalCacheCreationTimeout PAI_FC PAI_UNKNOWN PLATFORM_FAILURE LAUNCHING TRANSIENT
+-111 PodLocalCacheCreationTimeout PAI_FC PAI_UNKNOWN PLATFORM_FAILURE LAUNCHING TRANSIENT
+-120 PodCreationTransientError PAI_FC PAI_UNKNOWN PLATFORM_FAILURE LAUNCHING TRANSIENT
+-200 PodCreationPermanentError PAI_FC USER_SUBMISSION USER_FAILURE SUBMITTING PERMANENT
+-210 StopFrameworkRequested PAI_FC USER_STOP USER_STOP UNKNOWN PERMANENT
+-220 FrameworkAttemptCompletion PAI_FC USER_STOP USER_STOP UNKNOWN PERMANENT
+-230 DeleteTaskRequested PAI_FC USER_SCALEDOWN USER_STOP UNKNOWN PERMANENT
+-300 PodFailedWithoutFailedContainer PAI_FC UNKNOWN UNKNOWN_FAILURE LAUNCHING UNKNOWN
+-310 PodCreationUnknownError PAI_FC UNKNOWN UNKNOWN_FAILURE LAUNCHING UNKNOWN
+-1000 PodEvicted PAI_K8S PAI_K8S PLATFORM_FAILURE RUNNING TRANSIENT
+-1001 PodNodeLost PAI_K8S PAI_K8S PLATFORM_FAILURE RUNNING TRANSIENT
+-1002 PodScheduledToInsufficientResourceNode PAI_K8S PAI_K8S PLATFORM_FAILURE LAUNCHING TRANSIENT
+-1003 PodPreemptedForCriticalPod PAI_K8S PAI_K8S PLATFORM_FAILURE RUNNING TRANSIENT
+-1004 PodDeadlineExceeded PAI_K8S USER_STOP USER_STOP RUNNING PERMANENT
+-1005 PodNodeAdmissionForbidden PAI_K8S USER_SUBMISSION USER_FAILURE LAUNCHING PERMANENT
+-1006 PodNodeAdmissionUnexpectedError PAI_K8S PAI_K8S PLATFORM_FAILURE LAUNCHING TRANSIENT
+-1100 CreateFrameworkPermanentFailed PAI_DB_CONTROLLER USER_SUBMISSION USER_FAILURE SUBMITTING PERMANENT
+-1300 InitContainerDockerOOMKilled PAI_DOCKER PAI_RUNTIME PLATFORM_FAILURE LAUNCHING TRANSIENT
+-1200 UserContainerDockerOOMKilled PAI_DOCKER USER_CONTAINER USER_FAILURE RUNNING PERMANENT
+-1201 ContainerDockerCreationError PAI_DOCKER UNKNOWN UNKNOWN_FAILURE LAUNCHING UNKNOWN
+-1202 ContainerDockerStartCmdPermissionDenied PAI_DOCKER PAI_RUNTIME PLATFORM_FAILURE LAUNCHING PERMANENT
+-1203 ContainerDockerStartCmdNotFound PAI_DOCKER PAI_RUNTIME PLATFORM_FAILURE LAUNCHING PERMANENT
+-1204 ContainerDockerStartUnknownError PAI_DOCKER UNKNOWN UNKNOWN_FAILURE LAUNCHING UNKNOWN
+-1205 ContainerGpuDeviceNotFoundError PAI_DOCKER PAI_HW PLATFORM_FAILURE LAUNCHING TRANSIENT
+128 ContainerMayFailDueToGpuDeviceEccError USER_CONTAINER PAI_HW PLATFORM_FAILURE RUNNING UNKNOWN
+130 ContainerSigIntReceived PAI_OS PAI_OS PLATFORM_FAILURE RUNNING TRANSIENT
+131 ContainerSigQuitReceived PAI_OS PAI_OS PLATFORM_FAILURE RUNNING TRANSIENT
+132 ContainerSigIllReceived USER_CONTAINER USER_CONTAINER USER_FAILURE RUNNING PERMANENT
+134 ContainerSigAbrtReceived USER_CONTAINER UNKNOWN UNKNOWN_FAILURE RUNNING UNKNOWN
+135 ContainerSigBusReceived USER_CONTAINER USER_CONTAINER USER_FAILURE RUNNING PERMANENT
+136 ContainerSigFpeReceived USER_CONTAINER USER_CONTAINER USER_FAILURE RUNNING PERMANENT
+137 ContainerSigKillReceived PAI_OS PAI_OS PLATFORM_FAILURE RUNNING TRANSIENT
+139 ContainerSigSegvReceived USER_CONTAINER UNKNOWN UNKNOWN_FAILURE RUNNING UNKNOWN
+141 ContainerSigPipeReceived USER_CONTAINER USER_CONTAINER USER_FAILURE RUNNING PERMANENT
+143 ContainerSigTermReceived PAI_OS PAI_OS PLATFORM_FAILURE RUNNING TRANSIENT
+220 UserCommandExitWithError USER_CONTAINER USER_CONTAINER USER_FAILURE RUNNING PERMANENT
+221 ContainerTensorflowOOMKilled PAI_RUNTIME USER_CONTAINER USER_FAILURE RUNNING PERMANENT
+222 ContainerMPISegvFault PAI_RUNTIME USER_CONTAINER USER_FAILURE RUNNING PERMANENT
+223 ContainerCudaUncorrectableECCError PAI_RUNTIME PAI_HW PLATFORM_FAILURE RUNNING TRANSIENT
+224 ContainerCudaVersionMismatch PAI_RUNTIME USER_CONTAINER USER_FAILURE RUNNING PERMANENT
+225 ContainerCudaDnnVersionMismatch PAI_RUNTIME USER_CONTAINER USER_FAILURE RUNNING PERMANENT
+226 ContainerCudaOOMKilled PAI_RUNTIME USER_CONTAINER USER_FAILURE RUNNING PERMANENT
+228 ContainerIncorrectParameterError PAI_RUNTIME USER_CONTAINER USER_FAILURE RUNNING PERMANENT
+229 ContainerIncorrectDataModelError PAI_RUNTIME USER_CONTAINER USER_FAILURE RUNNING PERMANENT
+230 ContainerInvalidSavePath PAI_RUNTIME USER_CONTAINER USER_FAILURE RUNNING PERMANENT
+231 ContainerSyntaxError PAI_RUNTIME USER_CONTAINER USER_FAILURE RUNNING PERMANENT
+232 ContainerImportError PAI_RUNTIME USER_CONTAINER USER_FAILURE RUNNING PERMANENT
+233 ContainerIndexOutOfRange PAI_RUNTIME USER_CONTAINER USER_FAILURE RUNNING PERMANENT
+234 ContainerSigvFault PAI_RUNTIME USER_CONTAINER USER_FAILURE RUNNING PERMANENT
+235 ContainerEngineCoreDump PAI_RUNTIME USER_CONTAINER USER_FAILURE RUNNING PERMANENT
+249 PAIRuntimeSSHBarrierTimeout PAI_RUNTIME PAI_RUNTIME PLATFORM_FAILURE RUNNING PERMANENT
+250 FrameworkBarrierTransientFailed PAI_RUNTIME PAI_RUNTIME PLATFORM_FAILURE LAUNCHING TRANSIENT
+251 JobGangAllocationTimeout PAI_RUNTIME RESOURCE_ALLOCATION_TIMEOUT \
+RESOURCE_ALLOCATION_TIMEOUT ALLOCATING TRANSIENT_CONFLICT
+252 FrameworkBarrierPermanentFailed PAI_RUNTIME PAI_RUNTIME PLATFORM_FAILURE LAUNCHING PERMANENT
+253 ContainerPortConflict PAI_RUNTIME PAI_RUNTIME PLATFORM_FAILURE LAUNCHING TRANSIENT
+254 ContainerImageNotExists PAI_RUNTIME PAI_RUNTIME USER_FAILURE LAUNCHING PERMANENT
+255 PAIRuntimeUnknownFailed PAI_RUNTIME UNKNOWN UNKNOWN_FAILURE UNKNOWN UNKNOWN
+-8000 ContainerUndefinedNegativeExitCode UNKNOWN UNKNOWN UNKNOWN_FAILURE UNKNOWN UNKNOWN
+256 PAIRuntimeExitAbnormally PAI_RUNTIME PAI_RUNTIME PLATFORM_FAILURE UNKNOWN UNKNOWN
+"""
+"""One row a code: code, phrase, issuer, causer, type, stage, behavior."""
+
+_RESERVED: Final = """
+200 ContainerTransientFailed USER_CONTAINER USER_CONTAINER USER_FAILURE RUNNING TRANSIENT
+201 ContainerTransientConflictFailed USER_CONTAINER USER_CONTAINER USER_FAILURE RUNNING TRANSIENT_CONFLICT
+210 ContainerPermanentFailed USER_CONTAINER USER_CONTAINER USER_FAILURE RUNNING PERMANENT
+"""
+"""Codes that a program may end with to say itself what its failure means."""
+
+SUCCEEDED: Final = 0
+EXTERNALLY_DELETED: Final = -101
+START_TIMED_OUT: Final = -111
+START_FAILED_TRANSIENTLY: Final = -120
+START_FAILED: Final = -200
+STOP_REQUESTED: Final = -210
+ATTEMPT_COMPLETED: Final = -220
+DELETE_TASK_REQUESTED: Final = -230
+NODE_LOST: Final = -1001
+DEADLINE_EXCEEDED: Final = -1004
+UNDEFINED_POSITIVE: Final = 256
+UNDEFINED_NEGATIVE: Final = -8000
+
+NEVER_RETRIED: Final = frozenset({STOP_REQUESTED, ATTEMPT_COMPLETED, DELETE_TASK_REQUESTED})
+"""Someone wanted this end, so no retry policy undoes it."""
+
+_CLASSES: Final = {
+    "TRANSIENT": ExitClass.TRANSIENT,
+    "TRANSIENT_CONFLICT": ExitClass.CONFLICT,
+    "PERMANENT": ExitClass.PERMANENT,
+    "UNKNOWN": ExitClass.UNKNOWN,
+}
+_REACTIONS: Final = {
+    "TRANSIENT": "ALWAYS_RETRY",
+    "TRANSIENT_CONFLICT": "ALWAYS_BACKOFF_RETRY",
+    "PERMANENT": "NEVER_RETRY",
+    "UNKNOWN": "RETRY_TO_MAX",
+}
+_ELSEWHERE: Final = frozenset({"PAI_K8S", "PAI_HW"})
+
+
+class ExitSpec(msgspec.Struct, frozen=True):
+    """One row of the table, in OpenPAI's words."""
+
+    code: int
+    phrase: str
+    issuer: str
+    """Who reported the end."""
+    causer: str
+    """Who brought it about."""
+    type: str
+    """Whose failure it is: `USER_FAILURE`, `PLATFORM_FAILURE`, `USER_STOP`, …"""
+    stage: str
+    behavior: str
+
+    @property
+    def reaction(self) -> str:
+        """What OpenPAI does after it: one word for each behavior, and never a retry of a success."""
+        return "NEVER_RETRY" if self.code == SUCCEEDED else _REACTIONS[self.behavior]
+
+    @property
+    def exit_class(self) -> ExitClass:
+        """What the code says about trying again."""
+        return ExitClass.SUCCEEDED if self.code == SUCCEEDED else _CLASSES[self.behavior]
+
+    @property
+    def node_at_fault(self) -> bool:
+        """Whether the machine is to blame, so that a retry should go to another one."""
+        return self.causer in _ELSEWHERE
+
+
+def _read(table: str) -> dict[int, ExitSpec]:
+    rows = (line.split() for line in table.strip().splitlines())
+    return {int(code): ExitSpec(int(code), *words) for code, *words in rows}
+
+
+EXIT_SPECS: Final[dict[int, ExitSpec]] = _read(_TABLE)
+"""OpenPAI's 62 codes."""
+
+RESERVED_SPECS: Final[dict[int, ExitSpec]] = _read(_RESERVED)
+"""What a program says of itself."""
+
+_USER_ERROR: Final = "UserCommandExitWithError"
+
+
+def exit_spec(code: int) -> ExitSpec:
+    """The row for `code`; a code without one gets the row of 256 (positive) or of -8000 (negative)."""
+    found = EXIT_SPECS.get(code) or RESERVED_SPECS.get(code)
+    return found or EXIT_SPECS[UNDEFINED_POSITIVE if code > 0 else UNDEFINED_NEGATIVE]
+
+
+def classify(code: int, diagnostics: str = "") -> Completion:
+    """How an attempt that ended with `code` ended.
+
+    The code is kept as it was. A positive code without a row is the program's own failure of unknown kind (the retry
+    budget of 256, the phrase of 220); a negative one is -8000's.
+    """
+    spec = exit_spec(code)
+    phrase = _USER_ERROR if spec.code == UNDEFINED_POSITIVE != code else spec.phrase
+    return Completion(code, phrase, spec.exit_class, diagnostics)

@@ -1,0 +1,54 @@
+"""Why: people see one of seven words for a job; store, api and command line must all derive the same one."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from corral.model.exits import ATTEMPT_COMPLETED, STOP_REQUESTED
+from corral.model.outcome import Completion
+from corral.model.runs import JobRun
+from corral.model.states import JobState
+
+
+class Phase(StrEnum):
+    """What a person is told of a job's state."""
+
+    WAITING = "waiting"
+    """For devices, for another job, or for the time of the next try."""
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    """The attempt is decided; its remaining tasks are being ended."""
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    """A person or a policy ended it."""
+
+
+ENDED: Final = frozenset({Phase.SUCCEEDED, Phase.FAILED, Phase.STOPPED})
+"""The phases that only a restart leaves."""
+
+_STOPS: Final = frozenset({STOP_REQUESTED, ATTEMPT_COMPLETED})
+_PHASES: Final = {
+    JobState.CREATION_PENDING: Phase.WAITING,
+    JobState.CREATION_REQUESTED: Phase.WAITING,
+    JobState.PREPARING: Phase.STARTING,
+    JobState.RUNNING: Phase.RUNNING,
+    JobState.DELETION_PENDING: Phase.STOPPING,
+    JobState.DELETION_REQUESTED: Phase.STOPPING,
+    JobState.DELETING: Phase.STOPPING,
+    JobState.ATTEMPT_COMPLETED: Phase.WAITING,
+}
+
+
+def phase(run: JobRun) -> Phase:
+    """The phase of a job (a `str`), from its state and, once completed, from how it ended."""
+    return end_phase(run.completion) if run.state is JobState.COMPLETED else _PHASES[run.state]
+
+
+def end_phase(completion: Completion | None) -> Phase:
+    """The phase of a job that ended so."""
+    if completion is None or (not completion.succeeded and completion.code not in _STOPS):
+        return Phase.FAILED
+    return Phase.SUCCEEDED if completion.succeeded else Phase.STOPPED
