@@ -1,0 +1,65 @@
+"""Why: who somebody is and what they were granted are facts like any other, shared by the store, the rules and the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from corral.model.records import Record
+
+
+class User(msgspec.Struct, frozen=True):
+    """One account; times are seconds since 1970. Its password hash never leaves the store's own calls."""
+
+    name: str
+    role: str = "user"
+    """`admin` or `user`."""
+    groups: tuple[str, ...] = ()
+    uid: int | None = None
+    """The system account its tasks run under, when the server runs as root."""
+    created_at: float = 0.0
+    disabled: bool = False
+    has_password: bool = False
+
+
+class Group(msgspec.Struct, frozen=True):
+    """What the members of a group may use; `*` stands for all."""
+
+    name: str
+    queues: tuple[str, ...] = ()
+    storages: tuple[str, ...] = ()
+
+
+class Token(msgspec.Struct, frozen=True):
+    """One bearer token: of it only a hash is kept."""
+
+    id: str
+    user: str
+    name: str
+    kind: str
+    """`api`: made by its user; `session`: made by a sign-in."""
+    created_at: float
+    expires_at: float | None = None
+    last_used_at: float | None = None
+    revoked_at: float | None = None
+
+
+class AuditRecord(Record, frozen=True):
+    """One decision about a call that changes something, or that was refused."""
+
+    seq: int
+    at: str
+    actor: str
+    action: str
+    resource: str
+    rule: str
+    allowed: bool
+    detail: dict[str, Any] = {}
+
+
+class QueueRecord(msgspec.Struct, frozen=True):
+    """One queue as configured; `doc` is its part of the cluster document."""
+
+    name: str
+    doc: dict[str, Any] = {}

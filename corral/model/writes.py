@@ -1,0 +1,219 @@
+"""Why: service and control hand the store whole decisions as values, so that each is one durable transaction.
+
+Times are seconds since 1970; the forms that people are shown are in `corral.model.records`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from corral.kernel.ids import AttemptId, JobId, TaskKey
+from corral.model.commands import EngineCommand
+from corral.model.facts import Fact
+from corral.model.records import JobSummary
+from corral.model.runs import JobRun, TaskRun
+
+
+class IntentKind(StrEnum):
+    """What a person wants of a job; each is an event in the log with this kind, which control reads and carries out."""
+
+    SUBMITTED = "job.submitted"
+    """Run it: `data` is empty, the job is read with `load_job`."""
+    STOP = "job.stop-requested"
+    """End it."""
+    RESTART = "job.restart-requested"
+    """Begin it anew."""
+    SCALE = "job.scale-requested"
+    """`data`: {"role": str, "replicas": int, "remove": [int, …]}."""
+    DELETE = "job.delete-requested"
+    """Remove it from the store, once it is over."""
+
+
+class NewJob(msgspec.Struct, frozen=True):
+    """A job that was accepted and is to be stored; `doc` is the canonical document as JSON text."""
+
+    id: JobId
+    user: str
+    name: str
+    queue: str
+    priority: int
+    doc: str
+    summary: JobSummary
+    """How the job is listed until control first writes of it."""
+    created_at: float
+    actor: str = ""
+    """Who submitted it, when not the user."""
+    job_type: str = "shell"
+    tags: tuple[str, ...] = ()
+    secrets: dict[str, str] = {}
+    """Sealed values by name."""
+    hold: str = ""
+    """`JobRun.hold` at the beginning: `dependency` when it waits for others."""
+    depends_on: tuple[JobId, ...] = ()
+    array_parent: str = ""
+    unique_name: str = "live"
+    """`live`: no live job of the user may have the name; `ever`: no job at all; `none`: any number may."""
+    idempotency_key: str = ""
+    request_hash: str = ""
+    """Tells a repeated request from another one under the same idempotency key."""
+
+
+class Submitted(msgspec.Struct, frozen=True):
+    """What became of a submit; `created` is False when the idempotency key had made the job before."""
+
+    id: JobId
+    created: bool
+    seq: int
+
+
+class Intent(msgspec.Struct, frozen=True):
+    """One intent event, in commit order."""
+
+    seq: int
+    job: JobId
+    kind: str
+    actor: str
+    at: float
+    data: dict[str, Any] = {}
+
+
+class JobRecord(msgspec.Struct, frozen=True):
+    """One job as stored: what it is, and how it stands."""
+
+    id: JobId
+    name: str
+    user: str
+    queue: str
+    priority: int
+    job_type: str
+    phase: str
+    created_at: float
+    started_at: float | None
+    ended_at: float | None
+    revision: int
+    doc: str
+    run: JobRun
+    summary: JobSummary
+    live: bool
+    array_parent: str = ""
+
+
+class LiveJob(msgspec.Struct, frozen=True):
+    """One job as control needs it: its document, its run and all its tasks."""
+
+    id: JobId
+    name: str
+    user: str
+    queue: str
+    priority: int
+    created_at: float
+    doc: str
+    run: JobRun
+    summary: JobSummary
+    revision: int
+    tasks: dict[TaskKey, TaskRun] = {}
+
+
+class JobWrite(msgspec.Struct, frozen=True):
+    """The new state of one job."""
+
+    id: JobId
+    run: JobRun
+    phase: str
+    summary: JobSummary
+    live: bool
+    """Whether `load_live` gives it: its run is not completed."""
+    guard: int | None = None
+    """The revision that this write was thought out against; another one stored refuses the whole batch."""
+    priority: int | None = None
+    queue: str | None = None
+
+
+class TaskWrite(msgspec.Struct, frozen=True):
+    """The new state of one task; None removes it."""
+
+    job: JobId
+    key: TaskKey
+    run: TaskRun | None
+
+
+class AttemptWrite(msgspec.Struct, frozen=True):
+    """The history of one attempt; a later write of the same id replaces the earlier one."""
+
+    id: AttemptId
+    node: str = ""
+    devices: tuple[int, ...] = ()
+    started_at: float | None = None
+    ended_at: float | None = None
+    code: int | None = None
+    phrase: str = ""
+    exit_class: str = ""
+    diagnostics: str = ""
+    host: str = ""
+    ports: dict[str, tuple[int, ...]] = {}
+    user: str = ""
+
+
+class FactWrite(msgspec.Struct, frozen=True):
+    """One fact for the event log."""
+
+    job: JobId
+    at: float
+    fact: Fact
+    actor: str = ""
+
+
+class ControlBatch(msgspec.Struct, frozen=True):
+    """Everything one cycle of control decided: stored whole or not at all."""
+
+    epoch: int
+    cursor: int | None = None
+    """The last intent that this batch (or one before it) has folded; None leaves it."""
+    jobs: tuple[JobWrite, ...] = ()
+    tasks: tuple[TaskWrite, ...] = ()
+    attempts: tuple[AttemptWrite, ...] = ()
+    facts: tuple[FactWrite, ...] = ()
+    outbox_add: tuple[tuple[JobId, EngineCommand], ...] = ()
+    outbox_done: tuple[int, ...] = ()
+    removed_jobs: tuple[JobId, ...] = ()
+    """Jobs to remove with everything of theirs but a line of history."""
+
+
+class CommitResult(msgspec.Struct, frozen=True):
+    """`outbox`: the seqs of `outbox_add`, in order; `last_event`: the last event seq of the store."""
+
+    outbox: tuple[int, ...]
+    last_event: int
+
+
+class OutboxRow(msgspec.Struct, frozen=True):
+    """A command that is stored and not yet known to have been carried out."""
+
+    seq: int
+    job: JobId
+    command: EngineCommand
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """The process that leads: boot id, pid and start time name it for ever, whatever pid comes again."""
+
+    host: str
+    boot_id: str
+    pid: int
+    start_time: str
+    address: str = ""
+    """Where control answers questions, when not on the Unix socket of the data folder."""
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """The right to write as control until `expires_at` (of the own clock) or until another epoch begins."""
+
+    epoch: int
+    expires_at: float
+    cursor: int
+    """The last intent that was folded by any leader."""
+    holder: Holder
+    renewals: int = 0

@@ -1,0 +1,176 @@
+"""Why: both databases must give the same promises: durable commits, one writer at a time, consistent reads.
+
+SQLite runs in WAL mode with `synchronous=FULL`; its write transactions begin IMMEDIATE and wait for the other process
+in half-millisecond steps, because SQLite's own busy handler sleeps up to 100 ms. On PostgreSQL a write transaction
+first locks the counters' row, which gives the same order of commits.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import Connection, Engine, create_engine, event, select
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.pool import NullPool, QueuePool
+
+from corral.kernel.errors import InvalidInput
+from corral.store import tables
+from corral.store.faults import LOCKED, READ_ONLY, StoreRefused, is_locked
+
+READERS: Final = 3
+"""How many questions are answered at once."""
+_LOCK_SECONDS: Final = 10.0
+_NETWORK: Final = frozenset(
+    {"nfs", "nfs4", "cifs", "smb2", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "beegfs", "gpfs"}
+    | {"ocfs2", "gfs2", "orangefs", "panfs", "wekafs", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.ceph-fuse"}
+    | {"fuse.s3fs", "fuse.rclone", "fuse.gcsfuse", "fuse.juicefs"}
+)
+
+
+def parse_url(url: str) -> URL:
+    """The parsed URL of a store: `sqlite:///FILE`, a plain file name, or `postgresql://…`.
+
+    Raises InvalidInput for any other kind of database.
+    """
+    if "://" not in url:
+        url = f"sqlite:///{url}"
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise InvalidInput(
+            "store-url", "The store's URL cannot be read; write sqlite:///FILE or postgresql://…."
+        ) from None
+    kind = parsed.drivername.split("+")[0]
+    if kind == "sqlite" and parsed.database:
+        return parsed.set(drivername="sqlite+pysqlite")
+    if kind in ("postgresql", "postgres"):
+        return parsed.set(drivername="postgresql+psycopg")
+    raise InvalidInput(
+        "store-url", f"The store's URL names {kind}; Corral keeps its state in a SQLite file or PostgreSQL."
+    )
+
+
+def check_folder(file: Path) -> None:
+    """Refuse a SQLite file that could not be kept safely where it is.
+
+    Raises StoreRefused for a read-only folder, a network file system, and a path that is not a file.
+    """
+    folder = file.parent
+    if not folder.is_dir():
+        raise StoreRefused(
+            "store-no-folder", f"The folder {folder} does not exist; create it, or name another data folder."
+        )
+    if file.exists() and not file.is_file():
+        raise StoreRefused("store-not-a-database", f"{file} is not a file; move it away or name another data folder.")
+    kind = filesystem(folder)
+    if kind in _NETWORK:
+        raise StoreRefused(
+            "store-on-network-filesystem",
+            f"{folder} is on a network file system ({kind}), where SQLite loses data; name a local folder, or PostgreSQL.",
+        )
+    if not os.access(folder, os.W_OK) or (file.exists() and not os.access(file, os.W_OK)) or _read_only(folder):
+        raise StoreRefused("store-read-only", READ_ONLY)
+
+
+def filesystem(folder: Path, mounts: str = "/proc/self/mountinfo") -> str:
+    """The type of the file system that `folder` is on, "" when unknown."""
+    real = str(folder.resolve())
+    best, kind = "", ""
+    try:
+        lines = Path(mounts).read_text(errors="surrogateescape").splitlines()
+    except OSError:
+        return ""
+    for line in lines:
+        left, _, right = line.partition(" - ")
+        point = left.split(" ")[4].replace("\\040", " ")
+        inside = real == point or real.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
+            best, kind = point, right.split(" ")[0]
+    return kind
+
+
+def _read_only(folder: Path) -> bool:
+    return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+
+
+def writer_engine(url: URL) -> Engine:
+    """The engine of the one connection that writes."""
+    if url.drivername.startswith("sqlite"):
+        return _sqlite(url, writes=True)
+    return create_engine(url, poolclass=NullPool, connect_args=_postgres_arguments())
+
+
+def reader_engine(url: URL) -> Engine:
+    """The engine of the connections that read, each transaction one consistent view."""
+    if url.drivername.startswith("sqlite"):
+        return _sqlite(url, writes=False)
+    return create_engine(
+        url, isolation_level="REPEATABLE READ", pool_size=READERS, max_overflow=0, connect_args=_postgres_arguments()
+    )
+
+
+def _postgres_arguments() -> dict[str, Any]:
+    return {
+        "connect_timeout": 3,
+        "application_name": "corral",
+        "keepalives_idle": 5,
+        "keepalives_interval": 2,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 10_000,
+    }
+
+
+def _sqlite(url: URL, *, writes: bool) -> Engine:
+    engine = create_engine(
+        url,
+        poolclass=NullPool if writes else QueuePool,
+        connect_args={"check_same_thread": False, "timeout": 0 if writes else _LOCK_SECONDS, "isolation_level": None},
+        **({} if writes else {"pool_size": READERS, "max_overflow": 0}),
+    )
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: sqlite3.Connection, _record: object) -> None:
+        connection.isolation_level = None
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA cache_size=-4000")
+        connection.execute("PRAGMA temp_store=MEMORY")
+        if not writes:
+            connection.execute("PRAGMA query_only=ON")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        if writes:
+            _begin_immediate(connection)
+        else:
+            connection.exec_driver_sql("BEGIN")
+
+    return engine
+
+
+def _begin_immediate(connection: Connection) -> None:
+    deadline = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        except OperationalError as error:
+            if not is_locked(error):
+                raise
+            if time.monotonic() > deadline:
+                raise StoreRefused("store-locked", LOCKED) from None
+            time.sleep(0.0005)
+        else:
+            return
+
+
+def lock_order(connection: Connection) -> None:
+    """Make this write transaction the only one until it ends (SQLite's began so)."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(_LOCK)
+
+
+_LOCK: Final = select(tables.counters.c.value).where(tables.counters.c.name == "event").with_for_update()

@@ -1,0 +1,325 @@
+"""Why: what control decides is stored in one transaction that no deposed leader can make, before any engine hears of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from corral.kernel.errors import Conflict
+from corral.kernel.ids import JobId, TaskKey, parse_attempt_id
+from corral.model.commands import EngineCommand
+from corral.model.inventory import Node
+from corral.model.records import JobSummary
+from corral.model.runs import JobRun, TaskRun
+from corral.model.writes import (
+    AttemptWrite,
+    CommitResult,
+    ControlBatch,
+    Intent,
+    JobWrite,
+    LiveJob,
+    OutboxRow,
+    TaskWrite,
+)
+from corral.store import tables
+from corral.store.database import Database, rows
+from corral.store.faults import LeadershipLost
+from corral.store.job_writes import add_events, clean, encode, event_row
+from corral.store.removal import remove_jobs
+from corral.store.writer import Transaction
+
+_jobs, _runs, _tasks, _outbox = tables.jobs, tables.job_runs, tables.tasks, tables.outbox
+_RUN: Final = msgspec.json.Decoder(JobRun)
+_SUMMARY: Final = msgspec.json.Decoder(JobSummary)
+_TASK: Final = msgspec.json.Decoder(TaskRun)
+_COMMAND: Final[msgspec.json.Decoder[EngineCommand]] = msgspec.json.Decoder(EngineCommand)
+_DATA: Final = msgspec.json.Decoder(dict[str, Any])
+
+_AT_ONCE: Final = 200
+"""How many ids one question names at most."""
+_LEADER: Final = select(tables.leadership.c.epoch, tables.leadership.c.cursor)
+_CURSOR: Final = update(tables.leadership).values(cursor=bindparam("c"))
+_REVISION: Final = select(_jobs.c.revision).where(_jobs.c.id == bindparam("j"))
+_JOB_ROW: Final = (
+    update(_jobs)
+    .where(_jobs.c.id == bindparam("j"))
+    .values(
+        phase=bindparam("phase"),
+        live=bindparam("live"),
+        started_at=bindparam("started_at"),
+        ended_at=bindparam("ended_at"),
+        revision=_jobs.c.revision + 1,
+    )
+)
+_PLACE: Final = update(_jobs).where(_jobs.c.id == bindparam("j"))
+_RUN_ROW: Final = (
+    update(_runs).where(_runs.c.job == bindparam("j")).values(run=bindparam("run"), summary=bindparam("summary"))
+)
+_TASK_GONE: Final = delete(_tasks).where(
+    _tasks.c.job == bindparam("j"), _tasks.c.role == bindparam("r"), _tasks.c.index == bindparam("i")
+)
+_OUTBOX_DONE: Final = delete(_outbox).where(_outbox.c.seq == bindparam("s"))
+_LIVE: Final = (
+    select(
+        _jobs.c.id,
+        _jobs.c.name,
+        _jobs.c.user,
+        _jobs.c.queue,
+        _jobs.c.priority,
+        _jobs.c.created_at,
+        _jobs.c.revision,
+        tables.job_documents.c.doc,
+        _runs.c.run,
+        _runs.c.summary,
+    )
+    .join(tables.job_documents, tables.job_documents.c.job == _jobs.c.id)
+    .join(_runs, _runs.c.job == _jobs.c.id)
+)
+
+
+class ControlWrites(Database):
+    """What control loads, commits and carries out."""
+
+    async def load_live(self) -> list[LiveJob]:
+        """Every job that is not over, oldest first, with its tasks."""
+
+        live = select(_jobs.c.id).where(_jobs.c.live)
+        return await self.read(lambda connection: _load(connection, _jobs.c.live, _tasks.c.job.in_(live)))
+
+    async def load_job(self, job: JobId) -> LiveJob | None:
+        """One job with its tasks, live or over; None when it is not there."""
+        found = await self.load_jobs([job])
+        return found[0] if found else None
+
+    async def load_jobs(self, jobs: Sequence[JobId]) -> list[LiveJob]:
+        """Those of `jobs` that are there, live or over, oldest first, with their tasks."""
+        wanted = list(jobs)
+        return await self.read(
+            lambda connection: _load(connection, _jobs.c.id.in_(wanted), _tasks.c.job.in_(wanted)) if wanted else []
+        )
+
+    async def intents(self, after_seq: int, limit: int = 1000) -> list[Intent]:
+        """The intents after `after_seq`, in commit order."""
+        events = tables.events
+        query = select(events).where(events.c.intent, events.c.seq > after_seq).order_by(events.c.seq).limit(limit)
+        return [
+            Intent(row.seq, JobId(row.job), row.kind, row.actor, row.at, _DATA.decode(row.data))
+            for row in await self.read(lambda connection: rows(connection, query))
+        ]
+
+    async def commit(self, batch: ControlBatch) -> CommitResult:
+        """Store one cycle's decisions.
+
+        Raises LeadershipLost when another epoch has begun, Conflict `stale-revision` when a guard does not hold.
+        """
+        return await self.write(lambda transaction: _commit(transaction, batch))
+
+    async def outbox(self) -> list[OutboxRow]:
+        """The commands not known to have been carried out, in order."""
+        query = select(_outbox).order_by(_outbox.c.seq)
+        found = await self.read(lambda connection: rows(connection, query))
+        return [OutboxRow(row.seq, JobId(row.job), _COMMAND.decode(row.command)) for row in found]
+
+    async def put_nodes(self, epoch: int, engine: str, found: Sequence[Node], at: float) -> None:
+        """Store the nodes of an engine as seen now; those not seen any more are removed.
+
+        Raises LeadershipLost.
+        """
+        table = tables.nodes
+
+        def run(transaction: Transaction) -> None:
+            check_epoch(transaction, epoch)
+            transaction.write(delete(table).where(table.c.engine == engine))
+            if found:
+                new = [
+                    {"name": node.name, "engine": engine, "doc": encode(node), "ready": node.ready, "seen_at": at}
+                    for node in found
+                ]
+                transaction.write(insert(table), new)
+            transaction.ring("front")
+
+        await self.write(run)
+
+
+def check_epoch(transaction: Transaction, epoch: int) -> int:
+    """Refuse a control process that does not lead any more; returns the cursor."""
+    row = transaction.read(_LEADER).one()
+    if row.epoch != epoch:
+        raise LeadershipLost
+    return int(row.cursor)
+
+
+def upsert(dialect: str, table: Table) -> Any:
+    """An insert that replaces the row of the same primary key."""
+    statement: Any = (postgresql if dialect == "postgresql" else sqlite).insert(table)
+    keys = [column.name for column in table.primary_key]
+    changes = {column.name: statement.excluded[column.name] for column in table.columns if column.name not in keys}
+    return statement.on_conflict_do_update(index_elements=keys, set_=changes)
+
+
+_UPSERTS: Final = {
+    (dialect, table.name): upsert(dialect, table)
+    for dialect in ("sqlite", "postgresql")
+    for table in (tables.tasks, tables.attempts, tables.settings, tables.queues, tables.groups, tables.secrets)
+}
+
+
+def put(transaction: Transaction, table: Table, new: list[dict[str, Any]]) -> None:
+    """Insert rows, replacing those of the same primary key."""
+    transaction.write(_UPSERTS[transaction.connection.dialect.name, table.name], new)
+
+
+def _load(connection: Connection, which: Any, whose: Any) -> list[LiveJob]:
+    found = connection.execute(_LIVE.where(which).order_by(_jobs.c.id)).all()
+    tasks: dict[str, dict[TaskKey, TaskRun]] = defaultdict(dict)
+    query = select(_tasks.c.job, _tasks.c.run).where(whose).order_by(_tasks.c.role, _tasks.c.index)
+    for job, text in connection.execute(query):
+        task = _TASK.decode(text)
+        tasks[job][task.key] = task
+    return [_live_job(row, tasks.get(row.id, {})) for row in found]
+
+
+def _live_job(row: Any, tasks: dict[TaskKey, TaskRun]) -> LiveJob:
+    return LiveJob(
+        id=JobId(row.id),
+        name=row.name,
+        user=row.user,
+        queue=row.queue,
+        priority=row.priority,
+        created_at=row.created_at,
+        doc=row.doc,
+        run=_RUN.decode(row.run),
+        summary=_SUMMARY.decode(row.summary),
+        revision=row.revision,
+        tasks=tasks,
+    )
+
+
+def _commit(transaction: Transaction, batch: ControlBatch) -> CommitResult:
+    stored_cursor = check_epoch(transaction, batch.epoch)
+    for job in batch.jobs:
+        if job.guard is not None and transaction.read(_REVISION, {"j": job.id}).scalar() != job.guard:
+            raise Conflict("stale-revision", f"Job {job.id} has changed since it was read; read it again.")
+    if batch.jobs:
+        _write_jobs(transaction, batch.jobs)
+    if batch.tasks:
+        _write_tasks(transaction, batch.tasks)
+    if batch.attempts:
+        put(transaction, tables.attempts, [_attempt_row(each) for each in _last_of_each(batch.attempts)])
+    if batch.facts:
+        add_events(transaction, [_fact_row(each) for each in batch.facts])
+    if batch.outbox_done:
+        transaction.write(_OUTBOX_DONE, [{"s": seq} for seq in batch.outbox_done])
+    seqs = _add_outbox(transaction, batch)
+    if batch.removed_jobs:
+        remove_jobs(transaction, batch.removed_jobs)
+    if batch.cursor is not None and batch.cursor != stored_cursor:
+        transaction.write(_CURSOR, {"c": batch.cursor})
+    if batch.jobs or batch.tasks or batch.facts or batch.removed_jobs:
+        transaction.ring("front")
+    return CommitResult(seqs, transaction.current("event"))
+
+
+def _write_jobs(transaction: Transaction, jobs: Sequence[JobWrite]) -> None:
+    transaction.write(
+        _JOB_ROW,
+        [
+            {
+                "j": job.id,
+                "phase": job.phase,
+                "live": job.live,
+                "started_at": job.run.started_at,
+                "ended_at": job.run.ended_at,
+            }
+            for job in jobs
+        ],
+    )
+    transaction.write(_RUN_ROW, [{"j": job.id, "run": encode(job.run), "summary": encode(job.summary)} for job in jobs])
+    for job in jobs:
+        changed: dict[str, Any] = {}
+        if job.priority is not None:
+            changed["priority"] = job.priority
+        if job.queue is not None:
+            changed["queue"] = job.queue
+        if changed:
+            transaction.write(_PLACE.values(**changed), {"j": job.id})
+
+
+def _write_tasks(transaction: Transaction, tasks: Sequence[TaskWrite]) -> None:
+    last = {(task.job, task.key): task for task in tasks}
+    gone = [{"j": task.job, "r": task.key.role, "i": task.key.index} for task in last.values() if task.run is None]
+    if gone:
+        transaction.write(_TASK_GONE, gone)
+    kept = [
+        {
+            "job": task.job,
+            "role": task.key.role,
+            "index": task.key.index,
+            "state": str(task.run.state),
+            "node": task.run.placement.node if task.run.placement else "",
+            "run": encode(task.run),
+        }
+        for task in last.values()
+        if task.run is not None
+    ]
+    if kept:
+        put(transaction, tables.tasks, kept)
+
+
+def _last_of_each(attempts: Sequence[AttemptWrite]) -> list[AttemptWrite]:
+    return list({attempt.id: attempt for attempt in attempts}.values())
+
+
+def _attempt_row(attempt: AttemptWrite) -> dict[str, Any]:
+    key = parse_attempt_id(attempt.id)
+    return {
+        "id": attempt.id,
+        "job": key.job,
+        "job_attempt": key.job_attempt,
+        "role": key.role,
+        "index": key.index,
+        "task_attempt": key.task_attempt,
+        "user": attempt.user,
+        "node": attempt.node,
+        "devices": encode(attempt.devices),
+        "host": attempt.host,
+        "ports": encode(attempt.ports),
+        "started_at": attempt.started_at,
+        "ended_at": attempt.ended_at,
+        "code": attempt.code,
+        "phrase": clean(attempt.phrase),
+        "exit_class": attempt.exit_class,
+        "diagnostics": clean(attempt.diagnostics),
+    }
+
+
+def _fact_row(write: Any) -> dict[str, Any]:
+    fact = write.fact
+    return event_row(
+        write.job,
+        write.at,
+        fact.kind,
+        fact.message,
+        actor=write.actor,
+        role=fact.role,
+        index=fact.index,
+        attempt=fact.attempt,
+        data=fact.data,
+    )
+
+
+def _add_outbox(transaction: Transaction, batch: ControlBatch) -> tuple[int, ...]:
+    if not batch.outbox_add:
+        return ()
+    first = transaction.take("outbox", len(batch.outbox_add))
+    new = [
+        {"seq": first + offset, "job": job, "command": encode(command)}
+        for offset, (job, command) in enumerate(batch.outbox_add)
+    ]
+    transaction.write(insert(_outbox), new)
+    return tuple(range(first, first + len(new)))

@@ -1,0 +1,79 @@
+"""Why: every part of the store reads and writes through these two calls, so that none of them can forget the rules."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+
+from corral.kernel.clock import Clock
+from corral.kernel.errors import Unavailable
+from corral.store.connect import READERS
+from corral.store.faults import refusal
+from corral.store.wakeup import Wakeup
+from corral.store.writer import Transaction, Writer
+
+Answer = TypeVar("Answer")
+
+
+class Database:
+    """The open database: `read` and `write`."""
+
+    def __init__(self, writer: Engine, reader: Engine, wakeup: Wakeup, clock: Clock) -> None:
+        self.wakeup = wakeup
+        self.clock = clock
+        self._reader = reader
+        self._writer_engine = writer
+        self._pool = ThreadPoolExecutor(READERS, "store-reader")
+        self._writer = Writer(writer, wakeup.ring_within, wakeup.ring_after)
+
+    @property
+    def dialect(self) -> str:
+        """`sqlite` or `postgresql`."""
+        return self._reader.dialect.name
+
+    async def read(self, run: Callable[[Connection], Answer]) -> Answer:
+        """Run a question in a thread, on one consistent view of the database.
+
+        Raises the refusals of `corral.store.faults`.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._pool, self._read, run)
+        except RuntimeError as error:
+            if "shutdown" in str(error):
+                raise Unavailable("store-closed", "The store is closed.") from None
+            raise
+
+    async def write(self, run: Callable[[Transaction], Answer]) -> Answer:
+        """Run a change; returns once it is durable (see `corral.store.writer`)."""
+        return await self._writer.write(run)
+
+    def _read(self, run: Callable[[Connection], Answer]) -> Answer:
+        for last in (False, True):
+            try:
+                with self._reader.connect() as connection, connection.begin():
+                    return run(connection)
+            except DBAPIError as error:
+                if error.connection_invalidated and not last:
+                    continue
+                raise refusal(error) from error
+        raise AssertionError("unreachable")
+
+    async def close(self) -> None:
+        """Finish what is being written, then let the database go."""
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self._writer.close)
+        await loop.run_in_executor(None, self._pool.shutdown)
+        self._reader.dispose()
+        self._writer_engine.dispose()
+        await self.wakeup.close()
+
+
+def rows(connection: Connection, statement: Any, parameters: Any = None) -> list[Any]:
+    """All rows of a question."""
+    return list(connection.execute(statement, parameters).all())

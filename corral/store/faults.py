@@ -1,0 +1,104 @@
+"""Why: whatever a database says goes no further than this room; outside there are only refusals with a code.
+
+```
+store-not-a-database   the file is something else            store-corrupt     the file is damaged
+store-read-only        the folder or file cannot be written  store-newer       made by a newer Corral
+store-on-network-filesystem                                  store-locked      another program holds it
+storage-full           no space left: nothing was accepted   store-unreachable PostgreSQL does not answer
+store-outcome-unknown  the connection broke at the commit    store-failed      anything else
+```
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from corral.kernel.errors import CorralError, Unavailable
+
+
+class StoreRefused(CorralError):
+    """The store cannot be used as it is; the message says what to do."""
+
+
+class LeadershipLost(Unavailable):
+    """Another control process leads since: this one must not write any more."""
+
+    def __init__(self) -> None:
+        super().__init__("leadership-lost", "Another control process has taken over; this one stops writing.")
+
+
+FULL = "The disk that holds Corral's data is full, nothing was accepted; free some space and try again."
+LOCKED = "Another program holds the database locked; end it (a backup or a database browser, perhaps) and try again."
+CORRUPT = "The database is damaged; restore a backup with `corral restore`."
+NOT_A_DATABASE = "The file is not a Corral database; move it away or name another data folder."
+READ_ONLY = "The database cannot be written; give Corral's user write access to its data folder."
+UNREACHABLE = "The database does not answer; Corral goes on as soon as it does."
+UNKNOWN = "The database connection broke while storing, so it is unknown whether it was stored; look, then repeat."
+
+
+def refusal(error: BaseException, *, committing: bool = False) -> CorralError:
+    """The refusal that a database error amounts to."""
+    if isinstance(error, CorralError):
+        return error
+    if isinstance(error, PoolTimeout):
+        return Unavailable("store-busy", "Too many questions to the database at once; try again.", retry_after=1)
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(cause, sqlite3.Error):
+        return _sqlite_refusal(cause)
+    if isinstance(error, DBAPIError):
+        return _postgres_refusal(error, committing)
+    return StoreRefused("store-failed", f"The store failed unexpectedly: {error}")
+
+
+def is_locked(error: BaseException) -> bool:
+    """Whether SQLite refused only because somebody else writes just now."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return isinstance(cause, sqlite3.Error) and _code(cause) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _sqlite_refusal(error: sqlite3.Error) -> CorralError:
+    code = _code(error)
+    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        return Unavailable(
+            "storage-full" if code == sqlite3.SQLITE_FULL else "storage-failed",
+            FULL
+            if code == sqlite3.SQLITE_FULL
+            else f"The disk that holds Corral's data failed ({error}), nothing was accepted; check the disk.",
+            retry_after=30,
+        )
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return Unavailable("store-locked", LOCKED, retry_after=5)
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return StoreRefused("store-read-only", READ_ONLY)
+    if code == sqlite3.SQLITE_NOTADB:
+        return StoreRefused("store-not-a-database", NOT_A_DATABASE)
+    if code == sqlite3.SQLITE_CORRUPT:
+        return StoreRefused("store-corrupt", CORRUPT)
+    return StoreRefused("store-failed", f"The database refused: {error}")
+
+
+def _postgres_refusal(error: DBAPIError, committing: bool) -> CorralError:
+    state = str(getattr(error.orig, "sqlstate", "") or "")
+    if state == "53100":
+        return Unavailable("storage-full", FULL, retry_after=30)
+    if state.startswith("25006"):
+        return StoreRefused(
+            "store-read-only", "The PostgreSQL server is read-only; name its primary in the store's URL."
+        )
+    if (
+        error.connection_invalidated
+        or state[:2] in ("08", "57", "53")
+        or (isinstance(error, OperationalError | InterfaceError) and not state)
+    ):
+        if committing:
+            return Unavailable("store-outcome-unknown", UNKNOWN, retry_after=1)
+        return Unavailable("store-unreachable", UNREACHABLE, retry_after=1)
+    first = (str(error.orig).splitlines() or [type(error.orig).__name__])[0]
+    return StoreRefused("store-failed", f"The database refused: {first}")

@@ -1,0 +1,95 @@
+"""Why: exactly one control process may decide, and nobody's wrong clock may change that.
+
+A candidate does not compare clocks with the holder: it waits until the row has not changed for the time to live by its
+own clock, unless the holder released it, or is provably gone on this host. Every control transaction checks the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+from sqlalchemy import bindparam, select, update
+
+from corral.model.writes import Holder, Lease
+from corral.store import tables
+from corral.store.database import Database
+from corral.store.faults import LeadershipLost
+from corral.store.writer import Transaction
+
+TTL: Final = 3.0
+"""Seconds that a lease lasts from its last renewal."""
+_ROW: Final = select(tables.leadership)
+_TAKE: Final = update(tables.leadership).values(
+    epoch=bindparam("e"), renewals=0, holder=bindparam("h"), address=bindparam("a"), expires_at=bindparam("x")
+)
+_RENEW: Final = update(tables.leadership).values(renewals=bindparam("r"), expires_at=bindparam("x"))
+_RELEASE: Final = update(tables.leadership).values(holder=None, address="", expires_at=0.0)
+
+
+class Leadership(Database):
+    """The one row that says who leads."""
+
+    _seen: tuple[int, int] | None = None
+    _seen_at = 0.0
+
+    async def lead(
+        self, holder: Holder, *, ttl: float = TTL, takeover: Callable[[Holder], bool] = lambda _: False
+    ) -> Lease | None:
+        """Try to lead; None while another one does: ask again soon.
+
+        `takeover` says whether the holder recorded is provably gone; it is called in the writer's thread.
+        """
+
+        def run(transaction: Transaction) -> Lease | None:
+            now = self.clock.now()
+            row = transaction.read(_ROW).one()
+            if row.holder is not None:
+                before = msgspec.json.decode(row.holder, type=Holder)
+                if before != holder and not takeover(before) and not self._stale((row.epoch, row.renewals), now, ttl):
+                    return None
+            lease = Lease(row.epoch + 1, now + ttl, row.cursor, holder)
+            text = msgspec.json.encode(holder).decode()
+            new = {"e": lease.epoch, "h": text, "a": holder.address, "x": lease.expires_at}
+            transaction.write(_TAKE, new)
+            return lease
+
+        return await self.write(run)
+
+    def _stale(self, state: tuple[int, int], now: float, ttl: float) -> bool:
+        if self._seen != state:
+            self._seen, self._seen_at = state, now
+        return now - self._seen_at >= ttl
+
+    async def renew(self, lease: Lease, *, ttl: float = TTL) -> Lease:
+        """The lease with its time begun anew.
+
+        Raises LeadershipLost when another epoch has begun, Unavailable when the store does not answer.
+        """
+
+        def run(transaction: Transaction) -> Lease:
+            now = self.clock.now()
+            row = transaction.read(_ROW).one()
+            if row.epoch != lease.epoch or row.holder is None:
+                raise LeadershipLost
+            new = {"r": row.renewals + 1, "x": now + ttl}
+            transaction.write(_RENEW, new)
+            return msgspec.structs.replace(lease, expires_at=now + ttl, cursor=row.cursor, renewals=row.renewals + 1)
+
+        return await self.write(run)
+
+    async def release(self, lease: Lease) -> None:
+        """Let another one lead at once; nothing happens when one does already."""
+
+        def run(transaction: Transaction) -> None:
+            if transaction.read(_ROW).one().epoch == lease.epoch:
+                transaction.write(_RELEASE)
+                transaction.ring("control")
+
+        await self.write(run)
+
+    async def leader(self) -> Holder | None:
+        """Who leads, as far as is recorded."""
+        text = await self.read(lambda connection: connection.execute(select(tables.leadership.c.holder)).scalar())
+        return msgspec.json.decode(text, type=Holder) if text else None

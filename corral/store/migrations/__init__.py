@@ -1,0 +1,1 @@
+"""The steps from every earlier schema to the newest, run by alembic."""

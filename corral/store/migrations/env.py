@@ -1,0 +1,10 @@
+"""Why: alembic asks this file how to run; the connection is always handed in by `corral.store.schema`."""
+
+from alembic import context
+
+from corral.store.tables import metadata
+
+connection = context.config.attributes["connection"]
+context.configure(connection=connection, target_metadata=metadata, render_as_batch=connection.dialect.name == "sqlite")
+with context.begin_transaction():
+    context.run_migrations()

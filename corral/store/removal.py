@@ -1,0 +1,45 @@
+"""Why: a job that is removed leaves nothing behind but its line of history, from wherever the removal was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlalchemy import bindparam, delete, insert, literal, select
+
+from corral.kernel.ids import JobId
+from corral.store import tables
+from corral.store.writer import Transaction
+
+_PARTS: Final = (
+    (tables.jobs, tables.jobs.c.id),
+    (tables.job_documents, tables.job_documents.c.job),
+    (tables.job_runs, tables.job_runs.c.job),
+    (tables.job_tags, tables.job_tags.c.job),
+    (tables.job_dependencies, tables.job_dependencies.c.job),
+    (tables.tasks, tables.tasks.c.job),
+    (tables.attempts, tables.attempts.c.job),
+    (tables.events, tables.events.c.job),
+    (tables.outbox, tables.outbox.c.job),
+    (tables.idempotency, tables.idempotency.c.job),
+)
+_DELETES: Final = tuple(delete(table).where(column == bindparam("j")) for table, column in _PARTS)
+_SECRETS: Final = delete(tables.secrets).where(tables.secrets.c.owner == bindparam("o"))
+_FORGOTTEN: Final = delete(tables.history).where(tables.history.c.job == bindparam("j"))
+
+
+def remove_jobs(transaction: Transaction, jobs: Sequence[JobId], at: float | None = None) -> None:
+    """Move each job's summary into the history (`at`: when, the job's end if unsaid) and delete everything else."""
+    job, run = tables.jobs, tables.job_runs
+    when = job.c.created_at if at is None else literal(at)
+    line = (
+        select(job.c.id, job.c.user, job.c.queue, job.c.ended_at, when, run.c.summary)
+        .join(run, run.c.job == job.c.id)
+        .where(job.c.id.in_(list(jobs)))
+    )
+    transaction.write(_FORGOTTEN, [{"j": each} for each in jobs])
+    columns = ["job", "user", "queue", "ended_at", "removed_at", "summary"]
+    transaction.write(insert(tables.history).from_select(columns, line))
+    for statement in _DELETES:
+        transaction.write(statement, [{"j": each} for each in jobs])
+    transaction.write(_SECRETS, [{"o": f"job:{each}"} for each in jobs])

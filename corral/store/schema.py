@@ -1,0 +1,71 @@
+"""Why: a store is brought up to this version's tables before anyone uses it, and one made by a newer version is refused.
+
+Alembic is imported only when there is something to migrate: it costs more than the rest of opening a store.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Engine, inspect, text
+
+from corral.store.faults import StoreRefused
+
+HEAD: Final = "0001"
+"""The newest migration."""
+KNOWN: Final = ("0001",)
+"""Every migration, oldest first."""
+MIGRATIONS: Final = Path(__file__).parent / "migrations"
+
+
+def version_of(engine: Engine) -> str | None:
+    """The version of the tables found, None for an empty database.
+
+    Raises StoreRefused when there are tables, but none of Corral's.
+    """
+    with engine.connect() as connection:
+        names = set(inspect(connection).get_table_names())
+        if "alembic_version" in names:
+            version = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+            if version is not None:
+                return str(version)
+        if names - {"alembic_version"}:
+            raise StoreRefused(
+                "store-not-a-database", "The database belongs to another program; name an empty one in the store's URL."
+            )
+    return None
+
+
+def bring_up(engine: Engine, *, create: bool = True, target: str = HEAD) -> None:
+    """Migrate the tables to `target`.
+
+    Raises StoreRefused when they were made by a newer Corral, or when they are missing and `create` is False.
+    """
+    version = version_of(engine)
+    if version == target:
+        return
+    if version is not None and version not in KNOWN:
+        raise StoreRefused(
+            "store-newer",
+            f"The database was made by a newer Corral (its schema is {version[:40]}, this one knows {HEAD}); "
+            "install that version, or restore a backup made by this one.",
+        )
+    if version is None and not create:
+        raise StoreRefused(
+            "store-empty", "There is no Corral database there; name the right one, or start a server first."
+        )
+    _upgrade(engine, target)
+
+
+def _upgrade(engine: Engine, target: str) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    with engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(829135522)"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, target)

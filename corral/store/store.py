@@ -1,0 +1,66 @@
+"""Why: one door to the one truth; whatever is stored or asked goes through this class."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+from sqlalchemy import Engine
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import SQLAlchemyError
+
+from corral.kernel.clock import Clock
+from corral.store.connect import check_folder, parse_url, reader_engine, writer_engine
+from corral.store.control_writes import ControlWrites
+from corral.store.faults import refusal
+from corral.store.job_writes import JobWrites
+from corral.store.leadership import Leadership
+from corral.store.schema import bring_up
+from corral.store.wakeup import NotifyWakeup, NoWakeup, SocketWakeup, Wakeup
+
+
+class Store(JobWrites, ControlWrites, Leadership):
+    """The open store."""
+
+
+async def open_store(
+    url: str, *, clock: Clock, create: bool = True, run_folder: Path | None = None, role: str = ""
+) -> Store:
+    """Open the store at `url`, making or migrating its tables.
+
+    `run_folder` is where the wake-up sockets are (SQLite); `role` (`front`, `control`) is who listens, "" nobody.
+    Raises StoreRefused and Unavailable with the codes of `corral.store.faults`, InvalidInput for the URL.
+    """
+    parsed = parse_url(url)
+    writer = await asyncio.get_running_loop().run_in_executor(None, _prepare, parsed, create)
+    wakeup: Wakeup = NoWakeup()
+    if writer.dialect.name == "postgresql":
+        wakeup = NotifyWakeup(parsed.set(drivername="postgresql").render_as_string(hide_password=False), role)
+    elif run_folder is not None:
+        wakeup = SocketWakeup(run_folder, role)
+    return Store(writer, reader_engine(parsed), wakeup, clock)
+
+
+def _prepare(url: URL, create: bool) -> Engine:
+    engine = writer_engine(url)
+    try:
+        if engine.dialect.name == "sqlite":
+            file = Path(str(url.database))
+            check_folder(file)
+            _prepare_sqlite(file, create)
+        bring_up(engine, create=create)
+    except (SQLAlchemyError, sqlite3.Error) as error:
+        engine.dispose()
+        raise refusal(error) from error
+    return engine
+
+
+def _prepare_sqlite(file: Path, create: bool) -> None:
+    if not file.exists() and create:
+        file.touch(mode=0o600)
+    connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True, timeout=10)
+    try:
+        connection.execute("PRAGMA journal_mode=WAL")
+    finally:
+        connection.close()

@@ -1,0 +1,279 @@
+"""Why: the tables in one place, as the newest migration leaves them; a test compares both.
+
+JSON is kept as text, so that it is passed through without being decoded and reads the same on SQLite and PostgreSQL.
+Times are seconds since 1970. A job is three rows (what lists read, its document, its run), so that scanning a list
+never drags documents along.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, Column, Double, Index, Integer, MetaData, Table, Text, text
+
+metadata = MetaData()
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("user", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("queue", Text, nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("job_type", Text, nullable=False),
+    Column("phase", Text, nullable=False),
+    Column("live", Boolean, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("started_at", Double),
+    Column("ended_at", Double),
+    Column("revision", Integer, nullable=False),
+    Column("array_parent", Text, nullable=False),
+    Index("jobs_by_name", "user", "name"),
+    Index("jobs_by_queue", "queue", "id"),
+    Index("jobs_by_phase", "phase", "id"),
+    Index("jobs_by_end", "ended_at", "id"),
+    Index("jobs_by_title", "name", "id"),
+    Index("jobs_by_priority", "priority", "id"),
+    Index("jobs_live", "id", sqlite_where=text("live"), postgresql_where=text("live")),
+    Index(
+        "jobs_by_parent",
+        "array_parent",
+        sqlite_where=text("array_parent != ''"),
+        postgresql_where=text("array_parent != ''"),
+    ),
+)
+
+job_documents = Table(
+    "job_documents",
+    metadata,
+    Column("job", Text, primary_key=True),
+    Column("doc", Text, nullable=False),
+)
+
+job_runs = Table(
+    "job_runs",
+    metadata,
+    Column("job", Text, primary_key=True),
+    Column("run", Text, nullable=False),
+    Column("summary", Text, nullable=False),
+)
+
+job_tags = Table(
+    "job_tags",
+    metadata,
+    Column("tag", Text, primary_key=True),
+    Column("job", Text, primary_key=True),
+    Index("job_tags_by_job", "job"),
+)
+
+job_dependencies = Table(
+    "job_dependencies",
+    metadata,
+    Column("job", Text, primary_key=True),
+    Column("needs", Text, primary_key=True),
+    Index("job_dependencies_by_need", "needs"),
+)
+
+history = Table(
+    "history",
+    metadata,
+    Column("job", Text, primary_key=True),
+    Column("user", Text, nullable=False),
+    Column("queue", Text, nullable=False),
+    Column("ended_at", Double),
+    Column("removed_at", Double, nullable=False),
+    Column("summary", Text, nullable=False),
+)
+
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("job", Text, primary_key=True),
+    Column("role", Text, primary_key=True),
+    Column("index", Integer, primary_key=True),
+    Column("state", Text, nullable=False),
+    Column("node", Text, nullable=False),
+    Column("run", Text, nullable=False),
+    Index("tasks_by_node", "node", sqlite_where=text("node != ''"), postgresql_where=text("node != ''")),
+)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("job", Text, nullable=False),
+    Column("job_attempt", Integer, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("index", Integer, nullable=False),
+    Column("task_attempt", Integer, nullable=False),
+    Column("user", Text, nullable=False),
+    Column("node", Text, nullable=False),
+    Column("devices", Text, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("ports", Text, nullable=False),
+    Column("started_at", Double),
+    Column("ended_at", Double),
+    Column("code", Integer),
+    Column("phrase", Text, nullable=False),
+    Column("exit_class", Text, nullable=False),
+    Column("diagnostics", Text, nullable=False),
+    Index("attempts_by_task", "job", "role", "index", "job_attempt", "task_attempt"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("job", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("intent", Boolean, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("index", Integer, nullable=False),
+    Column("attempt", Text, nullable=False),
+    Column("data", Text, nullable=False),
+    Index("events_by_job", "job", "seq"),
+    Index("events_intents", "seq", sqlite_where=text("intent"), postgresql_where=text("intent")),
+)
+
+outbox = Table(
+    "outbox",
+    metadata,
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("job", Text, nullable=False),
+    Column("command", Text, nullable=False),
+)
+
+counters = Table(
+    "counters",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", BigInteger, nullable=False),
+)
+
+leadership = Table(
+    "leadership",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("renewals", BigInteger, nullable=False),
+    Column("cursor", BigInteger, nullable=False),
+    Column("holder", Text),
+    Column("address", Text, nullable=False),
+    Column("expires_at", Double, nullable=False),
+)
+
+nodes = Table(
+    "nodes",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("engine", Text, nullable=False),
+    Column("doc", Text, nullable=False),
+    Column("ready", Boolean, nullable=False),
+    Column("seen_at", Double, nullable=False),
+    Index("nodes_by_engine", "engine"),
+)
+
+queues = Table(
+    "queues",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("doc", Text, nullable=False),
+)
+
+users = Table(
+    "users",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("role", Text, nullable=False),
+    Column("groups", Text, nullable=False),
+    Column("password_hash", Text, nullable=False),
+    Column("uid", Integer),
+    Column("created_at", Double, nullable=False),
+    Column("disabled", Boolean, nullable=False),
+)
+
+groups = Table(
+    "groups",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("queues", Text, nullable=False),
+    Column("storages", Text, nullable=False),
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("hash", Text, nullable=False, unique=True),
+    Column("user", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double),
+    Column("last_used_at", Double),
+    Column("revoked_at", Double),
+    Index("tokens_by_user", "user"),
+)
+
+login_links = Table(
+    "login_links",
+    metadata,
+    Column("hash", Text, primary_key=True),
+    Column("user", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double, nullable=False),
+    Column("used_at", Double),
+)
+
+secrets = Table(
+    "secrets",
+    metadata,
+    Column("owner", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("sealed", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+)
+
+idempotency = Table(
+    "idempotency",
+    metadata,
+    Column("user", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("job", Text, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("request_hash", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    Index("idempotency_by_time", "at"),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", Double, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("resource", Text, nullable=False),
+    Column("rule", Text, nullable=False),
+    Column("allowed", Boolean, nullable=False),
+    Column("detail", Text, nullable=False),
+    Index("audit_by_actor", "actor", "seq"),
+)
+
+blobs = Table(
+    "blobs",
+    metadata,
+    Column("digest", Text, primary_key=True),
+    Column("user", Text, primary_key=True),
+    Column("size", BigInteger, nullable=False),
+    Column("at", Double, nullable=False),
+)
+
+settings = Table(
+    "settings",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+)

@@ -1,0 +1,212 @@
+"""Why: a durable commit costs a disk flush, so callers of the same moment share one: thousands of submits a second.
+
+One thread owns the one writing connection. It takes every operation that waits, runs them in one transaction, commits,
+and only then answers all of them. An operation that refuses must do so before it writes; if one fails later, the whole
+group is rolled back and its operations are run again one by one, so that nobody suffers for another's fault.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any, Final, TypeVar
+
+from sqlalchemy import Connection, Engine, Executable, bindparam, select, update
+from sqlalchemy.engine import CursorResult
+
+from corral.kernel.errors import CorralError, Unavailable
+from corral.store import tables
+from corral.store.connect import lock_order
+from corral.store.faults import refusal
+
+Answer = TypeVar("Answer")
+_MAX_GROUP: Final = 512
+
+
+class Transaction:
+    """What an operation works with: one open write transaction, shared by the group."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.wrote = False
+        self.rings: set[str] = set()
+        self._counters: dict[str, int] = {}
+        self._changed: set[str] = set()
+
+    def read(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]:
+        """Run a question."""
+        result: CursorResult[Any] = self.connection.execute(statement, parameters)
+        return result
+
+    def write(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]:
+        """Run a change; after it the operation must not refuse any more."""
+        self.wrote = True
+        return self.read(statement, parameters)
+
+    def take(self, counter: str, count: int = 1) -> int:
+        """The first of `count` consecutive numbers; numbers follow the order of commits, gaps are possible."""
+        value = self.current(counter)
+        self._counters[counter] = value + count
+        self._changed.add(counter)
+        return value + 1
+
+    def current(self, counter: str) -> int:
+        """The last number taken."""
+        if counter not in self._counters:
+            self._counters[counter] = self.read(_COUNTER, {"counter": counter}).scalar_one()
+        return self._counters[counter]
+
+    def ring(self, role: str) -> None:
+        """Wake `role` once this is committed."""
+        self.rings.add(role)
+
+    def finish(self) -> None:
+        """Store the counters."""
+        for name in sorted(self._changed):
+            self.connection.execute(_COUNT, {"counter": name, "count": self._counters[name]})
+
+
+_COUNTER: Final = select(tables.counters.c.value).where(tables.counters.c.name == bindparam("counter"))
+_COUNT: Final = (
+    update(tables.counters).where(tables.counters.c.name == bindparam("counter")).values(value=bindparam("count"))
+)
+
+
+class _Operation:
+    __slots__ = ("answer", "error", "future", "run")
+
+    def __init__(self, run: Callable[[Transaction], Any], future: asyncio.Future[Any]) -> None:
+        self.run = run
+        self.future = future
+        self.answer: Any = None
+        self.error: CorralError | None = None
+
+
+class Writer:
+    """The one thread that writes."""
+
+    def __init__(
+        self, engine: Engine, ring: Callable[[Connection, frozenset[str]], None], rung: Callable[[frozenset[str]], None]
+    ) -> None:
+        self._engine = engine
+        self._ring = ring
+        self._rung = rung
+        self._queue: SimpleQueue[_Operation | None] = SimpleQueue()
+        self._connection: Connection | None = None
+        self._closed = False
+        self._thread = threading.Thread(target=self._work, name="store-writer", daemon=True)
+        self._thread.start()
+
+    async def write(self, run: Callable[[Transaction], Answer]) -> Answer:
+        """Run `run` in a write transaction; returns once it is durable.
+
+        Raises what `run` raised, and the refusals of `corral.store.faults`.
+        """
+        if self._closed:
+            raise Unavailable("store-closed", "The store is closed.")
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._queue.put(_Operation(run, future))
+        return await future
+
+    def close(self) -> None:
+        """Finish what waits, then end the thread and its connection."""
+        if not self._closed:
+            self._closed = True
+            self._queue.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        last = False
+        while not last:
+            group, last = self._next_group()
+            if group:
+                self._run_group(group)
+                _answer(group)
+        self._drop_connection()
+
+    def _next_group(self) -> tuple[list[_Operation], bool]:
+        group: list[_Operation] = []
+        operation = self._queue.get()
+        while operation is not None:
+            group.append(operation)
+            if len(group) == _MAX_GROUP:
+                return group, False
+            try:
+                operation = self._queue.get_nowait()
+            except Empty:
+                return group, False
+        return group, True
+
+    def _run_group(self, group: list[_Operation]) -> None:
+        if len(group) > 1 and self._attempt(group, alone=False):
+            return
+        for operation in group:
+            operation.error = None
+            self._attempt([operation], alone=True)
+
+    def _attempt(self, group: list[_Operation], *, alone: bool) -> bool:
+        """Run the group in one transaction; False (only when not `alone`) when it must be run one by one."""
+        committing = False
+        try:
+            connection = self._connected()
+            with connection.begin() as outer:
+                transaction = Transaction(connection)
+                lock_order(connection)
+                for operation in group:
+                    transaction.wrote = False
+                    try:
+                        operation.answer = operation.run(transaction)
+                    except CorralError as error:
+                        if transaction.wrote:
+                            raise
+                        operation.error = error
+                transaction.finish()
+                rings = frozenset(transaction.rings)
+                self._ring(connection, rings)
+                committing = True
+                outer.commit()
+            self._rung(rings)
+        except Exception as error:  # noqa: BLE001 - it is answered to whoever asked
+            found = refusal(error, committing=committing)
+            if isinstance(found, Unavailable):
+                self._drop_connection()
+            elif not alone:
+                return False
+            for operation in group:
+                operation.error = found
+        return True
+
+    def _connected(self) -> Connection:
+        if self._connection is None or self._connection.invalidated:
+            self._drop_connection()
+            self._connection = self._engine.connect()
+        return self._connection
+
+    def _drop_connection(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(Exception):
+                self._connection.invalidate()
+                self._connection.close()
+            self._connection = None
+
+
+def _answer(group: list[_Operation]) -> None:
+    loops: dict[asyncio.AbstractEventLoop, list[_Operation]] = {}
+    for operation in group:
+        loops.setdefault(operation.future.get_loop(), []).append(operation)
+    for loop, operations in loops.items():
+        with contextlib.suppress(RuntimeError):  # the loop ended: nobody waits any more
+            loop.call_soon_threadsafe(_resolve, operations)
+
+
+def _resolve(operations: list[_Operation]) -> None:
+    for operation in operations:
+        if operation.future.done():
+            continue
+        if operation.error is not None:
+            operation.future.set_exception(operation.error)
+        else:
+            operation.future.set_result(operation.answer)
