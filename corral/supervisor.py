@@ -7,6 +7,7 @@ It runs as `python -m corral.supervisor`, standard library only (about 10 MB), w
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import json
 import os
@@ -26,6 +27,8 @@ from corral.runtime.process import Identity, identity_of
 ORDERS: Final = "CORRAL_SUPERVISE"
 READY_FD: Final = "CORRAL_READY_FD"
 LISTEN_FD: Final = "CORRAL_LISTEN_FD"
+PARENT: Final = "CORRAL_PARENT"
+_PR_SET_PDEATHSIG: Final = 1
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 5.0
 _CALM_SECONDS: Final = 10.0
@@ -145,7 +148,7 @@ class Supervisor:
     def _start(self, child: Child, listener: socket.socket) -> None:
         reading, writing = os.pipe()
         passed = [writing]
-        environment = {**os.environ, **self.orders["environment"], READY_FD: str(writing)}
+        environment = {**os.environ, **self.orders["environment"], READY_FD: str(writing), PARENT: str(os.getpid())}
         environment["CORRAL_LISTENING_URL"] = self.url
         environment.pop(ORDERS, None)
         if child.name == "front":
@@ -208,7 +211,7 @@ class Supervisor:
         facts: dict[str, Any] = {"url": self.url, "pid": os.getpid()}
         for child in self.children:
             facts |= child.ready or {}
-        print(json.dumps(facts), flush=True)
+        print(_for_people(facts) if self.orders.get("foreground") else json.dumps(facts), flush=True)
 
     def _ended(self, child: Child) -> None:
         assert child.process is not None
@@ -245,6 +248,13 @@ class Supervisor:
                 child.process.wait()
 
 
+def _for_people(facts: dict[str, Any]) -> str:
+    lines = [f"Corral is ready: {facts['url']}"]
+    if facts.get("link"):
+        lines += [f"Sign in (once, within 15 minutes): {facts['link']}"]
+    return "\n".join([*lines, "Ctrl-C ends the server; jobs go on and are taken over by the next start."])
+
+
 def running(data_folder: Path) -> dict[str, Any] | None:
     """The record of the supervisor that runs on this data folder, or None."""
     try:
@@ -275,6 +285,13 @@ def stop(data_folder: Path, seconds: float = 2 * _STOP_SECONDS + 5) -> bool:
     return True
 
 
+def end_with_parent(parent: int) -> None:
+    """Have the kernel end this process (SIGTERM) when its parent ends, even if that was `kill -9`."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
 def main() -> int:
     """The program: 0 after an orderly end, 78 when the server can never start as told."""
     try:
@@ -282,6 +299,8 @@ def main() -> int:
     except CorralError as error:
         print(json.dumps({"code": error.code, "message": error.message}), flush=True)
         return 78
+    except KeyboardInterrupt:
+        return 0
 
 
 if __name__ == "__main__":

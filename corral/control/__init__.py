@@ -1,1 +1,9 @@
-"""The loops that join thinking to doing (fold, plan, apply, collect, observe, lead); they own no rules."""
+"""The loops that join thinking to doing: fold what happened, plan, store, act; no rule of its own lives here."""
+
+from corral.control.clock import SystemClock
+from corral.control.door import Door
+from corral.control.lead import Leadership
+from corral.control.loop import Control
+from corral.control.render import LaunchContext
+
+__all__ = ["Control", "Door", "LaunchContext", "Leadership", "SystemClock"]

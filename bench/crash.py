@@ -1,0 +1,223 @@
+"""Why: nothing is lost and nothing runs twice, whoever is killed and whenever; this kills for real and counts.
+
+Each job takes a lock folder while it runs, prints numbered lines and ends with a code chosen beforehand. While they run,
+the supervisor, front, control or all of them are killed (SIGKILL) at random moments. Afterwards every acknowledged job
+must have ended with its own code, printed every line once, and never have run twice at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from corral import supervisor
+
+LINES: Final = 20
+_TASK: Final = """
+trap '' HUP
+mkdir "$CRASH_FOLDER/lock-$CORRAL_JOB_ID" 2>/dev/null || echo "$CORRAL_ATTEMPT" >> "$CRASH_FOLDER/doubled"
+echo "$CORRAL_ATTEMPT" >> "$CRASH_FOLDER/runs"
+i=0
+while [ $i -lt %(lines)d ]; do echo "line $i"; i=$((i+1)); sleep %(pause)s; done
+rmdir "$CRASH_FOLDER/lock-$CORRAL_JOB_ID"
+exit %(code)d
+"""
+_READY_SECONDS: Final = 30.0
+_END_SECONDS: Final = 120.0
+
+
+@dataclass
+class Tally:
+    """What a run of kills has shown; all lists are empty when the promise was kept."""
+
+    kills: int = 0
+    jobs: int = 0
+    lost: list[str] = field(default_factory=list)
+    wrong_code: list[str] = field(default_factory=list)
+    wrong_log: list[str] = field(default_factory=list)
+    doubled: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def kept(self) -> bool:
+        """Whether nothing was lost, changed or doubled."""
+        return not (self.lost or self.wrong_code or self.wrong_log or self.doubled)
+
+
+class Victim:
+    """A real server that is killed and started again on the same data folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.data = folder / "data"
+        self.shared = folder / "shared"
+        self.shared.mkdir(parents=True, exist_ok=True)
+        self.token = ""
+        self.url = ""
+
+    def up(self) -> None:
+        """Start the server unless its supervisor runs, and sign in the first time."""
+        if supervisor.running(self.data) is None:
+            done = subprocess.run(
+                [sys.executable, "-m", "corral.cli.main", "up", "--detach", "--data", str(self.data), "--port", "0", "-o", "json"],
+                capture_output=True,
+                text=True,
+                timeout=_READY_SECONDS,
+                check=False,
+            )
+            if done.returncode != 0:
+                raise RuntimeError(f"the server did not start: {done.stderr or done.stdout}")
+            ready = json.loads(done.stdout)
+            self.url = ready["url"]
+            if not self.token:
+                self.token = self.call("POST", "/api/v3/login", {"link": ready["link"]})["token"]
+
+    def call(self, method: str, path: str, body: object = None, key: str = "") -> Any:
+        """One REST call; raises OSError or HTTPError as urllib does."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data=data, method=method)
+        request.add_header("Content-Type", "application/json")
+        if self.token:
+            request.add_header("Authorization", f"Bearer {self.token}")
+        if key:
+            request.add_header("Idempotency-Key", key)
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            text = answer.read()
+        return json.loads(text) if text else None
+
+    def insist(self, method: str, path: str, body: object = None, key: str = "") -> Any:
+        """The same call until the server answers it; only an answer about the call itself is raised."""
+        end = time.monotonic() + _END_SECONDS
+        while True:
+            try:
+                return self.call(method, path, body, key)
+            except urllib.error.HTTPError as error:
+                if error.code not in (502, 503) or time.monotonic() > end:
+                    raise
+            except OSError:
+                if time.monotonic() > end:
+                    raise
+            time.sleep(0.05)
+            self.up()
+
+    def processes(self) -> dict[str, int]:
+        """The pids of supervisor, front and control as they run now."""
+        record = supervisor.running(self.data)
+        if record is None:
+            return {}
+        found = {"supervisor": int(record["pid"])}
+        for child in Path(f"/proc/{record['pid']}/task/{record['pid']}/children").read_text().split():
+            try:
+                words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
+            except FileNotFoundError:
+                continue
+            for name in ("front", "control"):
+                if name.encode() in words:
+                    found[name] = int(child)
+        return found
+
+    def kill(self, chosen: str) -> None:
+        """SIGKILL one of the three, or all."""
+        found = self.processes()
+        for name, pid in found.items():
+            if chosen in (name, "all"):
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+
+
+def submit(victim: Victim, number: int, draw: random.Random) -> tuple[str, int]:
+    """One job that writes its lines and ends with its own code; its id and that code."""
+    code = draw.choice((0, 0, 0, 3, 7))
+    script = _TASK % {"lines": LINES, "pause": draw.choice(("0.005", "0.02", "0.05")), "code": code}
+    document = {
+        "name": f"crash-{number}",
+        "framework": "shell",
+        "roles": {
+            "worker": {
+                "replicas": 1,
+                "resources": {"cpu": "0", "memory": "0"},
+                "command": ["sh", "-c", script],
+                "env": {"CRASH_FOLDER": str(victim.shared)},
+            }
+        },
+    }
+    made = victim.insist("POST", "/api/v3/jobs", document, key=f"crash-{number}")
+    return made["id"], code
+
+
+def run(folder: Path, kills: int, seed: int, in_flight: int = 20) -> Tally:
+    """Kill `kills` times with `in_flight` jobs running, then count."""
+    draw = random.Random(seed)
+    victim = Victim(folder)
+    begun = time.monotonic()
+    tally = Tally()
+    expected: dict[str, int] = {}
+    running: deque[str] = deque()
+    try:
+        victim.up()
+        for _ in range(kills):
+            while len(running) < in_flight:
+                job, code = submit(victim, len(expected), draw)
+                expected[job] = code
+                running.append(job)
+            time.sleep(draw.random() * 0.3)
+            victim.kill(draw.choice(("supervisor", "front", "control", "all")))
+            tally.kills += 1
+            time.sleep(draw.random() * 0.1)
+            victim.up()
+            for job in list(running)[: in_flight // 2]:
+                if victim.insist("GET", f"/api/v3/jobs/{job}")["state"] in ("succeeded", "failed", "stopped"):
+                    running.remove(job)
+        _count(victim, expected, tally)
+    finally:
+        supervisor.stop(victim.data)
+    tally.jobs, tally.seconds = len(expected), time.monotonic() - begun
+    return tally
+
+
+def _count(victim: Victim, expected: dict[str, int], tally: Tally) -> None:
+    for job, code in expected.items():
+        found = _ended(victim, job)
+        if found is None:
+            tally.lost.append(job)
+            continue
+        if (found["exit"] or {}).get("code") != code:
+            tally.wrong_code.append(f"{job}: {found['exit']} instead of {code}")
+        log = _log(victim, job)
+        if log != [f"line {number}" for number in range(LINES)]:
+            tally.wrong_log.append(f"{job}: {len(log)} lines")
+    doubled = victim.shared / "doubled"
+    tally.doubled = doubled.read_text().split() if doubled.exists() else []
+
+
+def _ended(victim: Victim, job: str) -> dict[str, Any] | None:
+    end = time.monotonic() + _END_SECONDS
+    while time.monotonic() < end:
+        try:
+            found: dict[str, Any] = victim.insist("GET", f"/api/v3/jobs/{job}")
+        except urllib.error.HTTPError:
+            return None
+        if found["state"] in ("succeeded", "failed", "stopped"):
+            return found
+        time.sleep(0.05)
+    return None
+
+
+def _log(victim: Victim, job: str) -> list[str]:
+    path = f"/api/v3/jobs/{job}/tasks/worker/0/logs"
+    request = urllib.request.Request(victim.url + path)
+    request.add_header("Authorization", f"Bearer {victim.token}")
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        return answer.read().decode().splitlines()

@@ -1,0 +1,140 @@
+"""Why: this is the only place that knows every concrete class; all others are given what they need.
+
+`python -m corral.app front|control` is what the supervisor starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from corral import datafolder, logs
+from corral.kernel.errors import CorralError
+from corral.settings import Settings
+from corral.supervisor import PARENT, READY_FD, end_with_parent
+
+if TYPE_CHECKING:
+    from corral.control.world import Job
+    from corral.store import Store
+
+REFUSED: Final = 78
+"""The exit code of a process that can never start as it was told (EX_CONFIG)."""
+REPLACED: Final = 75
+"""The exit code of a control that another one has replaced (EX_TEMPFAIL)."""
+
+
+def serve_front(settings: Settings) -> int:
+    """Serve the API and the portal until told to end; the exit code."""
+    return _guarded(settings, "front")
+
+
+def serve_control(settings: Settings) -> int:
+    """Schedule, launch and watch until told to end; the exit code."""
+    return _guarded(settings, "control")
+
+
+def _guarded(settings: Settings, what: str) -> int:
+    """Run one of the two; a refusal is told to the supervisor and said in one sentence."""
+    logs.configure(settings.log_level)
+    try:
+        datafolder.prepare(settings.data_folder)
+        asyncio.run(_front(settings) if what == "front" else _control(settings))
+    except (CorralError, BaseExceptionGroup) as error:
+        refusal = _refusal(error)
+        if refusal is None:
+            raise
+        print(f"corral {what}: {refusal.message}", file=sys.stderr)
+        if refusal.code == "leadership-lost":
+            return REPLACED
+        _tell_ready({"code": refusal.code, "message": refusal.message})
+        return REFUSED
+    return 0
+
+
+def _refusal(error: BaseException) -> CorralError | None:
+    """The refusal that a failure consists of; None when there is anything else in it."""
+    if isinstance(error, BaseExceptionGroup):
+        inside = [_refusal(each) for each in error.exceptions]
+        return inside[0] if all(inside) else None
+    return error if isinstance(error, CorralError) else None
+
+
+async def _control(settings: Settings) -> None:
+    from corral.control import Control, Door, LaunchContext, Leadership, SystemClock
+    from corral.launcher import LaunchPolicy
+    from corral.scheduler import default_policy
+    from corral.store import open_store
+
+    clock = SystemClock()
+    store = await open_store(settings.store_url, clock=clock, run_folder=settings.run_folder, role="control")
+    engine = _local_engine(settings)
+    control = Control(
+        store,
+        {engine.name: engine},
+        Leadership(store, address=str(settings.run_folder / "control.sock")),
+        clock=clock,
+        launch_policy=LaunchPolicy(
+            conflict_delay=(settings.conflict_delay_minimum, settings.conflict_delay_maximum),
+            transient_floor=settings.transient_floor,
+            start_deadline=settings.start_deadline,
+            default_grace=settings.grace_seconds,
+        ),
+        policy=default_policy(),
+    )
+    control.context = LaunchContext(
+        api_url=settings.advertise or os.environ.get("CORRAL_LISTENING_URL", ""),
+        job_token=_job_tokens(settings, clock.now),
+        open_secrets=_secret_opener(settings, store),
+        nodes=control.machines.node,
+    )
+    door = Door(control, settings.run_folder / "control.sock")
+    try:
+        await _until_told(control.run(), door.serve(), _when(control.ready, lambda: _tell_ready({})))
+    finally:
+        await control.close()
+        await store.close()
+
+
+async def _until_told(*running: Any) -> None:
+    """Run everything until SIGTERM or SIGINT; the first failure ends all and is raised."""
+    ending = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ending.set)
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(work) for work in running]
+        waiting = group.create_task(ending.wait())
+        await waiting
+        for task in tasks:
+            task.cancel()
+
+
+async def _when(event: asyncio.Event, act: Callable[[], None]) -> None:
+    await event.wait()
+    act()
+
+
+def _tell_ready(facts: Mapping[str, Any]) -> None:
+    """Give the supervisor the one line it waits for; nothing without a supervisor."""
+    handle = os.environ.pop(READY_FD, "")
+    if handle:
+        with contextlib.suppress(BrokenPipeError), os.fdopen(int(handle), "wb") as pipe:
+            pipe.write(json.dumps(facts).encode() + b"\n")
+
+
+def main() -> int:
+    """What the supervisor starts: `python -m corral.app front|control`."""
+    if parent := os.environ.pop(PARENT, ""):
+        end_with_parent(int(parent))
+    settings = Settings()
+    return serve_front(settings) if sys.argv[1:] == ["front"] else serve_control(settings)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""Why: stored commands reach the engines in order for each attempt, at least once, without one slow call holding others.
+
+A command stays in the outbox until its engine call has returned; `done` collects what may leave it with the next commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+
+import structlog
+
+from corral.engines.base import Engine
+from corral.kernel.clock import Clock
+from corral.kernel.errors import CorralError, Unavailable
+from corral.kernel.ids import AttemptId
+from corral.model.commands import EngineCommand, ForgetTask, StartTask, StopTask
+from corral.model.events import StartRefused
+from corral.model.launch import TaskLaunch
+from corral.model.outcome import Completion, ExitClass
+from corral.model.writes import OutboxRow
+
+log = structlog.get_logger()
+
+CREATION_REFUSED = -200
+"""OpenPAI's PodCreationPermanentError: the engine will never start this task."""
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 5.0
+_AT_ONCE = 64
+
+
+class Dispatcher:
+    """Carries commands to engines: first in first out for each attempt, many attempts at once."""
+
+    def __init__(
+        self,
+        engines: Mapping[str, Engine],
+        render: Callable[[AttemptId], TaskLaunch | None],
+        engine_of: Callable[[AttemptId], str],
+        refused: Callable[[StartRefused], None],
+        clock: Clock,
+    ) -> None:
+        self._engines = engines
+        self._render = render
+        self._engine_of = engine_of
+        self._refused = refused
+        self._clock = clock
+        self._waiting: dict[AttemptId, deque[OutboxRow]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self.done: list[int] = []
+        """Outbox rows whose calls have returned; the loop takes them with its next commit."""
+
+    def feed(self, rows: Iterable[OutboxRow]) -> None:
+        """Have these commands carried out; they are stored already."""
+        for row in rows:
+            attempt = row.command.attempt
+            if (queue := self._waiting.get(attempt)) is not None:
+                queue.append(row)
+                continue
+            self._waiting[attempt] = deque([row])
+            task = asyncio.create_task(self._drain(attempt))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    @property
+    def idle(self) -> bool:
+        """Whether every command fed has been carried out."""
+        return not self._waiting
+
+    async def close(self) -> None:
+        """Leave what is not carried out to the next start: it is in the outbox."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._waiting.clear()
+
+    async def _drain(self, attempt: AttemptId) -> None:
+        queue = self._waiting[attempt]
+        while queue:
+            async with self._slots:
+                await self._carry_out(queue[0].command)
+            self.done.append(queue.popleft().seq)
+        del self._waiting[attempt]
+
+    async def _carry_out(self, command: EngineCommand) -> None:
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                await self._call(command)
+            except Unavailable as error:
+                log.warning("engine does not answer", attempt=command.attempt, code=error.code, message=error.message)
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+            except CorralError as error:
+                self._give_up(command, error)
+                return
+            else:
+                return
+
+    async def _call(self, command: EngineCommand) -> None:
+        engine = self._engines[self._engine_of(command.attempt)]
+        match command:
+            case StartTask(attempt=attempt):
+                launch = self._render(attempt)
+                if launch is not None:
+                    await engine.start(launch)
+            case StopTask(attempt=attempt, grace_seconds=grace, signal=signal):
+                await engine.stop(attempt, grace_seconds=grace, signal=signal)
+            case ForgetTask(attempt=attempt):
+                await engine.forget([attempt])
+
+    def _give_up(self, command: EngineCommand, error: CorralError) -> None:
+        log.warning("command refused", attempt=command.attempt, code=error.code, message=error.message)
+        if isinstance(command, StartTask):
+            completion = Completion(
+                CREATION_REFUSED, "PodCreationPermanentError", ExitClass.PERMANENT, f"{error.message} ({error.code})"
+            )
+            self._refused(StartRefused(command.attempt, self._clock.now(), completion))

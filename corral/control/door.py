@@ -1,0 +1,148 @@
+"""Why: front must not open an engine or think about machines, so it asks control over HTTP on a private Unix socket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from pathlib import Path
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from corral.control.loop import Control
+from corral.engines.base import ExecSession
+from corral.kernel.errors import CorralError, NotFound, Unavailable
+from corral.kernel.ids import AttemptId, JobId
+from corral.model.requests import GangRequest
+from corral.model.writes import IntentKind
+from corral.scheduler import could_ever_fit, explain
+
+_NORMAL_END = 1000
+
+
+class Door:
+    """Control's few questions and the exec sessions, behind a socket that only the server's user can open."""
+
+    def __init__(self, control: Control, path: Path) -> None:
+        self._control = control
+        self._path = path
+
+    async def serve(self) -> None:
+        """Serve until cancelled; the socket is new at every start."""
+        with contextlib.suppress(FileNotFoundError):
+            self._path.unlink()
+        config = uvicorn.Config(
+            self._application(), uds=str(self._path), log_config=None, lifespan="off", access_log=False, ws="websockets-sansio"
+        )
+        server = uvicorn.Server(config)
+        server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign,assignment]
+        try:
+            await server.serve()
+        except asyncio.CancelledError:
+            server.should_exit = True
+            raise
+
+    def _application(self) -> Starlette:
+        routes = [
+            Route("/ping", self._ping),
+            Route("/explain/{job}", self._explain),
+            Route("/fit", self._fit, methods=["POST"]),
+            Route("/stop-all", self._stop_all, methods=["POST"]),
+            WebSocketRoute("/exec/{attempt}", self._exec),
+        ]
+        return Starlette(routes=routes, exception_handlers={CorralError: _refusal})
+
+    async def _ping(self, _: Request) -> Response:
+        return JSONResponse({"ready": self._control.ready.is_set()})
+
+    async def _explain(self, request: Request) -> Response:
+        """Why a job waits, thought out anew on the live state."""
+        control = await self._world_is_there()
+        job = control.world.jobs.get(JobId(request.path_params["job"]))
+        if job is None or not job.unplaced():
+            return JSONResponse(None)
+        reasons = explain(control.world.cluster, control.world.queue, control.policy, job.id, control.clock.now())
+        return _json(reasons)
+
+    async def _fit(self, request: Request) -> Response:
+        """Whether a gang could ever run on the machines known now: null, or the reasons why not."""
+        control = await self._world_is_there()
+        try:
+            asked = msgspec.json.decode(await request.body(), type=GangRequest)
+        except msgspec.ValidationError as error:
+            raise NotFound("bad-question", str(error)) from None
+        return _json(could_ever_fit(control.world.cluster, asked))
+
+    async def _stop_all(self, _: Request) -> Response:
+        """Ask every job that is not over to stop; the answer is their ids."""
+        control = await self._world_is_there()
+        jobs = list(control.world.jobs)
+        for job in jobs:
+            await control.store.intend(job, IntentKind.STOP, {}, actor="server", at=control.clock.now())
+        control.wake()
+        return JSONResponse(jobs)
+
+    async def _world_is_there(self) -> Control:
+        if not self._control.ready.is_set():
+            raise Unavailable("control-starting", "The server is starting; try again in a second.")
+        return self._control
+
+    async def _exec(self, socket: WebSocket) -> None:
+        await socket.accept()
+        attempt = AttemptId(socket.path_params["attempt"])
+        query = socket.query_params
+        try:
+            engine = self._control.engines[self._control.machines.engine_of(attempt)]
+            session = await engine.exec(attempt, query.getlist("cmd"), tty=query.get("tty") == "true")
+        except CorralError as error:
+            await socket.send_text(json.dumps({"error": {"code": error.code, "message": error.message}}))
+            await socket.close()
+            return
+        await _carry(socket, session)
+
+
+async def _carry(socket: WebSocket, session: ExecSession) -> None:
+    """Join a WebSocket and an exec session until either ends: bytes are data, text frames are JSON."""
+    reader = asyncio.create_task(_from_caller(socket, session))
+    try:
+        async for chunk in session.output():
+            await socket.send_bytes(chunk)
+        await socket.send_text(json.dumps({"exit": await session.exit_code()}))
+        await socket.close(_NORMAL_END)
+    except WebSocketDisconnect:
+        pass
+    finally:
+        reader.cancel()
+        await session.close()
+
+
+async def _from_caller(socket: WebSocket, session: ExecSession) -> None:
+    while True:
+        message = await socket.receive()
+        if message["type"] == "websocket.disconnect":
+            await session.close()
+            return
+        if message.get("bytes") is not None:
+            await session.send(message["bytes"])
+        elif message.get("text") is not None:
+            asked = json.loads(message["text"])
+            if "resize" in asked:
+                rows, columns = asked["resize"]
+                await session.resize(int(rows), int(columns))
+            elif asked.get("eof"):
+                await session.send(b"")
+
+
+def _json(value: object) -> Response:
+    return Response(msgspec.json.encode(value), media_type="application/json")
+
+
+async def _refusal(_: Request, error: Exception) -> Response:
+    assert isinstance(error, CorralError)
+    return JSONResponse({"code": error.code, "message": error.message}, status_code=error.status)

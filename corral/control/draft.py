@@ -1,0 +1,47 @@
+"""Why: one cycle's decisions are gathered here and stored in one transaction, the last state of each thing only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from corral.kernel.ids import AttemptId, JobId, TaskKey
+from corral.model.commands import EngineCommand
+from corral.model.facts import Fact
+from corral.model.runs import TaskRun
+from corral.model.writes import AttemptWrite, ControlBatch, FactWrite, JobWrite, TaskWrite
+
+
+@dataclass
+class Draft:
+    """What the next commit will write; the loop fills it while it folds, plans and observes."""
+
+    cursor: int | None = None
+    jobs: set[JobId] = field(default_factory=set)
+    tasks: dict[tuple[JobId, TaskKey], TaskRun | None] = field(default_factory=dict)
+    attempts: dict[AttemptId, AttemptWrite] = field(default_factory=dict)
+    facts: list[FactWrite] = field(default_factory=list)
+    outbox: list[tuple[JobId, EngineCommand]] = field(default_factory=list)
+    removed: list[JobId] = field(default_factory=list)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to store."""
+        return self.cursor is None and not (self.jobs or self.tasks or self.facts or self.outbox or self.removed)
+
+    def tell(self, job: JobId, at: float, fact: Fact, actor: str = "") -> None:
+        """Add a fact to the event log."""
+        self.facts.append(FactWrite(job, at, fact, actor))
+
+    def batch(self, epoch: int, jobs: tuple[JobWrite, ...], done: tuple[int, ...]) -> ControlBatch:
+        """The draft as the store takes it."""
+        return ControlBatch(
+            epoch=epoch,
+            cursor=self.cursor,
+            jobs=jobs,
+            tasks=tuple(TaskWrite(job, key, run) for (job, key), run in self.tasks.items()),
+            attempts=tuple(self.attempts.values()),
+            facts=tuple(self.facts),
+            outbox_add=tuple(self.outbox),
+            outbox_done=done,
+            removed_jobs=tuple(self.removed),
+        )

@@ -1,0 +1,178 @@
+"""Why: every event goes one way — through the launcher's rules into memory and into the draft — so both always agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from corral import launcher
+from corral.control.asks import gang_request
+from corral.control.draft import Draft
+from corral.control.world import ENDED_TASK_STATES, Job, World
+from corral.kernel.ids import AttemptId, JobId, TaskKey, parse_attempt_id
+from corral.launcher import LaunchPolicy, Step
+from corral.model.commands import ForgetTask, ReleasePlacement, RequestPlacement, StopTask
+from corral.model.events import DependencyFailed, HoldReleased, JobEvent, Placed, StartRefused
+from corral.model.facts import Fact
+from corral.model.launch import Exited, Started
+from corral.model.placement import Placement
+from corral.model.plan import GangPlacement
+from corral.model.runs import TaskRun
+from corral.model.writes import AttemptWrite
+from corral.scheduler import GangQueued, GangWithdrawn, TasksReleased, gang_placed
+
+DEPENDENCY = "dependency"
+
+
+class Folder:
+    """Brings events to jobs, and what follows from them to the world and the draft."""
+
+    def __init__(self, world: World, policy: LaunchPolicy) -> None:
+        self.world = world
+        self.policy = policy
+        self.draft = Draft()
+
+    def take_draft(self) -> Draft:
+        """What was gathered since the last call."""
+        draft, self.draft = self.draft, Draft()
+        return draft
+
+    def create(self, job: Job, now: float) -> None:
+        """Begin a job that was accepted and never folded."""
+        self.world.jobs[job.id] = job
+        if job.waits_for:
+            for other in job.waits_for:
+                self.world.dependents.setdefault(other, set()).add(job.id)
+        hold = DEPENDENCY if job.waits_for else ""
+        self._apply(job, launcher.create(job.id, job.view, now, hold=hold), now)
+
+    def adopt(self, job: Job, now: float) -> None:
+        """Take over a job as it was stored: what it holds is held, what it waits for is queued."""
+        placed = [task for task in job.tasks.values() if task.placement is not None and task.state not in ENDED_TASK_STATES]
+        if placed:
+            keys = [task.key for task in placed]
+            request = gang_request(
+                job.id, job.run.attempt, job.document, keys, user=job.user, created_at=job.created_at
+            )
+            placements = tuple(task.placement for task in placed if task.placement is not None)
+            self.world.cluster.apply(gang_placed(request, Placement(placements), job.run.started_at or now))
+        if unplaced := job.unplaced():
+            self._queue(job, unplaced, grow=bool(placed))
+
+    def event(self, job: Job, event: JobEvent, now: float) -> None:
+        """Bring one event to a job."""
+        step = launcher.step(job.view, job.run, job.tasks, event, now, self.policy)
+        self._apply(job, step, now)
+
+    def engine_event(self, event: Started | Exited | StartRefused, now: float) -> None:
+        """Bring what an engine saw to its job; attempts that nobody knows are ended and forgotten."""
+        key = parse_attempt_id(event.attempt)
+        job = self.world.jobs.get(key.job)
+        if job is not None:
+            self.event(job, event, now)
+        elif isinstance(event, Exited):
+            self.draft.outbox.append((key.job, ForgetTask(event.attempt)))
+        elif isinstance(event, Started):
+            self.draft.outbox.append((key.job, StopTask(event.attempt, 0.0)))
+
+    def place(self, placed: GangPlacement, now: float) -> None:
+        """Give a gang what the scheduler found for it."""
+        job = self.world.jobs[placed.job]
+        first = max((task.placement.order for task in job.tasks.values() if task.placement), default=-1) + 1
+        tasks = tuple(
+            msgspec.structs.replace(task, order=first + place) for place, task in enumerate(placed.placement.tasks)
+        )
+        placement = msgspec.structs.replace(placed.placement, tasks=tasks)
+        held = gang_placed(self.world.queue.request(placed.job), placement, now)
+        self.world.cluster.apply(held)
+        self.world.queue.apply(held)
+        self.event(job, Placed(placed.job_attempt, placement), now)
+        job.reasons = None
+
+    def tell(self, job: JobId, now: float, fact: Fact, actor: str = "") -> None:
+        """Add a fact that no rule of the launcher made."""
+        self.draft.tell(job, now, fact, actor)
+
+    def _apply(self, job: Job, step: Step, now: float) -> None:
+        before = job.run
+        job.run = step.job
+        self.draft.jobs.add(job.id)
+        self._apply_tasks(job, step.tasks)
+        for end in step.ended:
+            self._record_attempt(job, end.attempt, end.task)
+        for fact in step.facts:
+            self.draft.tell(job.id, now, fact)
+        for command in step.commands:
+            match command:
+                case RequestPlacement(tasks=tasks, grow=grow):
+                    self._queue(job, tasks, grow=grow)
+                case ReleasePlacement(tasks=tasks):
+                    self._release(job, tasks)
+                case _:
+                    self.draft.outbox.append((job.id, command))
+        if job.run.wake_at != before.wake_at:
+            self.world.set_timer(job.run.wake_at, job.id)
+        if job.completed:
+            self._completed(job, now)
+
+    def _apply_tasks(self, job: Job, changed: Mapping[TaskKey, TaskRun | None]) -> None:
+        for key, task in changed.items():
+            self.draft.tasks[job.id, key] = task
+            if task is None:
+                job.tasks.pop(key, None)
+                continue
+            before = job.tasks.get(key)
+            job.tasks[key] = task
+            if task.wake_at is not None and (before is None or task.wake_at != before.wake_at):
+                self.world.set_timer(task.wake_at, job.id)
+            if task.placement is not None:
+                self._record_attempt(job, job.run.attempt_of(task), task)
+
+    def _record_attempt(self, job: Job, attempt: AttemptId, task: TaskRun) -> None:
+        completion, placement = task.completion, task.placement
+        self.draft.attempts[attempt] = AttemptWrite(
+            id=attempt,
+            node=placement.node if placement else "",
+            devices=placement.devices if placement else (),
+            started_at=task.started_at,
+            ended_at=task.ended_at,
+            code=completion.code if completion else None,
+            phrase=completion.phrase if completion else "",
+            exit_class=str(completion.exit_class) if completion else "",
+            diagnostics=completion.diagnostics if completion else "",
+            host=task.host,
+            ports=task.ports,
+            user=job.user,
+        )
+
+    def _queue(self, job: Job, tasks: Iterable[TaskKey], *, grow: bool) -> None:
+        beside = tuple(dict.fromkeys(placement.node for placement in job.placements())) if grow else ()
+        request = gang_request(
+            job.id, job.run.attempt, job.document, tasks, user=job.user, created_at=job.created_at, beside=beside
+        )
+        self.world.queue.apply(GangQueued(request))
+        self.world.plan_wanted = True
+
+    def _release(self, job: Job, tasks: tuple[TaskKey, ...]) -> None:
+        self.world.queue.apply(GangWithdrawn(job.id, tasks))
+        self.world.cluster.apply(TasksReleased(job.id, tasks))
+        self.world.plan_wanted = True
+
+    def _completed(self, job: Job, now: float) -> None:
+        for waiting in self.world.dependents.pop(job.id, set()):
+            dependent = self.world.jobs.get(waiting)
+            if dependent is not None:
+                self.dependency_ended(dependent, job, now)
+
+    def dependency_ended(self, job: Job, other: Job, now: float) -> None:
+        """Tell a job that one of those it waits for is over."""
+        succeeded = other.run.completion is not None and other.run.completion.succeeded
+        needs_success = any(
+            need.condition == "succeeded" for need in job.document.spec.depends_on if need.job in (other.id, other.document.name)
+        )
+        job.waits_for.discard(other.id)
+        if needs_success and not succeeded:
+            self.event(job, DependencyFailed(f"{other.document.name} ({other.id}) did not succeed"), now)
+        elif not job.waits_for:
+            self.event(job, HoldReleased(), now)

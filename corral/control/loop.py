@@ -1,0 +1,280 @@
+"""Why: one cycle folds what happened, plans, stores everything in one transaction, and only then acts.
+
+The order is the guarantee: nothing is done that was not stored, and what was stored is done at least once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Mapping
+
+import msgspec
+import structlog
+
+from corral.control.dispatch import Dispatcher
+from corral.control.draft import Draft
+from corral.control.fold import Folder
+from corral.control.intents import Intents, recheck_dependencies
+from corral.control.lead import Leadership
+from corral.control.observe import Machines
+from corral.control.render import LaunchContext, render
+from corral.control.world import Job, World
+from corral.engines.base import Engine
+from corral.kernel.clock import Clock
+from corral.kernel.errors import Conflict, Unavailable
+from corral.kernel.ids import AttemptId, JobId
+from corral.launcher import LaunchPolicy
+from corral.model.events import StartRefused, TimePassed
+from corral.model.launch import EngineEvent, EngineLost, Exited, InventoryChanged, Started, TaskLaunch
+from corral.model.phases import phase
+from corral.model.plan import Reasons
+from corral.model.records import WaitingView
+from corral.model.summary import summarize
+from corral.model.writes import JobWrite, LiveJob, OutboxRow
+from corral.scheduler import Cluster, EngineUnknown, Policy, Queue, plan
+from corral.store import LeadershipLost, Store
+
+log = structlog.get_logger()
+
+_EVENTS_AT_ONCE = 1000
+_FLUSH_SECONDS = 0.5
+"""How long rows that were carried out may stay in the outbox when nothing else is written."""
+_LOOK_SECONDS = 2.0
+"""The store is read at least so often, should a wake-up ever be lost."""
+
+
+class Control:
+    """The loop: fold, plan, commit, dispatch; everything it knows is in `world`."""
+
+    def __init__(
+        self,
+        store: Store,
+        engines: Mapping[str, Engine],
+        leadership: Leadership,
+        *,
+        clock: Clock,
+        launch_policy: LaunchPolicy,
+        policy: Policy,
+    ) -> None:
+        self.store = store
+        self.engines = engines
+        self.clock = clock
+        self.policy = policy
+        self.launch_policy = launch_policy
+        self.context: LaunchContext
+        self.world = World(Cluster(), Queue())
+        self.dispatcher: Dispatcher | None = None
+        self._leadership = leadership
+        self._events: deque[EngineEvent | StartRefused] = deque()
+        self._taken: list[EngineEvent | StartRefused] = []
+        self._awake = asyncio.Event()
+        self._rung = True
+        self._flushed = 0.0
+        self.machines = Machines(store, engines)
+        self.ready = asyncio.Event()
+
+    async def run(self) -> None:
+        """Lead until cancelled.
+
+        Raises LeadershipLost when another control begins an epoch.
+        """
+        await self._leadership.acquire()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._leadership.keep())
+            for engine in self.engines.values():
+                await engine.open()
+                group.create_task(self._watch(engine))
+            group.create_task(self._listen())
+            group.create_task(self._lead())
+
+    async def close(self) -> None:
+        """Let go of everything; tasks run on."""
+        if self.dispatcher is not None:
+            await self.dispatcher.close()
+        for engine in self.engines.values():
+            await engine.close()
+        await self._leadership.release()
+
+    async def _lead(self) -> None:
+        while True:
+            try:
+                await self._recover()
+                self.ready.set()
+                while True:
+                    await self._cycle()
+                    await self._wait()
+            except LeadershipLost:
+                raise
+            except (Unavailable, Conflict) as error:
+                log.warning("reading everything again", code=error.code, message=error.message)
+                await self.dispatcher.close()
+                await asyncio.sleep(0.1)
+
+    async def _recover(self) -> None:
+        """Build the world from the store alone, and carry on with what was stored and not yet done."""
+        self._events.extendleft(reversed(self._taken))
+        self._taken.clear()
+        cursor = (await self._leadership.renew()).cursor
+        self.world = World(Cluster(), Queue())
+        self.folder = Folder(self.world, self.launch_policy)
+        self.dispatcher = Dispatcher(self.engines, self._render, self.machines.engine_of, self._refused, self.clock)
+        for inventory in await self.machines.look(self._leadership.epoch, self.clock.now()):
+            self.world.cluster.apply(inventory)
+        now = self.clock.now()
+        records = await self.store.load_live()
+        jobs = [Job.from_record(record) for record in records if record.run.roles]
+        for job in jobs:
+            self._adopt(job)
+        for job in jobs:
+            if job.run.hold:
+                ended = {record.id: Job.from_record(record) for record in await self._ended_needs(job)}
+                recheck_dependencies(self.folder, job, ended, now)
+        self.intents = Intents(self.store, self.folder, cursor)
+        self._rung = True
+        self.dispatcher.feed(await self.store.outbox())
+
+    async def _ended_needs(self, job: Job) -> list[LiveJob]:
+        needs = [JobId(need.job) for need in job.document.spec.depends_on if need.job not in self.world.jobs]
+        return list(await self.store.load_jobs(needs)) if needs else []
+
+    def _adopt(self, job: Job) -> None:
+        self.world.jobs[job.id] = job
+        self.world.set_timer(job.run.wake_at, job.id)
+        for task in job.tasks.values():
+            self.world.set_timer(task.wake_at, job.id)
+        self.folder.adopt(job, self.clock.now())
+
+    async def _cycle(self) -> None:
+        now = self.clock.now()
+        if self._rung:
+            self._rung = False
+            if await self.intents.fold(now):
+                self._ring()
+        self._fold_engine_events(now)
+        for job_id in self.world.due(now):
+            if (job := self.world.jobs.get(job_id)) is not None:
+                self.folder.event(job, TimePassed(), now)
+        if self.world.plan_wanted:
+            self._plan(now)
+        await self._commit()
+
+    def _fold_engine_events(self, now: float) -> None:
+        for _ in range(min(len(self._events), _EVENTS_AT_ONCE)):
+            event = self._events.popleft()
+            self._taken.append(event)
+            match event:
+                case Started() | Exited() | StartRefused():
+                    self.folder.engine_event(event, now)
+                case EngineLost(engine=engine, reason=reason):
+                    self.world.cluster.apply(EngineUnknown(engine, reason))
+                case InventoryChanged():
+                    self.machines.stale = True
+        if self._events:
+            self._awake.set()
+
+    def _plan(self, now: float) -> None:
+        self.world.plan_wanted = False
+        proposal = plan(self.world.cluster, self.world.queue, self.policy, now)
+        for placed in proposal.placements:
+            self.folder.place(placed, now)
+        for job_id, reasons in proposal.reasons.items():
+            self._explain(JobId(job_id), reasons)
+
+    def _explain(self, job_id: JobId, reasons: Reasons) -> None:
+        job = self.world.jobs.get(job_id)
+        if job is not None:
+            job.reasons = reasons
+            self.folder.draft.jobs.add(job_id)
+
+    async def _commit(self) -> None:
+        if self.machines.stale:
+            for seen in await self.machines.look(self._leadership.epoch, self.clock.now()):
+                self.world.cluster.apply(seen)
+            self.world.plan_wanted = True
+            self._awake.set()
+        draft = self.folder.draft
+        if draft.empty and not self._must_flush():
+            self._taken.clear()
+            return
+        draft = self.folder.take_draft()
+        done, self.dispatcher.done = tuple(self.dispatcher.done), []
+        batch = draft.batch(self._leadership.epoch, self._job_writes(draft), done)
+        result = await self.store.commit(batch)
+        self._flushed = self.clock.now()
+        self._taken.clear()
+        rows = zip(result.outbox, draft.outbox, strict=True)
+        self.dispatcher.feed(OutboxRow(seq, job, command) for seq, (job, command) in rows)
+        self._forget_completed(draft)
+
+    def _must_flush(self) -> bool:
+        return bool(self.dispatcher.done) and self.clock.now() - self._flushed >= _FLUSH_SECONDS
+
+    def _job_writes(self, draft: Draft) -> tuple[JobWrite, ...]:
+        writes = []
+        for job_id in draft.jobs:
+            job = self.world.jobs.get(job_id)
+            if job is None or job_id in draft.removed:
+                continue
+            state = phase(job.run)
+            job.summary = summarize(job.summary, job.run, state, _waiting(job))
+            writes.append(JobWrite(job_id, job.run, state, job.summary, live=not job.completed, guard=job.revision))
+            job.revision += 1
+        return tuple(writes)
+
+    def _forget_completed(self, draft: Draft) -> None:
+        for job_id in draft.jobs:
+            job = self.world.jobs.get(job_id)
+            if job is not None and job.completed:
+                del self.world.jobs[job_id]
+
+    async def _wait(self) -> None:
+        """Sleep until something rings, a timer comes, or what was carried out should be written down."""
+        if self._rung or self._awake.is_set():
+            self._awake.clear()
+            await asyncio.sleep(0)
+            return
+        timeout = _LOOK_SECONDS
+        if self.world.next_timer is not None:
+            timeout = min(timeout, max(0.0, self.world.next_timer - self.clock.now()))
+        if self.dispatcher.done or not self.dispatcher.idle:
+            timeout = min(timeout, _FLUSH_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self._awake.wait()
+        self._awake.clear()
+
+    async def _listen(self) -> None:
+        while True:
+            await self.store.wakeup.wait(_LOOK_SECONDS)
+            self._ring()
+
+    def wake(self) -> None:
+        """Look into the store at once."""
+        self._ring()
+
+    def _ring(self) -> None:
+        self._rung = True
+        self._awake.set()
+
+    async def _watch(self, engine: Engine) -> None:
+        async for event in engine.watch():
+            self._events.append(event)
+            self._awake.set()
+
+    def _refused(self, event: StartRefused) -> None:
+        self._events.append(event)
+        self._awake.set()
+
+    def _render(self, attempt: AttemptId) -> TaskLaunch | None:
+        return render(self.world, attempt, self.context)
+
+
+def _waiting(job: Job) -> WaitingView | None:
+    """What a waiting job waits for, for its line in lists."""
+    if job.run.hold:
+        return WaitingView(job.run.hold, "Waits for the jobs that it depends on.")
+    if job.reasons is None:
+        return None
+    return WaitingView(job.reasons.binding.code, job.reasons.binding.message, job.reasons.ahead)

@@ -1,0 +1,104 @@
+"""Why: the launch of a task follows from its job and its gang's placement alone, so a stored command stays one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from corral.control.world import Job, World
+from corral.frameworks import Gang, framework
+from corral.frameworks.base import TaskCommand
+from corral.kernel import units
+from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
+from corral.model.inventory import Device, Node
+from corral.model.launch import PortRequest, RuntimePlan, SecretDelivery, TaskLaunch
+from corral.model.placement import Placement
+from corral.model.runs import TaskRun
+from corral.spec.job import UnifiedJob
+from corral.spec.role import Role
+
+BLOB_SCHEME = "blob:"
+"""`code.uri` of an uploaded folder: `blob:DIGEST`."""
+
+
+@dataclass(frozen=True)
+class LaunchContext:
+    """What a launch needs beside the job: where the server is, and who may open secrets."""
+
+    api_url: str
+    job_token: Callable[[JobId], str]
+    open_secrets: Callable[[Job], Mapping[str, str]]
+    nodes: Callable[[str], Node | None]
+
+
+def render(world: World, attempt: AttemptId, context: LaunchContext) -> TaskLaunch | None:
+    """Everything the engine needs to run `attempt`; None when it is no longer the task's current attempt."""
+    key = parse_attempt_id(attempt)
+    job = world.jobs.get(key.job)
+    task = job.tasks.get(key.task) if job else None
+    if job is None or task is None or task.placement is None or job.run.attempt_of(task) != attempt:
+        return None
+    gang = Gang(
+        job_id=job.id,
+        name=job.document.name,
+        attempt=job.run.attempt,
+        job=job.document,
+        placement=Placement(tuple(job.placements())),
+    )
+    command = framework(job.document.spec.job_type).render(gang, task.placement)
+    role = job.document.role(task.role)
+    return _launch(job, task, attempt, role, command, context)
+
+
+def _launch(
+    job: Job, task: TaskRun, attempt: AttemptId, role: Role, command: TaskCommand, context: LaunchContext
+) -> TaskLaunch:
+    assert task.placement is not None
+    runtime = _runtime(job.document, role, command)
+    values = context.open_secrets(job) if role.secrets else {}
+    secrets = tuple(
+        SecretDelivery(values[secret.name], secret.env, secret.file) for secret in role.secrets if secret.name in values
+    )
+    return TaskLaunch(
+        attempt=attempt,
+        user=job.user,
+        node=task.placement.node,
+        command=command.command,
+        env={**role.env, **command.env},
+        devices=_devices(context.nodes(task.placement.node), task.placement.devices),
+        working_dir=role.working_dir,
+        image=role.image,
+        cpu_millis=role.resources.cpu_millis,
+        memory_bytes=role.resources.memory_bytes,
+        shm_bytes=units.parse_memory(role.shm) if role.shm else 0,
+        ports=(*(PortRequest(port.name, port.count) for port in role.ports), *command.ports),
+        secrets=secrets,
+        runtime=runtime,
+        api_url=context.api_url,
+        job_token=context.job_token(job.id) if runtime else "",
+    )
+
+
+def _runtime(document: UnifiedJob, role: Role, command: TaskCommand) -> RuntimePlan | None:
+    """What the runtime has to do, or None: then the task takes the bare shim."""
+    spec = document.spec
+    digest = spec.code.uri.removeprefix(BLOB_SCHEME) if spec.code.uri.startswith(BLOB_SCHEME) else ""
+    barrier = spec.barrier.enabled or command.barrier
+    if not (digest or spec.inputs or spec.outputs or barrier or command.runtime or command.resolve or role.secrets):
+        return None
+    return RuntimePlan(
+        code_digest=digest,
+        code_target=spec.code.target,
+        inputs=tuple((entry.uri, entry.path) for entry in spec.inputs),
+        outputs=tuple((entry.path, entry.uri) for entry in spec.outputs),
+        barrier=barrier,
+        barrier_timeout_seconds=spec.barrier.timeout_seconds,
+        resolve=command.resolve,
+    )
+
+
+def _devices(node: Node | None, indexes: tuple[int, ...]) -> tuple[Device, ...]:
+    if node is None:
+        return tuple(Device(index, f"{index}") for index in indexes)
+    by_index = {device.index: device for device in node.devices}
+    return tuple(by_index[index] for index in indexes if index in by_index)

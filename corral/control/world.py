@@ -1,0 +1,100 @@
+"""Why: control keeps in memory what is true, as indexes folded from committed facts; in doubt it drops them and reads again."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+
+from corral.kernel.ids import JobId, TaskKey
+from corral.launcher import JobView, view_of
+from corral.model.plan import Reasons
+from corral.model.placement import TaskPlacement
+from corral.model.records import JobSummary
+from corral.model.runs import JobRun, TaskRun
+from corral.model.states import JobState, TaskState
+from corral.model.writes import LiveJob
+from corral.scheduler import Cluster, Queue
+from corral.spec.job import UnifiedJob
+
+ENDED_TASK_STATES = frozenset({TaskState.ATTEMPT_COMPLETED, TaskState.COMPLETED})
+
+
+@dataclass(slots=True)
+class Job:
+    """One job that is not over, with everything its rules read."""
+
+    id: JobId
+    document: UnifiedJob
+    view: JobView
+    user: str
+    created_at: float
+    run: JobRun
+    tasks: dict[TaskKey, TaskRun]
+    summary: JobSummary
+    revision: int
+    reasons: Reasons | None = None
+    waits_for: set[JobId] = field(default_factory=set)
+
+    @classmethod
+    def from_record(cls, record: LiveJob) -> Job:
+        """The job as it was stored."""
+        document = UnifiedJob.model_validate_json(record.doc)
+        return cls(
+            id=record.id,
+            document=document,
+            view=view_of(document),
+            user=record.user,
+            created_at=record.created_at,
+            run=record.run,
+            tasks=dict(record.tasks),
+            summary=record.summary,
+            revision=record.revision,
+        )
+
+    @property
+    def completed(self) -> bool:
+        """Whether nothing more will happen to it by itself."""
+        return self.run.state is JobState.COMPLETED
+
+    def placements(self) -> list[TaskPlacement]:
+        """Where its tasks are, in topology order."""
+        placed = [task.placement for task in self.tasks.values() if task.placement is not None]
+        return sorted(placed, key=lambda placement: placement.order)
+
+    def unplaced(self) -> list[TaskKey]:
+        """The tasks that wait for devices."""
+        return [
+            key
+            for key, task in self.tasks.items()
+            if task.state is TaskState.CREATION_REQUESTED and task.placement is None
+        ]
+
+
+@dataclass
+class World:
+    """All jobs that are not over, the machines, and who waits."""
+
+    cluster: Cluster
+    queue: Queue
+    jobs: dict[JobId, Job] = field(default_factory=dict)
+    dependents: dict[JobId, set[JobId]] = field(default_factory=dict)
+    """Jobs by the job that they wait for."""
+    timers: list[tuple[float, JobId]] = field(default_factory=list)
+    plan_wanted: bool = True
+
+    def set_timer(self, at: float | None, job: JobId) -> None:
+        """Look at `job` again when the time `at` has come."""
+        if at is not None:
+            heapq.heappush(self.timers, (at, job))
+
+    def due(self, now: float) -> set[JobId]:
+        """The jobs whose timers have come; each timer is given once."""
+        jobs: set[JobId] = set()
+        while self.timers and self.timers[0][0] <= now:
+            jobs.add(heapq.heappop(self.timers)[1])
+        return jobs
+
+    @property
+    def next_timer(self) -> float | None:
+        """When the next timer comes."""
+        return self.timers[0][0] if self.timers else None

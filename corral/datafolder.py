@@ -1,0 +1,67 @@
+"""Why: the server's files are private and in known places, and a folder that cannot hold them is refused before anything starts."""
+
+from __future__ import annotations
+
+import base64
+import os
+import secrets
+from pathlib import Path
+from typing import Final
+
+from corral.kernel.errors import Conflict, InvalidInput
+
+_SUBFOLDERS: Final = ("run", "logs", "engine", "blobs/code", "blobs/logs")
+_KEY_BYTES: Final = 32
+_LONGEST_SOCKET_PATH: Final = 107
+_LONGEST_SOCKET_NAME: Final = "control.sock.new"
+
+
+def prepare(folder: Path) -> None:
+    """Make the data folder and everything that must be in it before the server starts.
+
+    Raises InvalidInput when the path cannot be used, Conflict when it is not writable.
+    """
+    folder = folder.absolute()
+    if len(str(folder / "run" / _LONGEST_SOCKET_NAME).encode()) > _LONGEST_SOCKET_PATH:
+        raise InvalidInput("data-folder-too-long", f"The path {folder} is too long for Unix sockets; use a shorter --data.")
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name in _SUBFOLDERS:
+            (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        probe = folder / "run" / ".writable"
+        probe.write_bytes(b"")
+        probe.unlink()
+        _ensure_key(folder / "key")
+    except (FileExistsError, NotADirectoryError):
+        raise InvalidInput("data-folder-is-a-file", f"{folder} is not a folder; choose another with --data.") from None
+    except OSError as error:
+        raise Conflict(
+            "data-folder-not-writable",
+            f"The data folder {folder} cannot be written ({error.strerror}); choose another with --data.",
+        ) from None
+
+
+def read_key(folder: Path) -> bytes:
+    """The key that seals secrets and signs job tokens: 32 bytes.
+
+    Raises Conflict when the file is missing or damaged.
+    """
+    path = folder / "key"
+    try:
+        key = base64.b64decode(path.read_bytes(), validate=True)
+    except (OSError, ValueError):
+        key = b""
+    if len(key) != _KEY_BYTES:
+        raise Conflict("key-unreadable", f"The key {path} is missing or damaged; put it back from its backup.")
+    return key
+
+
+def _ensure_key(path: Path) -> None:
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return
+    with os.fdopen(handle, "wb") as file:
+        file.write(base64.b64encode(secrets.token_bytes(_KEY_BYTES)))
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,213 @@
+"""A real store and a real control loop around an engine whose tasks end when the test says so."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from corral.control import Control, LaunchContext, Leadership, SystemClock
+from corral.kernel.ids import AttemptId, JobId, job_id
+from corral.launcher import LaunchPolicy
+from corral.model.inventory import Device, Inventory, Node
+from corral.model.launch import EngineEvent, Exited, Started, TaskLaunch
+from corral.model.records import JobSummary, rfc3339
+from corral.model.writes import JobRecord, NewJob
+from corral.scheduler import default_policy
+from corral.spec import load_job
+from corral.store import Store, open_store
+
+
+class PaperEngine:
+    """An engine without machines: starts are noted, ends are told by the test; idempotent by attempt like a real one."""
+
+    name = "local"
+
+    def __init__(self, nodes: int = 2, devices: int = 4) -> None:
+        self._nodes = tuple(
+            Node(
+                name=f"local/node{number}",
+                cells=(("rack", f"rack{number % 2}"),),
+                devices=tuple(Device(index, f"node{number}:{index}", described=True) for index in range(devices)),
+                cpu_millis=64_000,
+                memory_bytes=2**36,
+            )
+            for number in range(nodes)
+        )
+        self.running: dict[AttemptId, TaskLaunch] = {}
+        self.ended: dict[AttemptId, Exited] = {}
+        self.started: list[AttemptId] = []
+        self.stopped: list[AttemptId] = []
+        self.most_instances: dict[str, int] = {}
+        self.fault: Callable[[str], None] = lambda call: None
+        self.codes: dict[str, int] = {}
+        """The exit code of a job's tasks that end by themselves at once, by job name; others run on."""
+        self._events: asyncio.Queue[EngineEvent] = asyncio.Queue()
+
+    async def open(self) -> None:
+        self._events = asyncio.Queue()
+        for attempt in self.running:
+            self._events.put_nowait(Started(attempt, 1.0))
+        for event in self.ended.values():
+            self._events.put_nowait(event)
+
+    async def close(self) -> None:
+        pass
+
+    async def inventory(self) -> Inventory:
+        return Inventory(self.name, self._nodes)
+
+    async def start(self, launch: TaskLaunch) -> None:
+        self.fault("start")
+        attempt = launch.attempt
+        if attempt in self.running or attempt in self.ended:
+            return
+        task = attempt.rpartition(".")[0]
+        alike = sum(1 for other in self.running if other.rpartition(".")[0] == task)
+        self.most_instances[task] = max(self.most_instances.get(task, 0), alike + 1)
+        self.started.append(attempt)
+        self.running[attempt] = launch
+        self._events.put_nowait(Started(attempt, 1.0))
+        code = launch.env.get("END_WITH")
+        if code is not None:
+            self.end(attempt, int(code))
+
+    async def stop(self, attempt: AttemptId, *, grace_seconds: float, signal: str = "TERM") -> None:
+        self.fault("stop")
+        self.stopped.append(attempt)
+        if attempt in self.running:
+            self.end(attempt, 143)
+        elif attempt not in self.ended:
+            self._over(Exited(attempt, 2.0, 143))
+
+    async def forget(self, attempts: Sequence[AttemptId]) -> None:
+        self.fault("forget")
+        for attempt in attempts:
+            self.ended.pop(attempt, None)
+
+    async def watch(self) -> AsyncIterator[EngineEvent]:
+        while True:
+            yield await self._events.get()
+
+    async def exec(self, attempt: AttemptId, argv: Sequence[str], *, tty: bool) -> Any:
+        raise AssertionError("nothing here runs commands")
+
+    def end(self, attempt: AttemptId, code: int) -> None:
+        """A running task ends with `code`."""
+        del self.running[attempt]
+        self._over(Exited(attempt, 2.0, code))
+
+    def _over(self, event: Exited) -> None:
+        self.ended[event.attempt] = event
+        self._events.put_nowait(event)
+
+
+class House:
+    """A store in a folder, and controls that can be begun, abandoned as if killed, and begun again."""
+
+    def __init__(self, folder: Path, engine: PaperEngine) -> None:
+        self.folder = folder
+        self.engine = engine
+        self.clock = SystemClock()
+        self._number = 0
+        self._running: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Open the store as front would."""
+        self.store = await self._store("front")
+
+    async def _store(self, role: str) -> Store:
+        return await open_store(
+            f"sqlite:///{self.folder / 'corral.db'}", clock=self.clock, run_folder=self.folder / "run", role=role
+        )
+
+    async def begin(self) -> Control:
+        """A new control that leads."""
+        self.control_store = await self._store("control")
+        self.control = Control(
+            self.control_store,
+            {self.engine.name: self.engine},
+            Leadership(self.control_store),
+            clock=self.clock,
+            launch_policy=LaunchPolicy(conflict_delay=(0.0, 0.0)),
+            policy=default_policy(),
+        )
+        self.control.context = LaunchContext("", lambda job: "", lambda job: {}, self.control.machines.node)
+        self._running = asyncio.create_task(self.control.run())
+        ready = asyncio.create_task(self.control.ready.wait())
+        done, _ = await asyncio.wait({self._running, ready}, timeout=10, return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        assert done, "control did not become ready"
+        if self._running in done:
+            await self._running
+        return self.control
+
+    async def abandon(self) -> None:
+        """Drop control between two awaits, as a kill would: nothing is said to the store, nothing is finished."""
+        assert self._running is not None
+        self._running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._running
+        if self.control.dispatcher is not None:
+            await self.control.dispatcher.close()
+        await self.control_store.close()
+
+    async def close(self) -> None:
+        """End in order."""
+        if self._running is not None and not self._running.done():
+            await self.abandon()
+        await self.store.close()
+
+    async def submit(self, text: str) -> JobId:
+        """Store a job as service would."""
+        self._number += 1
+        document = load_job(text)
+        job = job_id(int(self.clock.now() * 1000), self._number)
+        summary = JobSummary(
+            id=job,
+            name=document.name,
+            user="ada",
+            queue=document.spec.queue,
+            priority=document.priority,
+            job_type=document.spec.job_type,
+            state="waiting",
+            created_at=rfc3339(self.clock.now()),
+        )
+        await self.store.submit(
+            NewJob(
+                id=job,
+                user="ada",
+                name=document.name,
+                queue=document.spec.queue,
+                priority=document.priority,
+                doc=document.to_json(),
+                summary=summary,
+                created_at=self.clock.now(),
+            )
+        )
+        return job
+
+    async def until(self, job: JobId, *states: str) -> JobRecord:
+        """Wait until a job is in one of these states."""
+        async with asyncio.timeout(10):
+            while True:
+                record = await self.store.job(job)
+                assert record is not None
+                if record.phase in states:
+                    return record
+                await self.store.wakeup.wait(0.05)
+
+
+def short(name: str, *, replicas: int = 1, devices: int = 0, end_with: int | None = None, **more: Any) -> str:
+    """A job file in the short form."""
+    role: dict[str, Any] = {
+        "replicas": replicas,
+        "resources": {"cpu": 1, "devices": devices},
+        "command": ["true"],
+    }
+    if end_with is not None:
+        role["env"] = {"END_WITH": str(end_with)}
+    return json.dumps({"name": name, "framework": "shell", "roles": {"worker": role}, **more})
