@@ -169,7 +169,7 @@ class Writer:
                 committing = True
                 outer.commit()
             self._rung(rings)
-        except Exception as error:  # noqa: BLE001 - it is answered to whoever asked
+        except Exception as error:
             found = refusal(error, committing=committing)
             if isinstance(found, Unavailable):
                 self._drop_connection()

@@ -1,0 +1,27 @@
+"""Why: every decision is about somebody; who that is was settled once, when the token was checked."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Actor(msgspec.Struct, frozen=True):
+    """Who calls: a person's account, or a running job by its own token."""
+
+    user: str
+    role: str = "user"
+    """`admin`, `user`, or `job` for a job's token."""
+    groups: tuple[str, ...] = ()
+    token_id: str = ""
+    kind: str = "api"
+    """`session`, `api` or `job`."""
+    job: str = ""
+    """The id of the job whose token it is."""
+    queues: tuple[str, ...] = ()
+    """The queues that its groups grant; `*` is all."""
+    storages: tuple[str, ...] = ()
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether it is an administrator's account."""
+        return self.role == "admin"
