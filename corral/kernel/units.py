@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Final
 
 _CPU: Final = re.compile(r"(?:(\d{1,7})m|(\d{1,6}(?:\.\d{1,9})?|\.\d{1,9}))", re.ASCII)
-_MEMORY: Final = re.compile(r"(\d{1,18}(?:\.\d{1,9})?)([kKMGTPE]i?)?[bB]?", re.ASCII)
+_MEMORY: Final = re.compile(r"(\d{1,19}(?:\.\d{1,9})?)([kKMGTPE]i?)?[bB]?", re.ASCII)
 _DURATION: Final = re.compile(r"(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,9})s)?", re.ASCII)
 _SECONDS: Final = re.compile(r"\d{1,10}", re.ASCII)
 _POWERS: Final = {"k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}

@@ -85,10 +85,12 @@ def _sentence(kind: str, context: dict[str, Any], detail: dict[str, Any], model:
         choices = str(context["expected"]).replace("'", "").replace(" or ", ", ").split(", ")
         return f"expected one of {', '.join(choices)}, got {describe(value)}" + _near(value, choices)
     if kind.endswith(("too_short", "too_long")):
-        return _length(kind, context)
+        return _length(kind, context, value)
     if kind == "string_unicode":
         return "expected text without broken characters"
     base = kind.split("_", 1)[0]
+    if value is None and base == "string":
+        return 'expected text, got nothing; write "" if it should be empty'
     if base in _KINDS:
         accepted = _kinds_at(model, detail["loc"]) or [_KINDS[base]]
         return f"expected {' or '.join(accepted)}, got {describe(value)}"
@@ -100,8 +102,8 @@ def _near(value: object, choices: list[str]) -> str:
     return hint if "did you mean" in hint else ""
 
 
-def _length(kind: str, context: dict[str, Any]) -> str:
-    things = "characters" if kind.startswith("string") else "entries"
+def _length(kind: str, context: dict[str, Any], value: object) -> str:
+    things = "characters" if isinstance(value, str) else "entries"
     if kind.endswith("too_short"):
         least = context["min_length"]
         return "expected something, got nothing" if least == 1 else f"expected at least {least} {things}"
