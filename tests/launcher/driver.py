@@ -1,4 +1,4 @@
-"""Why: tests tell a job's story event by event; this applies each step to a dict, and checks what must hold after every one."""
+"""Why: tests tell a job's story event by event; this applies each step to a dict and checks what must always hold."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from corral.model.runs import TaskRun
 from corral.model.states import JobState, TaskState
 
 JOB = JobId("0123456789abc")
+DEFAULT = LaunchPolicy()
 
 
 def role(name: str = "a", replicas: int = 1, **fields: object) -> RoleView:
@@ -32,7 +33,7 @@ def view(*roles: RoleView, **fields: object) -> JobView:
 class Driver:
     """One job in memory: its state, and everything that its steps commanded and told."""
 
-    def __init__(self, spec: JobView, *, hold: str = "", policy: LaunchPolicy = LaunchPolicy()) -> None:
+    def __init__(self, spec: JobView, *, hold: str = "", policy: LaunchPolicy = DEFAULT) -> None:
         self.spec = spec
         self.policy = policy
         self.now = 1000.0

@@ -1,0 +1,77 @@
+"""Why: the exit table is a promise to OpenPAI's users; its shape and its answers are checked here."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from corral.kernel.ids import JobId
+from corral.model.exits import EXIT_SPECS, RESERVED_SPECS, classify, exit_spec
+from corral.model.outcome import Completion, ExitClass
+from corral.model.phases import Phase, phase
+from corral.model.runs import JobRun
+from corral.model.states import JobState
+
+
+def test_the_table_has_openpais_62_codes_and_its_reactions() -> None:
+    assert len(EXIT_SPECS) == 62
+    assert Counter(spec.reaction for spec in EXIT_SPECS.values()) == {
+        "NEVER_RETRY": 32,
+        "ALWAYS_RETRY": 19,
+        "RETRY_TO_MAX": 10,
+        "ALWAYS_BACKOFF_RETRY": 1,
+    }
+    assert not EXIT_SPECS.keys() & RESERVED_SPECS.keys()
+
+
+@pytest.mark.parametrize(
+    ("code", "phrase", "kind"),
+    [
+        (0, "Succeeded", ExitClass.SUCCEEDED),
+        (137, "ContainerSigKillReceived", ExitClass.TRANSIENT),
+        (139, "ContainerSigSegvReceived", ExitClass.UNKNOWN),
+        (220, "UserCommandExitWithError", ExitClass.PERMANENT),
+        (251, "JobGangAllocationTimeout", ExitClass.CONFLICT),
+        (256, "PAIRuntimeExitAbnormally", ExitClass.UNKNOWN),
+        (-210, "StopFrameworkRequested", ExitClass.PERMANENT),
+        (-1001, "PodNodeLost", ExitClass.TRANSIENT),
+        (200, "ContainerTransientFailed", ExitClass.TRANSIENT),
+        (201, "ContainerTransientConflictFailed", ExitClass.CONFLICT),
+        (210, "ContainerPermanentFailed", ExitClass.PERMANENT),
+        (1, "UserCommandExitWithError", ExitClass.UNKNOWN),
+        (-5, "ContainerUndefinedNegativeExitCode", ExitClass.UNKNOWN),
+    ],
+)
+def test_a_code_is_classified_and_kept(code: int, phrase: str, kind: ExitClass) -> None:
+    assert classify(code, "why") == Completion(code, phrase, kind, "why")
+
+
+def test_a_code_without_a_row_is_256_or_minus_8000() -> None:
+    assert exit_spec(77).code == 256
+    assert exit_spec(-77).code == -8000
+
+
+def test_the_machine_is_to_blame_only_where_the_table_says_so() -> None:
+    blamed = {code for code, spec in EXIT_SPECS.items() if spec.node_at_fault}
+    assert blamed == {-1000, -1001, -1002, -1003, -1006, -1205, 128, 223}
+
+
+@pytest.mark.parametrize("state", list(JobState))
+def test_every_state_has_a_phase(state: JobState) -> None:
+    assert phase(JobRun(JobId("x"), state)) in list(Phase)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (0, Phase.SUCCEEDED),
+        (1, Phase.FAILED),
+        (-210, Phase.STOPPED),
+        (-220, Phase.STOPPED),
+        (-1004, Phase.FAILED),
+        (-1003, Phase.FAILED),
+    ],
+)
+def test_a_completed_job_has_the_phase_of_its_end(code: int, expected: Phase) -> None:
+    assert phase(JobRun(JobId("x"), JobState.COMPLETED, completion=classify(code))) is expected
