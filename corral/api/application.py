@@ -1,0 +1,114 @@
+"""Why: one place joins routes, guards and the portal into the application that front serves; all it needs is given."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fastapi import APIRouter, FastAPI, Request
+from starlette.responses import Response
+
+import corral
+from corral.api import accounts, cluster, code, events, exec, faults, jobs, logs, runtime, session
+from corral.api.guard import Guard
+from corral.api.limits import FailureLimit
+from corral.api.openapi import describe
+from corral.api.portal import Portal
+from corral.api.wire import Json, answers, refused_with, schema_of
+from corral.model.views import Readiness
+
+if TYPE_CHECKING:
+    from corral.kernel.clock import Clock
+    from corral.service import Service
+
+Lifespan = Callable[[FastAPI], contextlib.AbstractAsyncContextManager[None]]
+health = APIRouter(tags=["health"])
+
+
+def create_app(
+    service: Service,
+    *,
+    clock: Clock,
+    portal_folder: Path,
+    control_socket: Path,
+    code_limit: int = 512 * 1024**2,
+    secure: bool = False,
+    metrics: Callable[[], bytes] | None = None,
+    lifespan: Lifespan | None = None,
+) -> FastAPI:
+    """The whole HTTP application over `service`.
+
+    `portal_folder` has the built page (or is not there), `control_socket` is where control answers exec, `code_limit`
+    bounds code archives in bytes, `secure` says that browsers come by HTTPS, `metrics` makes the Prometheus text, and
+    `lifespan` is entered before the first request and left after the last.
+    """
+
+    @contextlib.asynccontextmanager
+    async def whole_life(app: FastAPI) -> AsyncIterator[None]:
+        async with contextlib.AsyncExitStack() as stack:
+            if lifespan is not None:
+                await stack.enter_async_context(lifespan(app))
+            stack.push_async_callback(app.state.tailer.close)
+            yield
+
+    app = FastAPI(
+        title="Corral",
+        version=corral.__version__,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+        redirect_slashes=False,
+        lifespan=whole_life,
+    )
+    app.state.service = service
+    app.state.clock = clock
+    app.state.control_socket = control_socket
+    app.state.secure = secure
+    app.state.metrics = metrics
+    app.state.tailer = events.Tailer(service)
+    app.state.login_limit = FailureLimit()
+    app.add_middleware(Guard, code_limit=code_limit, secure=secure)
+    faults.install(app)
+    for room in (session, jobs, logs, events, exec, code, cluster, accounts, runtime):
+        app.include_router(room.router, prefix="/api/v3", default_response_class=Json)
+    app.include_router(health, default_response_class=Json)
+    app.router.default = Portal(portal_folder)
+    describe(app)
+    return app
+
+
+_HEALTHY: dict[str, Any] = {"content": {"application/json": {"schema": {"type": "object"}}}}
+
+
+@health.get("/healthz", responses={200: {"description": "The process answers", **_HEALTHY}})
+async def healthz() -> Json:
+    """Whether this process is alive; needs no token."""
+    return Json({"status": "ok"})
+
+
+@health.get(
+    "/readyz",
+    responses={
+        200: answers(Readiness)[200],
+        503: {"description": "Not yet, or not now", "content": {"application/json": {"schema": schema_of(Readiness)}}},
+    },
+)
+async def readyz(request: Request) -> Json:
+    """Whether calls can be answered; needs no token."""
+    ready = await request.app.state.service.ready()
+    return Json(ready, 200 if ready.ready else 503, None if ready.ready else {"Retry-After": "1"})
+
+
+@health.get(
+    "/metrics",
+    responses={
+        200: {"description": "Prometheus text", "content": {"text/plain": {"schema": {"type": "string"}}}},
+        404: refused_with(404),
+    },
+)
+async def metrics(request: Request) -> Response:
+    """Figures for Prometheus; no token is needed, as there is nothing of users in them."""
+    made = request.app.state.metrics
+    return Response(made() if made else b"", media_type="text/plain; version=0.0.4; charset=utf-8")

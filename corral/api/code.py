@@ -1,0 +1,44 @@
+"""Why: code goes up once, by content: an archive that is already there is not sent again."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request
+from starlette.requests import ClientDisconnect
+
+from corral.api.callers import Caller, service_of
+from corral.api.wire import Json, answers
+from corral.kernel.errors import InvalidInput, NotFound
+from corral.model.views import Uploaded
+
+router = APIRouter(tags=["code"])
+Digest = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="The SHA-256 of the archive.")]
+
+_ARCHIVE = {
+    "requestBody": {
+        "required": True,
+        "description": "A tar.gz archive of a folder.",
+        "content": {"application/gzip": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+
+
+@router.put("/blobs/code", responses=answers(Uploaded, also=(413,)), openapi_extra=_ARCHIVE)
+async def put_code(request: Request, actor: Caller) -> Json:
+    """Store a code archive; it is written as it arrives and never held in memory."""
+    declared = request.headers.get("content-length", "")
+    size = int(declared) if declared.isdigit() else None
+    try:
+        return Json(await service_of(request).put_code(actor, request.stream(), declared=size))
+    except ClientDisconnect:
+        raise InvalidInput("upload-broken", "The upload ended early; send it again.") from None
+
+
+@router.head("/blobs/code/{digest}", responses=answers(None, text="It is there"))
+async def has_code(request: Request, actor: Caller, digest: Digest) -> Json:
+    """Whether an archive is there already."""
+    size = await service_of(request).code_exists(actor, digest)
+    if size is None:
+        raise NotFound("no-such-code", "This code has not been uploaded.")
+    return Json(None, headers={"X-Corral-Size": str(size)})

@@ -1,0 +1,185 @@
+"""Why: a thousand open pages must cost one reader of the store; each page gets its share through a bounded queue.
+
+One task (the tailer) reads new events while anybody listens and encodes each once. A listener that falls behind loses
+its queue, not its place: it reads on from the store by its own sequence number until it has caught up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+from fastapi import APIRouter, Header, Query, Request
+from starlette.responses import StreamingResponse
+
+from corral.api.callers import Caller, service_of, token_of
+from corral.api.wire import answers
+from corral.kernel.errors import CorralError, Unavailable
+from corral.model.records import EventRecord
+
+if TYPE_CHECKING:
+    from corral.service import Service
+    from corral.service.actor import Actor
+
+router = APIRouter(tags=["events"])
+
+HEARTBEAT_SECONDS: Final = 15.0
+_QUEUE: Final = 1000
+_BATCH: Final = 500
+_MAX_LISTENERS: Final = 5000
+_ENCODER: Final = msgspec.json.Encoder()
+
+Framed = tuple[EventRecord, bytes]
+
+
+class Listener:
+    """One open stream's share of the fan-out."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[Framed] = deque()
+        self.news = asyncio.Event()
+        self.behind = True
+        """Whether it must read from the store first: at its beginning, and whenever its queue overflowed."""
+
+    def offer(self, framed: list[Framed]) -> None:
+        """Queue some events, or note that there were too many."""
+        if not self.behind:
+            if len(self.waiting) + len(framed) > _QUEUE:
+                self.waiting.clear()
+                self.behind = True
+            else:
+                self.waiting.extend(framed)
+        self.news.set()
+
+
+class Tailer:
+    """Reads new events once for all listeners; it runs only while there are any."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._listeners: set[Listener] = set()
+        self._task: asyncio.Task[None] | None = None
+        self.position = 0
+        """Every event up to this sequence number has been offered."""
+
+    @contextlib.asynccontextmanager
+    async def listen(self) -> AsyncIterator[Listener]:
+        """Be among the listeners for a while.
+
+        Raises Unavailable when there are too many.
+        """
+        if len(self._listeners) >= _MAX_LISTENERS:
+            raise Unavailable("too-many-streams", "Too many event streams are open; close some pages.", retry_after=10)
+        if self._task is None or self._task.done():
+            self.position = await self._service.last_event()
+            if self._task is None or self._task.done():
+                self._task = asyncio.create_task(self._tail(), name="event-tailer")
+        listener = Listener()
+        self._listeners.add(listener)
+        try:
+            yield listener
+        finally:
+            self._listeners.discard(listener)
+            if not self._listeners and self._task is not None:
+                self._task.cancel()
+                self._task = None
+
+    async def close(self) -> None:
+        """End the reader; the streams end with their connections."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _tail(self) -> None:
+        while True:
+            try:
+                events = await self._service.events_after(self.position, _BATCH)
+            except CorralError:  # the store is away: streams stay open and go on when it is back
+                await asyncio.sleep(1.0)
+                continue
+            if events:
+                framed = [(event, frame(event)) for event in events]
+                self.position = events[-1].seq
+                for listener in self._listeners:
+                    listener.offer(framed)
+            if len(events) < _BATCH:
+                await self._service.wait_for_events(HEARTBEAT_SECONDS)
+
+    async def stream(self, actor: Actor, token: str, after: int, job: str) -> AsyncIterator[bytes]:
+        """The stream of one caller, from after sequence number `after`; `job` ("" is any) narrows it."""
+        async with self.listen() as listener:
+            yield b": corral events\n\n"
+            checked = time.monotonic()
+            cursor = after
+            while True:
+                listener.news.clear()
+                for event, data in await self._share(listener, cursor):
+                    if event.seq <= cursor:
+                        continue
+                    cursor = event.seq
+                    if (not job or event.job == job) and await self._service.may_see(actor, event):
+                        yield data
+                if listener.waiting or listener.behind:
+                    continue
+                try:
+                    await asyncio.wait_for(listener.news.wait(), HEARTBEAT_SECONDS)
+                except TimeoutError:
+                    yield b": still here\n\n"
+                if time.monotonic() - checked > 4 * HEARTBEAT_SECONDS:
+                    checked = time.monotonic()
+                    try:
+                        await self._service.authenticate(token)
+                    except CorralError:
+                        return
+
+    async def _share(self, listener: Listener, cursor: int) -> list[Framed]:
+        """What to send next: from the store while behind, else from the queue."""
+        if not listener.behind:
+            share = list(listener.waiting)
+            listener.waiting.clear()
+            return share
+        listener.waiting.clear()
+        listener.behind = False  # from here on news is queued, so nothing falls between the two
+        events = await self._service.events_after(cursor, _BATCH)
+        if len(events) == _BATCH:
+            listener.behind = True
+        return [(event, frame(event)) for event in events]
+
+
+def frame(event: EventRecord) -> bytes:
+    """An event in the format of server-sent events (WHATWG HTML, section 9.2)."""
+    return b"id: %d\nevent: %b\ndata: %b\n\n" % (event.seq, event.kind.encode(), _ENCODER.encode(event))
+
+
+@router.get(
+    "/events",
+    responses={
+        200: {
+            "description": "The events as they are committed; each `id` is its sequence number",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        }
+    }
+    | {status: shown for status, shown in answers(None).items() if status != 200},
+)
+async def events(
+    request: Request,
+    actor: Caller,
+    after: Annotated[int | None, Query(ge=0, le=2**63 - 1, description="Begin after this event; default: now.")] = None,
+    job: Annotated[str, Query(max_length=200, description="Only events of this job.")] = "",
+    last_event_id: Annotated[str, Header(pattern=r"^[0-9]{0,18}$")] = "",
+) -> StreamingResponse:
+    """What happens, as it happens; a stream resumed with `Last-Event-ID` skips nothing."""
+    service = service_of(request)
+    wanted = (await service.job(actor, job)).id if job else ""
+    begin = int(last_event_id) if last_event_id else after
+    if begin is None:
+        begin = await service.last_event()
+    stream = request.app.state.tailer.stream(actor, token_of(request), begin, wanted)
+    headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
+    return StreamingResponse(stream, media_type="text/event-stream", headers=headers)

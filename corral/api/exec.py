@@ -1,0 +1,104 @@
+"""Why: a terminal in a task is control's business; front only lets the right people through and passes frames on.
+
+Control answers a WebSocket on its Unix socket at `/exec/ATTEMPT?cmd=…&tty=…`: binary frames are the terminal's bytes,
+text frames are JSON (`{"resize": [rows, columns]}` inwards, `{"exit": code}` outwards).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Annotated, Final
+from urllib.parse import quote, urlencode
+
+from fastapi import APIRouter, Query, WebSocket
+from starlette.websockets import WebSocketDisconnect
+from websockets.asyncio.client import ClientConnection, unix_connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+
+from corral.api.bounds import Index, Ref, Role
+from corral.api.callers import current_actor, service_of
+from corral.kernel.errors import CorralError, Unavailable
+
+router = APIRouter(tags=["exec"])
+
+MAX_FRAME: Final = 1024 * 1024
+_REFUSED: Final = 4000
+"""WebSocket close code of a refusal: 4000 + the HTTP status it would have been."""
+
+
+@router.websocket("/jobs/{ref}/tasks/{role}/{index}/exec")
+async def exec_(
+    socket: WebSocket,
+    ref: Ref,
+    role: Role,
+    index: Index,
+    cmd: Annotated[list[str], Query(max_length=1000)] = [],  # noqa: B006
+    tty: bool = False,
+) -> None:
+    """Run a command inside a running task."""
+    try:
+        actor = await current_actor(socket)
+        attempt = await service_of(socket).open_exec(actor, ref, role, index)
+        control = await _connect(socket, attempt, cmd or ["sh"], tty)
+    except CorralError as error:
+        await _refuse(socket, error)
+        return
+    async with control:
+        await socket.accept()
+        await _join(socket, control)
+
+
+async def _connect(socket: WebSocket, attempt: str, cmd: list[str], tty: bool) -> ClientConnection:
+    query = urlencode({"cmd": cmd, "tty": str(tty).lower()}, doseq=True)
+    try:
+        return await unix_connect(
+            str(socket.app.state.control_socket),
+            f"ws://control/exec/{quote(attempt, safe='.')}?{query}",
+            max_size=MAX_FRAME,
+            compression=None,
+            proxy=None,
+        )
+    except InvalidStatus as error:
+        status = error.response.status_code
+        raise Unavailable("exec-refused", f"The task cannot be entered: control answered {status}.") from None
+    except (OSError, TimeoutError, WebSocketException):
+        raise Unavailable("no-control", "Control does not answer, so tasks cannot be entered; try again.") from None
+
+
+async def _refuse(socket: WebSocket, error: CorralError) -> None:
+    """Browsers see a refused handshake without its reason, so it is accepted and closed with one."""
+    await socket.accept()
+    await socket.send_json({"error": {"code": error.code, "message": error.message}})
+    await socket.close(_REFUSED + error.status, error.message.encode()[:120].decode(errors="ignore"))
+
+
+async def _join(socket: WebSocket, control: ClientConnection) -> None:
+    """Pass frames both ways until either side ends."""
+
+    async def inwards() -> None:
+        with contextlib.suppress(WebSocketDisconnect, ConnectionClosed):
+            while True:
+                message = await socket.receive()
+                if message["type"] == "websocket.disconnect":
+                    return
+                data = message.get("bytes")
+                await control.send(data if data is not None else message.get("text", ""))
+
+    async def outwards() -> None:
+        with contextlib.suppress(WebSocketDisconnect, ConnectionClosed):
+            async for frame in control:
+                if isinstance(frame, bytes):
+                    await socket.send_bytes(frame)
+                else:
+                    await socket.send_text(frame)
+
+    tasks = {asyncio.create_task(inwards()), asyncio.create_task(outwards())}
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    with contextlib.suppress(RuntimeError, WebSocketDisconnect):
+        await socket.close()

@@ -1,0 +1,109 @@
+"""Why: what must hold for every byte in and out (bounds, headers, no traceback) is one plain ASGI layer, not a habit.
+
+`BaseHTTPMiddleware` would cost a task and two memory streams per request and break streaming; this costs two closures.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from typing import Final
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from corral.api.wire import Json, refusal
+from corral.kernel.errors import CorralError, InvalidInput, TooLarge
+
+DOCUMENT_LIMIT: Final = 1024 * 1024
+"""Bytes that any body but a code archive may have."""
+CODE_PATH: Final = "/api/v3/blobs/code"
+
+_log = logging.getLogger("corral.api")
+
+_SECURITY: Final = (
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+    ("referrer-policy", "no-referrer"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("permissions-policy", "camera=(), microphone=(), geolocation=()"),
+    (
+        "content-security-policy",
+        "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
+        "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    ),
+)
+_RAW_SECURITY: Final = [(name.encode(), value.encode()) for name, value in _SECURITY]
+
+
+class Guard:
+    """Bounds bodies while they stream, puts security headers on every response, and turns faults into one sentence."""
+
+    def __init__(self, app: ASGIApp, *, code_limit: int, secure: bool = False) -> None:
+        self._app = app
+        self._code_limit = code_limit
+        self._headers = list(_RAW_SECURITY)
+        if secure:
+            self._headers.append((b"strict-transport-security", b"max-age=31536000"))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun = False
+
+        async def guarded_send(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                message["headers"] = [*message.get("headers", ()), *self._headers]
+                if scope["path"].startswith("/api/"):
+                    MutableHeaders(scope=message).setdefault("cache-control", "no-store")
+            await send(message)
+
+        try:
+            await self._app(scope, self._bounded(scope, receive), guarded_send)
+        except CorralError as error:
+            if begun:
+                raise
+            await refusal(error)(scope, receive, guarded_send)
+        except Exception:
+            correlation = secrets.token_hex(6)
+            _log.exception("fault %s in %s %s", correlation, scope["method"], scope["path"])
+            if begun:
+                raise
+            await fault(correlation)(scope, receive, guarded_send)
+
+    def _bounded(self, scope: Scope, receive: Receive) -> Receive:
+        limit = self._code_limit if scope["path"] == CODE_PATH else DOCUMENT_LIMIT
+        declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+        if declared:
+            if not declared.isdigit() or len(declared) > 18:
+                raise InvalidInput("invalid-length", "The Content-Length header must be a whole number of bytes.")
+            if int(declared) > limit:
+                raise _too_large(limit)
+        taken = 0
+
+        async def bounded_receive() -> Message:
+            nonlocal taken
+            message = await receive()
+            if message["type"] == "http.request":
+                taken += len(message.get("body", b""))
+                if taken > limit:
+                    raise _too_large(limit)
+            return message
+
+        return bounded_receive
+
+
+def fault(correlation: str) -> Json:
+    """The response to a fault of ours: no traceback, but the id that finds it in the server's log."""
+    message = f"The server failed to answer; look for {correlation} in its log (corral doctor says where it is)."
+    return Json({"code": "internal-fault", "message": message, "correlation": correlation}, status_code=500)
+
+
+def _too_large(limit: int) -> TooLarge:
+    shown = f"{limit // 1024**2} MiB" if limit >= 1024**2 else f"{limit} bytes"
+    return TooLarge("body-too-large", f"The body may have {shown} at most; put large things in code or inputs.")

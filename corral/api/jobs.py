@@ -1,0 +1,213 @@
+"""Why: jobs are what the API is for; these routes only turn calls into service methods and views into JSON."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+import msgspec
+from fastapi import APIRouter, Header, Query, Request
+
+from corral.api.bounds import After, Flag, Index, Limit, Ref, Role, Word, parameters
+from corral.api.callers import Caller, service_of
+from corral.api.wire import Json, answers, json_body, read_json
+from corral.kernel.errors import InvalidInput
+from corral.model.records import (
+    JOB_ORDERS,
+    AttemptRecord,
+    EventRecord,
+    JobFilter,
+    JobSummary,
+    Page,
+    TaskRecord,
+)
+from corral.model.views import Explanation, JobDetail, PlacementRecord, Trial, Validation
+
+router = APIRouter(tags=["jobs"])
+
+_JOB_FILE: Final = {
+    "requestBody": {
+        "required": True,
+        "description": "A job file, short or canonical.",
+        "content": {
+            "application/yaml": {"schema": {"type": "string"}},
+            "application/json": {"schema": {"type": "object"}},
+        },
+    }
+}
+Set = Annotated[list[str], Query(alias="set", description="A parameter of the job file as NAME=VALUE; repeat it.")]
+Many = Annotated[list[str], Query(max_length=20)]
+
+
+class Scale(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The size that an elastic job should have."""
+
+    replicas: Annotated[int, msgspec.Meta(ge=0, le=100_000)]
+    role: Annotated[str, msgspec.Meta(max_length=63)] = ""
+
+
+@router.post(
+    "/jobs",
+    status_code=201,
+    responses=answers(JobDetail, 201, text="The job, stored", also=(409, 413))
+    | {200: answers(JobDetail | Trial, text="The job of the same Idempotency-Key, or what a dry run found")[200]},
+    openapi_extra=_JOB_FILE,
+)
+async def submit(
+    request: Request,
+    actor: Caller,
+    set_: Set = [],  # noqa: B006 (FastAPI copies it)
+    wait_for_capacity: Annotated[bool, Query(alias="waitForCapacity")] = False,
+    dry_run: Annotated[bool, Query(alias="dryRun")] = False,
+    no_image: Annotated[bool, Query(alias="noImage")] = False,
+    code: Annotated[str, Query(pattern="^([0-9a-f]{64})?$", description="The digest of uploaded code.")] = "",
+    idempotency_key: Annotated[str, Header(max_length=200)] = "",
+) -> Json:
+    """Submit a job: once this answers 201 it is stored, whatever happens to the server."""
+    result = await service_of(request).submit(
+        actor,
+        await request.body(),
+        filename="the job file",
+        parameters=parameters(set_),
+        idempotency_key=idempotency_key,
+        wait_for_capacity=wait_for_capacity,
+        dry_run=dry_run,
+        no_image=no_image,
+        code_digest=code,
+    )
+    if result.detail is None:
+        return Json(result.trial)
+    return Json(result.detail, 201 if result.created else 200, {"Location": f"/api/v3/jobs/{result.detail.id}"})
+
+
+@router.post("/validate", responses=answers(Validation, also=(413,)), openapi_extra=_JOB_FILE)
+async def validate(request: Request, actor: Caller, set_: Set = []) -> Json:  # noqa: B006
+    """Say everything that is wrong with a job file, with lines and columns, or show its canonical form."""
+    body = await request.body()
+    found = await service_of(request).validate(actor, body, filename="the job file", parameters=parameters(set_))
+    return Json(found)
+
+
+@router.get("/jobs", responses=answers(Page[JobSummary]))
+async def list_jobs(
+    request: Request,
+    actor: Caller,
+    state: Many = [],  # noqa: B006
+    user: Many = [],  # noqa: B006
+    queue: Many = [],  # noqa: B006
+    q: Annotated[str, Query(max_length=200, description="A part of the name, or the beginning of the id.")] = "",
+    tag: Word = "",
+    type_: Annotated[str, Query(alias="type", max_length=100)] = "",
+    created_after: Annotated[datetime | None, Query(alias="createdAfter")] = None,
+    created_before: Annotated[datetime | None, Query(alias="createdBefore")] = None,
+    order: Annotated[str, Query(description=f"One of {', '.join(JOB_ORDERS)}.", max_length=20)] = "newest",
+    limit: Limit = 50,
+    after: After = "",
+) -> Json:
+    """Jobs, newest first, filtered and in pages."""
+    if order not in JOB_ORDERS:
+        raise InvalidInput("invalid-order", f"The order is one of {', '.join(JOB_ORDERS)}.")
+    wanted = JobFilter(
+        phases=tuple(state),
+        users=tuple(user),
+        queues=tuple(queue),
+        search=q,
+        tag=tag,
+        job_type=type_,
+        created_after=_seconds(created_after),
+        created_before=_seconds(created_before),
+        order=order,
+    )
+    return Json(await service_of(request).list_jobs(actor, wanted, limit=limit, after=after))
+
+
+@router.get("/jobs/{ref}", responses=answers(JobDetail))
+async def get_job(request: Request, actor: Caller, ref: Ref) -> Json:
+    """One job: its document, roles, placement, reasons for waiting, how it ended."""
+    return Json(await service_of(request).job(actor, ref))
+
+
+@router.delete("/jobs/{ref}", status_code=202, responses=answers(None, 202, text="It goes", also=(409,)))
+async def delete_job(request: Request, actor: Caller, ref: Ref, stop: Flag = False) -> Json:
+    """Remove an ended job; with `stop=true` a running one is stopped first."""
+    await service_of(request).delete(actor, ref, stop=stop)
+    return Json({}, 202)
+
+
+@router.get("/jobs/{ref}/document", responses=answers(dict[str, Any]))
+async def get_document(request: Request, actor: Caller, ref: Ref) -> Json:
+    """The canonical document."""
+    return Json(await service_of(request).job_document(actor, ref))
+
+
+@router.get("/jobs/{ref}/tasks", responses=answers(Page[TaskRecord]))
+async def list_tasks(
+    request: Request,
+    actor: Caller,
+    ref: Ref,
+    role: Word = "",
+    state: Word = "",
+    limit: Limit = 100,
+    after: After = "",
+) -> Json:
+    """The tasks of the job's current attempt."""
+    found = await service_of(request).job_tasks(actor, ref, role=role, state=state, limit=limit, after=after)
+    return Json(found)
+
+
+@router.get("/jobs/{ref}/tasks/{role}/{index}/attempts", responses=answers(Page[AttemptRecord]))
+async def list_attempts(
+    request: Request, actor: Caller, ref: Ref, role: Role, index: Index, limit: Limit = 100, after: After = ""
+) -> Json:
+    """Every run of one task, the newest first."""
+    return Json(await service_of(request).task_attempts(actor, ref, role, index, limit=limit, after=after))
+
+
+@router.get("/jobs/{ref}/events", responses=answers(Page[EventRecord]))
+async def list_events(request: Request, actor: Caller, ref: Ref, limit: Limit = 200, after: After = "") -> Json:
+    """What happened to the job, in order."""
+    return Json(await service_of(request).job_events(actor, ref, limit=limit, after=after))
+
+
+@router.get("/jobs/{ref}/placement", responses=answers(Page[PlacementRecord]))
+async def list_placement(request: Request, actor: Caller, ref: Ref, limit: Limit = 500, after: After = "") -> Json:
+    """Where its tasks run: node, devices, host, ports, rank."""
+    return Json(await service_of(request).job_placement(actor, ref, limit=limit, after=after))
+
+
+@router.get("/jobs/{ref}/explain", responses=answers(Explanation))
+async def explain(request: Request, actor: Caller, ref: Ref) -> Json:
+    """Why it waits: the binding constraint, who is ahead, and what would start it."""
+    return Json(await service_of(request).explain(actor, ref))
+
+
+@router.post("/jobs/{ref}/stop", status_code=202, responses=answers(JobDetail, 202, also=(409,)))
+async def stop(request: Request, actor: Caller, ref: Ref) -> Json:
+    """End the job: its tasks get the signal, and are killed after their grace period."""
+    return Json(await service_of(request).stop(actor, ref), 202)
+
+
+@router.post("/jobs/{ref}/restart", status_code=202, responses=answers(JobDetail, 202, also=(409,)))
+async def restart(request: Request, actor: Caller, ref: Ref) -> Json:
+    """Begin the job anew, whether it runs or has ended."""
+    return Json(await service_of(request).restart(actor, ref), 202)
+
+
+@router.post(
+    "/jobs/{ref}/scale",
+    status_code=202,
+    responses=answers(JobDetail, 202, also=(409, 413)),
+    openapi_extra=json_body(Scale),
+)
+async def scale(request: Request, actor: Caller, ref: Ref) -> Json:
+    """Set how many replicas an elastic job asks for, within its bounds."""
+    asked: Scale = read_json(await request.body(), Scale)
+    return Json(await service_of(request).scale(actor, ref, replicas=asked.replicas, role=asked.role), 202)
+
+
+def _seconds(time: datetime | None) -> float | None:
+    if time is None:
+        return None
+    if time.tzinfo is None:
+        raise InvalidInput("invalid-time", "A time needs its zone, such as 2026-01-31T12:00:00Z.")
+    return time.timestamp()

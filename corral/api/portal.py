@@ -1,0 +1,56 @@
+"""Why: the portal is files; names with a hash in them never change, the page that names them is always asked for anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.types import Receive, Scope, Send
+
+_NOT_BUILT: Final = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Corral</title>
+<body style="font: 16px/1.5 system-ui; max-width: 40rem; margin: 4rem auto; padding: 0 1rem">
+<h1>Corral is running</h1>
+<p>The portal has not been built into this installation. Build it with <code>make portal</code> in a source tree,
+or install a released wheel. The command line and the API work without it: <code>corral ls</code>,
+<a href="/openapi.json">/openapi.json</a>.</p></body></html>"""
+_NOT_PAGES: Final = ("/api/", "/rest-server/", "/healthz", "/readyz", "/metrics", "/openapi.json")
+
+
+class Portal:
+    """Serves the built page from `folder`; addresses of the page's own routes get its index."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder.resolve()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request that no route took."""
+        await self.response(scope["path"], scope["method"])(scope, receive, send)
+
+    def response(self, path: str, method: str) -> Response:
+        """The file at `path`, the index for a route of the page.
+
+        Raises HTTPException 404 outside of the page's own addresses, 405 for anything but reading.
+        """
+        if path.startswith(_NOT_PAGES):
+            raise HTTPException(404)
+        if method not in ("GET", "HEAD"):
+            raise HTTPException(405, headers={"Allow": "GET, HEAD"})
+        found = self._find(path)
+        if found is not None:
+            immutable = path.startswith("/assets/")
+            cached = "public, max-age=31536000, immutable" if immutable else "no-cache"
+            return FileResponse(found, headers={"Cache-Control": cached})
+        if "." in path.rpartition("/")[2]:
+            raise HTTPException(404)
+        index = self._folder / "index.html"
+        if not index.is_file():
+            return HTMLResponse(_NOT_BUILT, headers={"Cache-Control": "no-cache"})
+        return FileResponse(index, headers={"Cache-Control": "no-cache"})
+
+    def _find(self, path: str) -> Path | None:
+        if "\0" in path or len(path) > 1000:
+            return None
+        wanted = (self._folder / path.lstrip("/")).resolve()
+        return wanted if wanted.is_relative_to(self._folder) and wanted.is_file() else None

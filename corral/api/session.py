@@ -1,0 +1,80 @@
+"""Why: people get a token once, by a one-time link or a password; everything after that is the token."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Final
+
+import msgspec
+from fastapi import APIRouter, Request
+
+from corral.api.callers import Caller, clear_session, service_of, set_session
+from corral.api.limits import FailureLimit
+from corral.api.wire import Json, answers, json_body, no_content, read_json
+from corral.kernel.errors import InvalidInput, Unauthenticated
+from corral.model.views import Me, SignedIn, VersionView
+
+router = APIRouter(tags=["session"])
+
+_Short = Annotated[str, msgspec.Meta(max_length=1024)]
+FEATURES: Final = ("events", "exec", "logs-follow", "code-upload", "idempotency")
+
+
+class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Either the one-time `link` (its TOKEN), or `user` and `password`."""
+
+    link: _Short = ""
+    user: _Short = ""
+    password: _Short = ""
+
+
+@router.get("/version", responses=answers(VersionView))
+async def version(request: Request) -> Json:
+    """What server this is; needs no token."""
+    return Json(VersionView(version=request.app.version, api="v3", features=FEATURES))
+
+
+@router.post("/login", responses=answers(SignedIn, also=(413,)), openapi_extra=json_body(Login))
+async def login(request: Request) -> Json:
+    """Sign in; the answer carries a token for programs and sets a cookie for browsers."""
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media != "application/json":
+        raise InvalidInput("wrong-media-type", "A sign-in is sent as application/json.")
+    asked: Login = read_json(await request.body(), Login)
+    if bool(asked.link) == bool(asked.user):
+        raise InvalidInput("invalid-login", "Send either the link, or user and password.")
+    limit: FailureLimit = request.app.state.login_limit
+    keys = [f"address:{request.client.host if request.client else ''}"]
+    if asked.user:
+        keys.append(f"user:{asked.user}")
+    limit.check(*keys)
+    service = service_of(request)
+    try:
+        if asked.link:
+            signed = await service.sign_in_link(asked.link)
+        else:
+            signed = await service.sign_in_password(asked.user, asked.password)
+    except Unauthenticated:
+        limit.failed(*keys)
+        raise
+    limit.succeeded(*keys)
+    response = Json(signed)
+    expires = datetime.fromisoformat(signed.expires_at).timestamp()
+    age = max(0, int(expires - request.app.state.clock.now()))
+    set_session(response, signed.token, age, secure=request.app.state.secure)
+    return response
+
+
+@router.post("/logout", status_code=204, responses=answers(None, 204))
+async def logout(request: Request, actor: Caller) -> Json:
+    """Revoke the token that this call was made with."""
+    await service_of(request).sign_out(actor)
+    response = no_content()
+    clear_session(response, secure=request.app.state.secure)
+    return response
+
+
+@router.get("/me", responses=answers(Me))
+async def me(request: Request, actor: Caller) -> Json:
+    """Who the caller is."""
+    return Json(Me(user=actor.user, role=actor.role, groups=tuple(actor.groups)))

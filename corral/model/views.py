@@ -1,0 +1,289 @@
+"""Why: pages and programs are shown jobs, machines and accounts in shapes that are written once and documented from here.
+
+These values are the API's JSON (see `corral.model.records`): the service makes them, the API encodes them, the OpenAPI
+document's schemas are generated from them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corral.model.records import JobSummary, Record
+
+
+class RoleView(Record, frozen=True):
+    """One role of a job: how many tasks it should have (`target`) and how they stand."""
+
+    name: str
+    replicas: int
+    target: int
+    total: int = 0
+    waiting: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    elastic: bool = False
+    min_replicas: int = 0
+    max_replicas: int = 0
+
+
+class PlacementRecord(Record, frozen=True):
+    """Where one task runs; `rank` is its number in topology order, None where the framework knows none."""
+
+    role: str
+    index: int
+    node: str
+    devices: tuple[int, ...] = ()
+    host: str = ""
+    ports: dict[str, tuple[int, ...]] = {}
+    state: str = ""
+    rank: int | None = None
+
+
+class ReasonView(Record, frozen=True):
+    """One constraint that keeps a job waiting, with the counts that show it."""
+
+    code: str
+    message: str
+    counts: dict[str, int] = {}
+
+
+class ReasonsView(Record, frozen=True):
+    """Why a job waits: the binding constraint first; `possible` is False when no empty cluster would hold it."""
+
+    binding: ReasonView
+    others: tuple[ReasonView, ...] = ()
+    ahead: int = 0
+    possible: bool = True
+
+
+class JobDetail(JobSummary, frozen=True, kw_only=True):
+    """Everything about one job but its events and logs; `placement` has the first 2,000 tasks."""
+
+    document: dict[str, Any] = {}
+    attempt: int = 0
+    roles: tuple[RoleView, ...] = ()
+    placement: tuple[PlacementRecord, ...] = ()
+    reasons: ReasonsView | None = None
+    links: dict[str, str] = {}
+    retries_left: int | None = None
+    """None: without limit."""
+    depends_on: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Trial(Record, frozen=True):
+    """What a dry run found: the canonical document, whether it would start now, and what is in the way."""
+
+    document: dict[str, Any]
+    would_start: bool | None = None
+    """None: nobody could say (no scheduler answers)."""
+    reasons: ReasonsView | None = None
+
+
+class ProblemView(Record, frozen=True):
+    """One thing wrong with a document; `line` and `column` count from 1, 0 is unknown."""
+
+    path: str
+    message: str
+    line: int = 0
+    column: int = 0
+    file: str = ""
+
+
+class Validation(Record, frozen=True):
+    """Whether a document can be accepted; if so its canonical form."""
+
+    valid: bool
+    problems: tuple[ProblemView, ...] = ()
+    document: dict[str, Any] | None = None
+
+
+class Explanation(Record, frozen=True):
+    """Why a job stands where it stands, as one sentence and in parts."""
+
+    job: str
+    state: str
+    message: str
+    reasons: ReasonsView | None = None
+    ahead: tuple[JobSummary, ...] = ()
+    estimate_seconds: float | None = None
+    change: str = ""
+    """The smallest change that would start it now, proven on a fork of the live state; "" when none is known."""
+
+
+class VersionView(Record, frozen=True):
+    """What server answers, and what it can do."""
+
+    version: str
+    api: str
+    features: tuple[str, ...] = ()
+
+
+class SignedIn(Record, frozen=True):
+    """A token that was just made, shown this once."""
+
+    token: str
+    user: str
+    role: str
+    expires_at: str
+
+
+class Me(Record, frozen=True):
+    """The caller."""
+
+    user: str
+    role: str
+    groups: tuple[str, ...] = ()
+
+
+class UserView(Record, frozen=True):
+    """One account."""
+
+    name: str
+    role: str
+    groups: tuple[str, ...] = ()
+    uid: int | None = None
+    created_at: str = ""
+    disabled: bool = False
+    has_password: bool = False
+
+
+class LoginLink(Record, frozen=True):
+    """A one-time sign-in link; shown this once."""
+
+    link: str
+    expires_at: str
+
+
+class TokenView(Record, frozen=True):
+    """One token of the caller; the secret itself is only in `NewToken`."""
+
+    id: str
+    name: str
+    kind: str
+    user: str
+    created_at: str
+    expires_at: str | None = None
+    last_used_at: str | None = None
+
+
+class NewToken(TokenView, frozen=True, kw_only=True):
+    """A token that was just made; `token` is shown this once."""
+
+    token: str
+
+
+class SecretView(Record, frozen=True):
+    """One sealed secret of the caller: never its value."""
+
+    name: str
+    updated_at: str = ""
+
+
+class Holding(Record, frozen=True):
+    """The task that holds a device."""
+
+    id: str
+    name: str
+    user: str
+    role: str
+    index: int
+
+
+class DeviceView(Record, frozen=True):
+    """One accelerator of a node, and who holds it."""
+
+    index: int
+    id: str
+    kind: str
+    model: str = ""
+    memory_bytes: int = 0
+    healthy: bool = True
+    health_reason: str = ""
+    described: bool = False
+    cells: dict[str, str] = {}
+    node: str = ""
+    job: Holding | None = None
+
+
+class Amounts(Record, frozen=True):
+    """Processors (thousandths), memory (bytes) and devices."""
+
+    cpu_millis: int = 0
+    memory_bytes: int = 0
+    devices: int = 0
+
+
+class NodeView(Record, frozen=True):
+    """One machine; `name` is ENGINE/NODE, `levels` the cells above it (rack and so on)."""
+
+    name: str
+    engine: str
+    ready: bool = True
+    reason: str = ""
+    levels: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    total: Amounts = Amounts()
+    free: Amounts = Amounts()
+    devices: tuple[DeviceView, ...] = ()
+    links: tuple[tuple[int, ...], ...] = ()
+    tasks: int = 0
+    seen_at: str = ""
+
+
+class CellView(Record, frozen=True):
+    """One cell of the cluster's tree: `level` (root, engine, rack, node, numa, …), its name, and what is inside it."""
+
+    level: str
+    name: str
+    devices: int = 0
+    free: int = 0
+    ready: bool = True
+    cells: tuple[CellView, ...] = ()
+    holds: tuple[DeviceView, ...] = ()
+    """The devices directly in it."""
+
+
+class QueueView(Record, frozen=True):
+    """One queue and what stands in it."""
+
+    name: str
+    running: int = 0
+    waiting: int = 0
+    devices: int = 0
+    doc: dict[str, Any] = {}
+
+
+class Top(Record, frozen=True):
+    """The live table: totals, and the jobs that run with what they hold."""
+
+    at: str
+    total: Amounts
+    free: Amounts
+    waiting: int = 0
+    running: int = 0
+    jobs: tuple[JobSummary, ...] = ()
+
+
+class Uploaded(Record, frozen=True):
+    """A blob that is stored now."""
+
+    digest: str
+    size: int
+
+
+class Readiness(Record, frozen=True):
+    """Whether calls can be answered; if not, why."""
+
+    ready: bool
+    reasons: tuple[str, ...] = ()
+
+
+class PeersView(Record, frozen=True):
+    """The started tasks of a job attempt, for the tasks themselves."""
+
+    attempt: int
+    complete: bool
+    """Whether every task of the gang has started."""
+    peers: tuple[PlacementRecord, ...] = ()
