@@ -156,7 +156,9 @@ class JobFilter(msgspec.Struct, frozen=True):
 
 
 JOB_ORDERS: Final = ("newest", "oldest", "name", "priority", "ended")
-"""The orders of a job list; ties are broken by id, so paging shows every job exactly once."""
+"""The orders of a job list (`ended` shows only those that have ended).
+
+Ties are broken by id, so paging shows every job exactly once."""
 
 
 def exit_view(completion: Any) -> ExitView | None:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, Executable
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from corral.kernel.clock import Clock
 from corral.kernel.errors import Unavailable
@@ -53,6 +54,10 @@ class Database:
         """Run a change; returns once it is durable (see `corral.store.writer`)."""
         return await self._writer.write(run)
 
+    async def change(self, statement: Executable, parameters: Any = None) -> int:
+        """Run one changing statement durably; returns how many rows it touched."""
+        return await self.write(lambda transaction: transaction.write(statement, parameters).rowcount)
+
     def _read(self, run: Callable[[Connection], Answer]) -> Answer:
         for last in (False, True):
             try:
@@ -61,6 +66,8 @@ class Database:
             except DBAPIError as error:
                 if error.connection_invalidated and not last:
                     continue
+                raise refusal(error) from error
+            except (UnicodeEncodeError, OverflowError, PoolTimeout) as error:
                 raise refusal(error) from error
         raise AssertionError("unreachable")
 

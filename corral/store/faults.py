@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import sqlite3
 
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from corral.kernel.errors import CorralError, Unavailable
+from corral.kernel.errors import CorralError, InvalidInput, Unavailable
 
 
 class StoreRefused(CorralError):
@@ -45,6 +45,10 @@ def refusal(error: BaseException, *, committing: bool = False) -> CorralError:
         return error
     if isinstance(error, PoolTimeout):
         return Unavailable("store-busy", "Too many questions to the database at once; try again.", retry_after=1)
+    if isinstance(error, DataError | UnicodeEncodeError | OverflowError):
+        return InvalidInput(
+            "bad-value", "Some value cannot be stored: a NUL character, broken text, or a number too large."
+        )
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.Error):
         return _sqlite_refusal(cause)

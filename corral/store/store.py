@@ -11,16 +11,19 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
 from corral.kernel.clock import Clock
+from corral.store.accounts import Accounts
+from corral.store.cluster_views import ClusterViews
 from corral.store.connect import check_folder, parse_url, reader_engine, writer_engine
 from corral.store.control_writes import ControlWrites
 from corral.store.faults import refusal
+from corral.store.job_views import JobViews
 from corral.store.job_writes import JobWrites
 from corral.store.leadership import Leadership
 from corral.store.schema import bring_up
 from corral.store.wakeup import NotifyWakeup, NoWakeup, SocketWakeup, Wakeup
 
 
-class Store(JobWrites, ControlWrites, Leadership):
+class Store(JobWrites, JobViews, ControlWrites, Leadership, Accounts, ClusterViews):
     """The open store."""
 
 

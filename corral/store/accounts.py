@@ -1,0 +1,287 @@
+"""Why: who may come in is kept with everything else: only hashes of what opens the door, and an audit of who knocked."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import bindparam, delete, func, insert, select, update
+
+from corral.kernel.errors import Conflict, NotFound, Unauthenticated
+from corral.model.accounts import AuditRecord, Group, Token, User
+from corral.model.records import Page, rfc3339
+from corral.store import tables
+from corral.store.control_writes import put
+from corral.store.database import Database, rows
+from corral.store.job_writes import clean, encode
+from corral.store.paging import after, bounded, read_cursor, write_cursor
+from corral.store.writer import Transaction
+
+_users, _tokens, _links = tables.users, tables.tokens, tables.login_links
+_NAMES: Final = msgspec.json.Decoder(tuple[str, ...])
+_DETAIL: Final = msgspec.json.Decoder(dict[str, Any])
+_USER: Final = select(_users).where(_users.c.name == bindparam("n"))
+
+
+class Accounts(Database):
+    """Users, groups, tokens, one-time links and the audit log. Hashes are made by the service."""
+
+    async def add_user(self, user: User, password_hash: str = "") -> None:
+        """Store a new account.
+
+        Raises Conflict `user-exists`.
+        """
+
+        def run(transaction: Transaction) -> None:
+            if transaction.read(_USER, {"n": user.name}).first() is not None:
+                raise Conflict("user-exists", f"There is a user {user.name} already; choose another name.")
+            row = {
+                "name": user.name,
+                "role": user.role,
+                "groups": encode(user.groups),
+                "password_hash": password_hash,
+                "uid": user.uid,
+                "created_at": user.created_at,
+                "disabled": user.disabled,
+            }
+            transaction.write(insert(_users), row)
+
+        await self.write(run)
+
+    async def change_user(
+        self,
+        name: str,
+        *,
+        role: str | None = None,
+        groups: tuple[str, ...] | None = None,
+        uid: int | None = None,
+        disabled: bool | None = None,
+        password_hash: str | None = None,
+    ) -> User:
+        """Change what is given; the last administrator stays one.
+
+        Raises NotFound, Conflict `last-admin`.
+        """
+        changes: dict[str, Any] = {"role": role, "uid": uid, "disabled": disabled, "password_hash": password_hash}
+        changes = {key: value for key, value in changes.items() if value is not None}
+        if groups is not None:
+            changes["groups"] = encode(groups)
+
+        def run(transaction: Transaction) -> User:
+            _existing(transaction, name)
+            if role == "user" or disabled:
+                _keep_an_admin(transaction, name)
+            if changes:
+                transaction.write(update(_users).where(_users.c.name == name).values(**changes))
+            return _user(transaction.read(_USER, {"n": name}).one())
+
+        return await self.write(run)
+
+    async def remove_user(self, name: str) -> None:
+        """Delete an account with its tokens and links; its jobs stay.
+
+        Raises NotFound, Conflict `last-admin`.
+        """
+
+        def run(transaction: Transaction) -> None:
+            _existing(transaction, name)
+            _keep_an_admin(transaction, name)
+            for table, column in ((_users, _users.c.name), (_tokens, _tokens.c.user), (_links, _links.c.user)):
+                transaction.write(delete(table).where(column == name))
+            transaction.write(delete(tables.secrets).where(tables.secrets.c.owner == f"user:{name}"))
+
+        await self.write(run)
+
+    async def user(self, name: str) -> User | None:
+        """One account."""
+        row = await self.read(lambda connection: connection.execute(_USER, {"n": name}).first())
+        return None if row is None else _user(row)
+
+    async def password_hash(self, name: str) -> str:
+        """The hash of the account's password, "" for none."""
+        query = select(_users.c.password_hash).where(_users.c.name == name)
+        return await self.read(lambda connection: connection.execute(query).scalar()) or ""
+
+    async def users(self, *, limit: int = 100, after_cursor: str = "") -> Page[User]:
+        """One page of the accounts, by name."""
+        query = select(_users).order_by(_users.c.name).limit(bounded(limit) + 1)
+        key = read_cursor(after_cursor, (str,))
+        if key is not None:
+            query = query.where(_users.c.name > key[0])
+        found = await self.read(lambda connection: rows(connection, query))
+        shown = [_user(row) for row in found[: bounded(limit)]]
+        return Page(shown, write_cursor((shown[-1].name,)) if len(found) > len(shown) else None)
+
+    async def count_users(self) -> int:
+        """How many accounts there are."""
+        return int(
+            await self.read(
+                lambda connection: connection.execute(select(func.count()).select_from(_users)).scalar_one()
+            )
+        )
+
+    async def put_group(self, group: Group) -> None:
+        """Store what a group grants."""
+        row = {"name": group.name, "queues": encode(group.queues), "storages": encode(group.storages)}
+        await self.write(lambda transaction: put(transaction, tables.groups, [row]))
+
+    async def remove_group(self, name: str) -> None:
+        """Delete a group; its members lose what it granted."""
+        statement = delete(tables.groups).where(tables.groups.c.name == name)
+        await self.change(statement)
+
+    async def groups(self) -> list[Group]:
+        """Every group, by name."""
+        query = select(tables.groups).order_by(tables.groups.c.name)
+        found = await self.read(lambda connection: rows(connection, query))
+        return [Group(row.name, _NAMES.decode(row.queues), _NAMES.decode(row.storages)) for row in found]
+
+    async def add_token(self, token: Token, token_hash: str) -> None:
+        """Store a token's hash."""
+        row = msgspec.structs.asdict(token) | {"hash": token_hash}
+        await self.change(insert(_tokens), row)
+
+    async def find_token(self, token_hash: str) -> tuple[Token, User, list[Group]] | None:
+        """The token with this hash, its user and the groups that there are."""
+
+        def run(connection: Any) -> tuple[Token, User, list[Group]] | None:
+            row = connection.execute(select(_tokens).where(_tokens.c.hash == token_hash)).first()
+            if row is None:
+                return None
+            user = connection.execute(_USER, {"n": row.user}).first()
+            if user is None:
+                return None
+            named = _user(user)
+            query = select(tables.groups).where(tables.groups.c.name.in_(named.groups))
+            groups = [
+                Group(g.name, _NAMES.decode(g.queues), _NAMES.decode(g.storages)) for g in connection.execute(query)
+            ]
+            return _token(row), named, groups
+
+        return await self.read(run)
+
+    async def tokens(self, user: str) -> list[Token]:
+        """The user's tokens, the newest first."""
+        query = select(_tokens).where(_tokens.c.user == user).order_by(_tokens.c.created_at.desc(), _tokens.c.id)
+        return [_token(row) for row in await self.read(lambda connection: rows(connection, query))]
+
+    async def token(self, token_id: str) -> Token | None:
+        """One token."""
+        query = select(_tokens).where(_tokens.c.id == token_id)
+        row = await self.read(lambda connection: connection.execute(query).first())
+        return None if row is None else _token(row)
+
+    async def revoke_token(self, token_id: str, at: float) -> None:
+        """End a token; ending it again changes nothing."""
+        statement = (
+            update(_tokens).where(_tokens.c.id == token_id, _tokens.c.revoked_at.is_(None)).values(revoked_at=at)
+        )
+        await self.change(statement)
+
+    async def touch_tokens(self, used: dict[str, float]) -> None:
+        """Note when tokens were last used."""
+        statement = update(_tokens).where(_tokens.c.id == bindparam("t")).values(last_used_at=bindparam("w"))
+        new = [{"t": token, "w": at} for token, at in used.items()]
+        if new:
+            await self.change(statement, new)
+
+    async def add_login_link(self, link_hash: str, user: str, created_at: float, expires_at: float) -> None:
+        """Store a one-time link's hash; links long over are forgotten."""
+        row = {"hash": link_hash, "user": user, "created_at": created_at, "expires_at": expires_at, "used_at": None}
+
+        def run(transaction: Transaction) -> None:
+            transaction.write(delete(_links).where(_links.c.expires_at < created_at - 86_400))
+            transaction.write(insert(_links), row)
+
+        await self.write(run)
+
+    async def use_login_link(self, link_hash: str, now: float) -> str:
+        """Use a link up; returns whom it lets in.
+
+        Raises Unauthenticated when it is unknown, used or expired.
+        """
+
+        def run(transaction: Transaction) -> str:
+            row = transaction.read(select(_links).where(_links.c.hash == link_hash)).first()
+            if row is None or row.used_at is not None or row.expires_at < now:
+                raise Unauthenticated(
+                    "bad-link", "This sign-in link was used or has expired; ask for a new one (corral token link)."
+                )
+            transaction.write(update(_links).where(_links.c.hash == link_hash).values(used_at=now))
+            return str(row.user)
+
+        return await self.write(run)
+
+    async def add_audit(
+        self, *, at: float, actor: str, action: str, resource: str, rule: str, allowed: bool, detail: dict[str, Any]
+    ) -> None:
+        """Add a line to the audit log."""
+        row = {
+            "at": at,
+            "actor": clean(actor)[:200],
+            "action": action,
+            "resource": clean(resource)[:500],
+            "rule": rule,
+            "allowed": allowed,
+            "detail": encode(detail),
+        }
+
+        def run(transaction: Transaction) -> None:
+            transaction.write(insert(tables.audit), row | {"seq": transaction.take("audit")})
+
+        await self.write(run)
+
+    async def audit(self, *, limit: int = 100, after_cursor: str = "", actor: str = "") -> Page[AuditRecord]:
+        """One page of the audit log, the latest first."""
+        table = tables.audit
+        query = select(table).order_by(table.c.seq.desc()).limit(bounded(limit) + 1)
+        key = read_cursor(after_cursor, (int,))
+        if key is not None:
+            query = query.where(after([(table.c.seq, True)], key))
+        if actor:
+            query = query.where(table.c.actor == actor)
+        found = await self.read(lambda connection: rows(connection, query))
+        shown = [
+            AuditRecord(
+                r.seq, rfc3339(r.at), r.actor, r.action, r.resource, r.rule, r.allowed, _DETAIL.decode(r.detail)
+            )
+            for r in found[: bounded(limit)]
+        ]
+        return Page(shown, write_cursor((shown[-1].seq,)) if len(found) > len(shown) else None)
+
+
+def _user(row: Any) -> User:
+    return User(
+        name=row.name,
+        role=row.role,
+        groups=_NAMES.decode(row.groups),
+        uid=row.uid,
+        created_at=row.created_at,
+        disabled=row.disabled,
+        has_password=bool(row.password_hash),
+    )
+
+
+def _token(row: Any) -> Token:
+    return Token(
+        id=row.id,
+        user=row.user,
+        name=row.name,
+        kind=row.kind,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        last_used_at=row.last_used_at,
+        revoked_at=row.revoked_at,
+    )
+
+
+def _existing(transaction: Transaction, name: str) -> None:
+    if transaction.read(_USER, {"n": name}).first() is None:
+        raise NotFound("user-not-found", f"There is no user {name}.")
+
+
+def _keep_an_admin(transaction: Transaction, name: str) -> None:
+    others = select(func.count()).where(_users.c.role == "admin", ~_users.c.disabled, _users.c.name != name)
+    this = transaction.read(_USER, {"n": name}).one()
+    if this.role == "admin" and not transaction.read(others).scalar_one():
+        raise Conflict("last-admin", f"{name} is the last administrator; make another one first.")

@@ -1,0 +1,157 @@
+"""Why: machines, queues, settings, secrets and uploads are small things that both processes look up by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import delete, func, insert, select, update
+
+from corral.model.accounts import QueueRecord
+from corral.model.inventory import Node
+from corral.model.runs import TaskRun
+from corral.store import tables
+from corral.store.control_writes import put
+from corral.store.database import Database, rows
+from corral.store.job_writes import encode
+from corral.store.writer import Transaction
+
+_NODE: Final = msgspec.json.Decoder(Node)
+_TASK: Final = msgspec.json.Decoder(TaskRun)
+_secrets, _blobs, _settings = tables.secrets, tables.blobs, tables.settings
+
+
+class NodeRow(msgspec.Struct, frozen=True):
+    """One node as an engine last reported it."""
+
+    node: Node
+    engine: str
+    seen_at: float
+
+
+class HolderRow(msgspec.Struct, frozen=True):
+    """One task that holds something of a node."""
+
+    job: str
+    name: str
+    user: str
+    queue: str
+    priority: int
+    doc: str
+    task: TaskRun
+
+
+class ClusterViews(Database):
+    """Nodes with who holds what; queues; settings; sealed secrets; uploaded code."""
+
+    async def nodes(self) -> list[NodeRow]:
+        """Every node, by name."""
+        query = select(tables.nodes).order_by(tables.nodes.c.name)
+        found = await self.read(lambda connection: rows(connection, query))
+        return [NodeRow(_NODE.decode(row.doc), row.engine, row.seen_at) for row in found]
+
+    async def node(self, name: str) -> NodeRow | None:
+        """One node."""
+        query = select(tables.nodes).where(tables.nodes.c.name == name)
+        row = await self.read(lambda connection: connection.execute(query).first())
+        return None if row is None else NodeRow(_NODE.decode(row.doc), row.engine, row.seen_at)
+
+    async def holders(self, node: str | None = None) -> list[HolderRow]:
+        """The tasks that are placed (on `node`, or anywhere) and not over."""
+        task, job, doc = tables.tasks, tables.jobs, tables.job_documents
+        query = (
+            select(job.c.id, job.c.name, job.c.user, job.c.queue, job.c.priority, doc.c.doc, task.c.run)
+            .join(job, job.c.id == task.c.job)
+            .join(doc, doc.c.job == job.c.id)
+            .where(job.c.live, task.c.node == node if node is not None else task.c.node != "")
+            .where(task.c.state.not_in(("completed", "attempt-completed")))
+            .order_by(job.c.id, task.c.role, task.c.index)
+        )
+        found = await self.read(lambda connection: rows(connection, query))
+        return [
+            HolderRow(row.id, row.name, row.user, row.queue, row.priority, row.doc, _TASK.decode(row.run))
+            for row in found
+        ]
+
+    async def put_queues(self, queues: list[QueueRecord]) -> None:
+        """Make these the queues that there are."""
+
+        def run(transaction: Transaction) -> None:
+            transaction.write(delete(tables.queues))
+            if queues:
+                new = [{"name": queue.name, "doc": encode(queue.doc)} for queue in queues]
+                transaction.write(insert(tables.queues), new)
+
+        await self.write(run)
+
+    async def queues(self) -> list[QueueRecord]:
+        """Every queue, by name."""
+        query = select(tables.queues).order_by(tables.queues.c.name)
+        found = await self.read(lambda connection: rows(connection, query))
+        return [QueueRecord(row.name, msgspec.json.decode(row.doc)) for row in found]
+
+    async def setting(self, key: str, default: Any = None) -> Any:
+        """The JSON value stored under `key`."""
+        query = select(_settings.c.value).where(_settings.c.key == key)
+        text = await self.read(lambda connection: connection.execute(query).scalar())
+        return default if text is None else msgspec.json.decode(text)
+
+    async def put_setting(self, key: str, value: Any) -> None:
+        """Store a JSON value under `key`."""
+        row = {"key": key, "value": encode(value)}
+        await self.write(lambda transaction: put(transaction, _settings, [row]))
+
+    async def secrets(self, owner: str) -> dict[str, str]:
+        """The sealed secrets of an owner (`user:NAME` or `job:ID`), by name."""
+        query = select(_secrets.c.name, _secrets.c.sealed).where(_secrets.c.owner == owner).order_by(_secrets.c.name)
+        return dict(await self.read(lambda connection: rows(connection, query)))
+
+    async def put_secret(self, owner: str, name: str, sealed: str, at: float) -> None:
+        """Store one sealed secret, replacing an earlier one."""
+        row = {"owner": owner, "name": name, "sealed": sealed, "created_at": at}
+        await self.write(lambda transaction: put(transaction, _secrets, [row]))
+
+    async def remove_secret(self, owner: str, name: str) -> bool:
+        """Delete a secret; says whether it was there."""
+        statement = delete(_secrets).where(_secrets.c.owner == owner, _secrets.c.name == name)
+        return await self.write(lambda transaction: transaction.write(statement).rowcount > 0)
+
+    async def reseal(self, change: Callable[[str, str, str], str]) -> int:
+        """Replace every sealed secret by `change(owner, name, sealed)` in one transaction; returns how many."""
+
+        def run(transaction: Transaction) -> int:
+            found = [
+                tuple(row) for row in transaction.read(select(_secrets.c.owner, _secrets.c.name, _secrets.c.sealed))
+            ]
+            new = [(owner, name, change(owner, name, sealed)) for owner, name, sealed in found]
+            for owner, name, sealed in new:
+                place = update(_secrets).where(_secrets.c.owner == owner, _secrets.c.name == name)
+                transaction.write(place.values(sealed=sealed))
+            return len(new)
+
+        return await self.write(run)
+
+    async def put_blob(self, digest: str, user: str, size: int, at: float) -> None:
+        """Note that `user` uploaded a blob."""
+        there = select(_blobs.c.size).where(_blobs.c.digest == digest, _blobs.c.user == user)
+
+        def run(transaction: Transaction) -> None:
+            if transaction.read(there).first() is None:
+                transaction.write(insert(_blobs), {"digest": digest, "user": user, "size": size, "at": at})
+
+        await self.write(run)
+
+    async def blob_size(self, digest: str, user: str) -> int | None:
+        """The size of a blob that `user` uploaded; None when the user did not."""
+        query = select(_blobs.c.size).where(_blobs.c.digest == digest, _blobs.c.user == user)
+        return await self.read(lambda connection: connection.execute(query).scalar())
+
+    async def ping(self) -> None:
+        """Ask the database something.
+
+        Raises Unavailable when it does not answer.
+        """
+        await self.read(
+            lambda connection: connection.execute(select(func.count()).select_from(tables.counters)).scalar()
+        )

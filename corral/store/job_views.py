@@ -1,0 +1,273 @@
+"""Why: lists and details of jobs are read straight into the API's shapes, a page at a time, whatever the store holds."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import ColumnElement, Connection, func, or_, select
+
+from corral.kernel.errors import InvalidInput
+from corral.kernel.ids import JobId
+from corral.model.records import (
+    JOB_ORDERS,
+    AttemptRecord,
+    EventRecord,
+    ExitView,
+    JobFilter,
+    JobSummary,
+    Page,
+    TaskRecord,
+    exit_view,
+    rfc3339,
+    rfc3339_or_none,
+)
+from corral.model.runs import JobRun, TaskRun
+from corral.model.writes import JobRecord
+from corral.store import tables
+from corral.store.database import Database, rows
+from corral.store.paging import after, bounded, read_cursor, write_cursor
+
+_jobs, _runs, _tasks = tables.jobs, tables.job_runs, tables.tasks
+_RUN: Final = msgspec.json.Decoder(JobRun)
+_SUMMARY: Final = msgspec.json.Decoder(JobSummary)
+_TASK: Final = msgspec.json.Decoder(TaskRun)
+_DATA: Final = msgspec.json.Decoder(dict[str, Any])
+_INDEXES: Final = msgspec.json.Decoder(tuple[int, ...])
+_PORTS: Final = msgspec.json.Decoder(dict[str, tuple[int, ...]])
+
+_ORDERS: Final[dict[str, tuple[list[tuple[Any, bool]], tuple[type, ...]]]] = {
+    "newest": ([(_jobs.c.id, True)], (str,)),
+    "oldest": ([(_jobs.c.id, False)], (str,)),
+    "name": ([(_jobs.c.name, False), (_jobs.c.id, False)], (str, str)),
+    "priority": ([(_jobs.c.priority, True), (_jobs.c.id, False)], (int, str)),
+    "ended": ([(_jobs.c.ended_at, True), (_jobs.c.id, True)], (float, str)),
+}
+
+
+class JobViews(Database):
+    """What people see of jobs."""
+
+    async def list_jobs(self, wanted: JobFilter, *, limit: int = 50, after_cursor: str = "") -> Page[JobSummary]:
+        """One page of the jobs that pass the filter.
+
+        Raises InvalidInput for an unknown order or a cursor of another list.
+        """
+        if wanted.order not in JOB_ORDERS:
+            raise InvalidInput("bad-order", f"Jobs are ordered by one of {', '.join(JOB_ORDERS)}.")
+        columns, kinds = _ORDERS[wanted.order]
+        limit = bounded(limit)
+        query = select(_jobs.c.id, *(column for column, _ in columns[:-1])).where(*_conditions(wanted))
+        key = read_cursor(after_cursor, kinds)
+        if key is not None:
+            query = query.where(after(columns, key))
+        query = query.order_by(*(column.desc() if descending else column for column, descending in columns))
+
+        def run(connection: Connection) -> Page[JobSummary]:
+            found = rows(connection, query.limit(limit + 1))
+            shown = [row[0] for row in found[:limit]]
+            texts = dict(rows(connection, select(_runs.c.job, _runs.c.summary).where(_runs.c.job.in_(shown))))
+            last = found[limit - 1] if len(found) > limit else None
+            more = write_cursor((*last[1:], last[0])) if last is not None else None
+            return Page([_SUMMARY.decode(texts[job]) for job in shown if job in texts], more)
+
+        return await self.read(run)
+
+    async def find_job(self, ref: str, user: str | None = None) -> JobRecord | None:
+        """The job that `ref` names: an id, `user~name`, or the name of `user`'s latest job; live ones come first."""
+        query = (
+            select(_jobs, tables.job_documents.c.doc, _runs.c.run, _runs.c.summary)
+            .join(tables.job_documents, tables.job_documents.c.job == _jobs.c.id)
+            .join(_runs, _runs.c.job == _jobs.c.id)
+        )
+        ref = ref.replace("\0", "")
+        owner, tilde, name = ref.partition("~")
+
+        def run(connection: Connection) -> JobRecord | None:
+            row = None if tilde else connection.execute(query.where(_jobs.c.id == ref)).first()
+            if row is None:
+                named = query.where(_jobs.c.name == (name if tilde else ref))
+                if tilde or user is not None:
+                    named = named.where(_jobs.c.user == (owner if tilde else user))
+                row = connection.execute(named.order_by(_jobs.c.live.desc(), _jobs.c.id.desc()).limit(1)).first()
+            return None if row is None else _record(row)
+
+        return await self.read(run)
+
+    async def owner_of(self, job: str) -> str | None:
+        """Whose job it is; None when it is not there."""
+        return await self.read(
+            lambda connection: connection.execute(select(_jobs.c.user).where(_jobs.c.id == job)).scalar()
+        )
+
+    async def children(self, parent: str) -> list[JobSummary]:
+        """The jobs that an array was expanded to, in order."""
+        query = select(_runs.c.summary).join(_jobs, _jobs.c.id == _runs.c.job).where(_jobs.c.array_parent == parent)
+        found = await self.read(lambda connection: rows(connection, query.order_by(_jobs.c.id)))
+        return [_SUMMARY.decode(row.summary) for row in found]
+
+    async def count_jobs(self) -> dict[str, dict[str, int]]:
+        """How many jobs each queue has in each phase."""
+        query = select(_jobs.c.queue, _jobs.c.phase, func.count()).group_by(_jobs.c.queue, _jobs.c.phase)
+        counts: dict[str, dict[str, int]] = {}
+        for queue, phase, count in await self.read(lambda connection: rows(connection, query)):
+            counts.setdefault(queue, {})[phase] = count
+        return counts
+
+    async def job_tasks(
+        self, job: str, *, role: str = "", states: tuple[str, ...] = (), limit: int = 100, after_cursor: str = ""
+    ) -> Page[TaskRecord]:
+        """One page of a job's tasks, by role and index."""
+        order: list[tuple[ColumnElement[Any], bool]] = [(_tasks.c.role, False), (_tasks.c.index, False)]
+        query = select(_tasks.c.run).where(_tasks.c.job == job).order_by(_tasks.c.role, _tasks.c.index)
+        if role:
+            query = query.where(_tasks.c.role == role)
+        if states:
+            query = query.where(_tasks.c.state.in_(states))
+        key = read_cursor(after_cursor, (str, int))
+        if key is not None:
+            query = query.where(after(order, key))
+
+        def run(connection: Connection) -> Page[TaskRecord]:
+            found = [_TASK.decode(text) for (text,) in connection.execute(query.limit(limit + 1))]
+            more = write_cursor(tuple(found[limit - 1].key)) if len(found) > limit else None
+            return Page([task_record(task) for task in found[:limit]], more)
+
+        return await self.read(run)
+
+    async def task(self, job: str, role: str, index: int) -> TaskRun | None:
+        """One task of a job's current attempt."""
+        query = select(_tasks.c.run).where(_tasks.c.job == job, _tasks.c.role == role, _tasks.c.index == index)
+        text = await self.read(lambda connection: connection.execute(query).scalar())
+        return None if text is None else _TASK.decode(text)
+
+    async def job_attempts(
+        self, job: str, role: str, index: int, *, limit: int = 100, after_cursor: str = ""
+    ) -> Page[AttemptRecord]:
+        """One page of a task's attempts, the latest first."""
+        table = tables.attempts
+        order: list[tuple[ColumnElement[Any], bool]] = [(table.c.job_attempt, True), (table.c.task_attempt, True)]
+        query = select(table).where(table.c.job == job, table.c.role == role, table.c.index == index)
+        key = read_cursor(after_cursor, (int, int))
+        if key is not None:
+            query = query.where(after(order, key))
+        query = query.order_by(table.c.job_attempt.desc(), table.c.task_attempt.desc()).limit(bounded(limit) + 1)
+        found = await self.read(lambda connection: rows(connection, query))
+        last = found[bounded(limit) - 1] if len(found) > bounded(limit) else None
+        more = write_cursor((last.job_attempt, last.task_attempt)) if last is not None else None
+        return Page([_attempt_record(row) for row in found[: bounded(limit)]], more)
+
+    async def events(self, after_seq: int, limit: int = 500, job: str | None = None) -> list[EventRecord]:
+        """The events after a seq, in commit order."""
+        table = tables.events
+        query = select(table).where(table.c.seq > after_seq).order_by(table.c.seq).limit(bounded(limit))
+        if job is not None:
+            query = query.where(table.c.job == job)
+        return [_event_record(row) for row in await self.read(lambda connection: rows(connection, query))]
+
+    async def last_seq(self) -> int:
+        """The seq of the last event committed; 0 when there was none."""
+        query = select(tables.counters.c.value).where(tables.counters.c.name == "event")
+        return int(await self.read(lambda connection: connection.execute(query).scalar_one()))
+
+
+def _conditions(wanted: JobFilter) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    for column, values in (
+        (_jobs.c.phase, wanted.phases),
+        (_jobs.c.user, wanted.users),
+        (_jobs.c.queue, wanted.queues),
+    ):
+        if values:
+            conditions.append(column == values[0] if len(values) == 1 else column.in_(values))
+    if wanted.order == "ended":
+        conditions.append(_jobs.c.ended_at.is_not(None))
+    if wanted.job_type:
+        conditions.append(_jobs.c.job_type == wanted.job_type)
+    if wanted.search:
+        conditions.append(
+            or_(
+                _jobs.c.name.icontains(wanted.search, autoescape=True),
+                _jobs.c.id.startswith(wanted.search.lower(), autoescape=True),
+            )
+        )
+    if wanted.tag:
+        conditions.append(_jobs.c.id.in_(select(tables.job_tags.c.job).where(tables.job_tags.c.tag == wanted.tag)))
+    if wanted.created_after is not None:
+        conditions.append(_jobs.c.created_at > wanted.created_after)
+    if wanted.created_before is not None:
+        conditions.append(_jobs.c.created_at < wanted.created_before)
+    return conditions
+
+
+def task_record(task: TaskRun) -> TaskRecord:
+    """A task as the API shows it."""
+    placement = task.placement
+    return TaskRecord(
+        role=task.role,
+        index=task.index,
+        state=str(task.state),
+        attempt=task.attempt,
+        node=placement.node if placement else "",
+        devices=placement.devices if placement else (),
+        host=task.host,
+        ports=task.ports,
+        started_at=rfc3339_or_none(task.started_at),
+        ended_at=rfc3339_or_none(task.ended_at),
+        exit=exit_view(task.completion),
+        retries=task.retries.total,
+    )
+
+
+def _record(row: Any) -> JobRecord:
+    return JobRecord(
+        id=JobId(row.id),
+        name=row.name,
+        user=row.user,
+        queue=row.queue,
+        priority=row.priority,
+        job_type=row.job_type,
+        phase=row.phase,
+        created_at=row.created_at,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        revision=row.revision,
+        doc=row.doc,
+        run=_RUN.decode(row.run),
+        summary=_SUMMARY.decode(row.summary),
+        live=row.live,
+        array_parent=row.array_parent,
+    )
+
+
+def _attempt_record(row: Any) -> AttemptRecord:
+    ended = None if row.code is None else ExitView(row.code, row.phrase, row.exit_class, row.diagnostics)
+    return AttemptRecord(
+        id=row.id,
+        job_attempt=row.job_attempt,
+        role=row.role,
+        index=row.index,
+        attempt=row.task_attempt,
+        node=row.node,
+        devices=_INDEXES.decode(row.devices),
+        host=row.host,
+        ports=_PORTS.decode(row.ports),
+        started_at=rfc3339_or_none(row.started_at),
+        ended_at=rfc3339_or_none(row.ended_at),
+        exit=ended,
+    )
+
+
+def _event_record(row: Any) -> EventRecord:
+    return EventRecord(
+        seq=row.seq,
+        job=row.job,
+        at=rfc3339(row.at),
+        kind=row.kind,
+        actor=row.actor,
+        message=row.message,
+        role=row.role,
+        index=row.index,
+        attempt=row.attempt,
+        data=_DATA.decode(row.data) if row.data != "{}" else {},
+    )
