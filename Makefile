@@ -81,7 +81,7 @@ bench: setup  ## List the benchmarks, or run one: make bench NAME=server
 
 .PHONY: docs
 docs: $(VENV)/.locked  ## Write the generated parts of docs/ anew
-	@$(BIN)/python -m docs.generate
+	@$(BIN)/python docs/generate.py
 
 .PHONY: lock
 COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

@@ -1,19 +1,172 @@
-"""Write the documentation that is made from the code: `python docs/generate.py`; a test fails when it was forgotten."""
+"""Why: what the code knows about itself is never written by hand.
+
+`python docs/generate.py` (`make docs`) writes the reference pages, the JSON schemas and the diagrams in
+`architecture.md`; `--check` names what is out of date and exits 1, which a test does too.
+"""
 
 from __future__ import annotations
 
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, cast
 
-from corral.spec.schema import generated
+DOCS = Path(__file__).resolve().parent
+NOTE = "This page is generated from the code; `make docs` writes it anew."
+BLOCK = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+METHODS = ("get", "post", "put", "patch", "delete", "head")
 
 
-def main() -> None:
-    """Write every generated file beside this one."""
-    folder = Path(__file__).parent
-    for path, text in generated().items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text, encoding="utf-8")
+def documents() -> dict[str, str]:
+    """The JSON schemas and the reference pages of the job and cluster documents."""
+    from corral.spec.schema import generated
+
+    return generated()
+
+
+def settings_page() -> dict[str, str]:
+    """Every setting: its variable, type, default and meaning."""
+    from corral.settings import Settings
+
+    rows = [f"# Settings\n\n{NOTE}\n\n{inspect.getdoc(Settings)}\n"]
+    rows += ["| variable | type | default | meaning |", "|---|---|---|---|"]
+    for name, field in Settings.model_fields.items():
+        kind = re.sub(r"\b\w+\.", "", inspect.formatannotation(field.annotation)).replace("|", "or")
+        default = "computed" if field.default_factory else f"`{field.default!r}`"
+        rows.append(f"| `CORRAL_{name.upper()}` | {kind} | {_cell(default)} | {_cell(field.description or '')} |")
+    return {"reference/settings.md": "\n".join(rows) + "\n"}
+
+
+def commands_page() -> dict[str, str]:
+    """Every command with its arguments and options."""
+    import click
+
+    from corral.cli.main import cli
+
+    def sections(command: click.Command, path: str, parent: click.Context | None) -> Iterator[str]:
+        context = click.Context(command, info_name=path.rsplit(" ", 1)[-1], parent=parent)
+        if not isinstance(command, click.Group) or parent is None:
+            yield f"## {path}\n"
+            yield f"    {command.get_usage(context).removeprefix('Usage: ')}\n"
+            yield inspect.cleandoc((command.help or "").replace("\b\n", "")) + "\n"
+            options = [param for param in command.params if isinstance(param, click.Option) and not param.hidden]
+            if options:
+                yield "| option | meaning |\n|---|---|"
+                for option in options:
+                    names = ", ".join([*option.opts, *option.secondary_opts])
+                    value = "" if option.is_flag or option.count else f" {option.make_metavar(context)}"
+                    yield f"| `{_cell(names + value)}` | {_cell(option.help or '')} |"
+                yield ""
+        if isinstance(command, click.Group):
+            for name in command.list_commands(context):
+                inner = command.get_command(context, name)
+                if inner is not None and not inner.hidden:
+                    yield from sections(inner, f"{path} {name}", context)
+
+    return {"reference/cli.md": "\n".join([f"# Commands\n\n{NOTE}\n", *sections(cli, "corral", None)]).rstrip() + "\n"}
+
+
+def openapi() -> dict[str, Any]:
+    """What `/openapi.json` answers; no server is needed for it."""
+    from corral.api.application import create_app
+    from corral.kernel.clock import VirtualClock
+
+    nowhere = Path("/nonexistent")
+    app = create_app(cast(Any, None), clock=VirtualClock(), portal_folder=nowhere, control_socket=nowhere)
+    return app.openapi()
+
+
+def endpoints_page() -> dict[str, str]:
+    """Every endpoint with its parameters, bodies and answers."""
+    document = openapi()
+    lines = [f"# REST API\n\n{NOTE} The server serves the same as OpenAPI under `/openapi.json`.\n"]
+    for path, methods in sorted(document["paths"].items()):
+        for method in METHODS:
+            if method not in methods:
+                continue
+            said = methods[method]
+            lines.append(f"## {method.upper()} {path}\n")
+            lines.append((said.get("description") or said.get("summary") or "").strip() + "\n")
+            parameters = said.get("parameters", [])
+            if parameters:
+                lines.append("| parameter | in | meaning |\n|---|---|---|")
+                for each in parameters:
+                    needed = " (required)" if each.get("required") and each["in"] != "path" else ""
+                    lines.append(f"| `{each['name']}` | {each['in']}{needed} | {_cell(each.get('description', ''))} |")
+                lines.append("")
+            body = said.get("requestBody", {}).get("content", {})
+            if body:
+                lines.append(f"Body: {', '.join(f'`{kind}`' for kind in body)}.\n")
+            answers = [f"{code} {answer.get('description', '')}".strip() for code, answer in said["responses"].items()]
+            lines.append(f"Answers: {'; '.join(answers)}.\n")
+    return {"reference/api.md": "\n".join(lines).rstrip() + "\n"}
+
+
+def architecture() -> dict[str, str]:
+    """`architecture.md` with its generated blocks written anew."""
+    from corral.launcher import JOB_MACHINE, TASK_MACHINE, diagram
+
+    blocks = {
+        "job-machine": f"```mermaid\n{diagram(JOB_MACHINE)}```\n",
+        "task-machine": f"```mermaid\n{diagram(TASK_MACHINE)}```\n",
+        "rooms": rooms(),
+    }
+    text = (DOCS / "architecture.md").read_text()
+    return {"architecture.md": BLOCK.sub(lambda found: found[1] + blocks[found["name"]] + found[3], text)}
+
+
+def rooms() -> str:
+    """Every room with the sentence that opens its package, from the top floor down."""
+    floors = re.search(r"^layers =\n((?:    .+\n)+)", (DOCS.parent / ".importlinter").read_text(), re.MULTILINE)
+    assert floors, ".importlinter has no layers"
+    lines = ["| floor | room | what it is for |", "|---|---|---|"]
+    for number, floor in enumerate(floors[1].splitlines(), 1):
+        for room in re.findall(r"\w+", floor):
+            base = DOCS.parent / "corral" / room
+            source = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
+            found = re.match(r'"""(.+?)(?:"""|\n)', source.read_text())
+            assert found, f"{source} does not open with a sentence"
+            lines.append(f"| {number} | `{room}` | {_cell(_sentence(found[1]))} |")
+    return "\n".join(lines) + "\n"
+
+
+GENERATORS: tuple[Callable[[], dict[str, str]], ...] = (
+    documents,
+    settings_page,
+    commands_page,
+    endpoints_page,
+    architecture,
+)
+
+
+def _sentence(opening: str) -> str:
+    """The first line of a module's docstring as a sentence of its own."""
+    said = opening.removeprefix("Why: ")
+    return said[:1].upper() + said[1:]
+
+
+def _cell(text: str) -> str:
+    return re.sub(r"\s+", " ", text).replace("|", "\\|").strip()
+
+
+def main(arguments: list[str]) -> int:
+    """Write what has changed, or with `--check` only name it; the exit code."""
+    stale = []
+    for generator in GENERATORS:
+        for path, text in generator().items():
+            target = DOCS / path
+            if target.is_file() and target.read_text() == text:
+                continue
+            stale.append(path)
+            if "--check" not in arguments:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(text)
+    for path in stale:
+        print(f"docs/{path} " + ("is out of date: run `make docs`" if "--check" in arguments else "was written"))
+    return 1 if stale and "--check" in arguments else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))
