@@ -1,0 +1,448 @@
+"""Why: control starts, stops and watches tasks here through one object; the real work is in the room's other files.
+
+Guarantees: an attempt runs at most once (its folder is its lock); its end is reported only when nothing of it is left;
+everything is found again by the next server, whenever this one is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import resource
+import shutil
+import signal as signals
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from pathlib import Path
+
+from corral.engines.base import ExecSession
+from corral.engines.local import processes, reaper, shim
+from corral.engines.local.environment import base_environment, task_environment
+from corral.engines.local.folders import AttemptFolder, EndRecord, LaunchRecord, StopRecord, attempts_in
+from corral.engines.local.live import (
+    GRACE_OVER,
+    NEVER_STARTED,
+    POD_CREATION_PERMANENT_ERROR,
+    STOP_REQUESTED,
+    LiveAttempt,
+    Phase,
+    exited,
+    verdict,
+)
+from corral.engines.local.ports import DEFAULT_RANGE, PortLedger
+from corral.engines.local.processes import ProcessId, boot_id
+from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
+from corral.kernel.ids import AttemptId
+from corral.model.inventory import Inventory, Node
+from corral.model.launch import EngineEvent, InventoryChanged, TaskLaunch
+from corral.storage.logs import LogStore
+
+_HOST = "127.0.0.1"
+
+
+class LocalEngine:
+    """Runs tasks as processes of this machine, which may present itself as several nodes."""
+
+    def __init__(
+        self,
+        root: Path,
+        nodes: Sequence[Node],
+        *,
+        logs: LogStore,
+        name: str = "local",
+        levels: Sequence[str] = (),
+        uid_of: Callable[[str], int | None] = lambda user: None,
+        port_range: tuple[int, int] = DEFAULT_RANGE,
+    ) -> None:
+        """`uid_of` maps a user to the uid that the tasks run under; None is the server's own."""
+        self.name = name
+        self._root = root
+        self._attempts_folder = str(root / "attempts")
+        self._trash = str(root / "trash")
+        self._inventory = Inventory(name, tuple(nodes), tuple(levels)) if levels else Inventory(name, tuple(nodes))
+        self._nodes = {node.name: node for node in nodes}
+        self._logs = logs
+        self._uid_of = uid_of
+        self._ports = PortLedger(*port_range)
+        self._live: dict[AttemptId, LiveAttempt] = {}
+        self._pids: set[int] = set()
+        self._orphans = reaper.Orphans()
+        self._dead: list[LiveAttempt] = []
+        self._events: asyncio.Queue[EngineEvent] = asyncio.Queue()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._bases: dict[int, dict[str, str]] = {}
+        self._shim = ""
+        self._nofile = "1024"
+
+    # ---- the protocol
+
+    async def open(self) -> None:
+        """Adopt what still runs from before; after it `watch` reports every attempt that is not forgotten.
+
+        Raises Unavailable when the folder cannot be used.
+        """
+        try:
+            for folder in (self._root, Path(self._attempts_folder), Path(self._trash)):
+                folder.mkdir(parents=True, exist_ok=True, mode=0o711)
+            self._shim = shim.install(self._root / "shim")
+            self._logs.open()
+        except OSError as error:
+            raise _unavailable(error, f"The engine's folder {self._root} cannot be written") from error
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._nofile = str(soft)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        reaper.become_subreaper()
+        self._adopt()
+        self._spawn_task(self._empty_trash())
+
+    async def close(self) -> None:
+        """Let go of everything without ending a task."""
+        loop = asyncio.get_running_loop()
+        for live in self._live.values():
+            if live.timer is not None:
+                live.timer.cancel()
+            if live.handle >= 0:
+                loop.remove_reader(live.handle)
+                os.close(live.handle)
+                live.handle = -1
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def inventory(self) -> Inventory:
+        """All nodes as last told."""
+        return self._inventory
+
+    def attempts(self) -> frozenset[AttemptId]:
+        """Every attempt that this machine knows and was not told to forget."""
+        return frozenset(self._live)
+
+    def set_nodes(self, nodes: Sequence[Node]) -> None:
+        """The machine is not what it was (a device failed or came back): report it."""
+        self._inventory = Inventory(self.name, tuple(nodes), self._inventory.levels)
+        self._nodes = {node.name: node for node in nodes}
+        self._events.put_nowait(InventoryChanged(self.name))
+
+    async def start(self, launch: TaskLaunch) -> None:
+        """Start the attempt unless it was started before.
+
+        Raises Unavailable when the machine cannot now (no disk space, port or process); nothing was started then.
+        Raises InvalidInput when the node is none of this engine's.
+        """
+        if launch.attempt in self._live:
+            return
+        node = self._nodes.get(launch.node)
+        if node is None:
+            raise InvalidInput("unknown-node", f"This machine presents no node {launch.node}; look at `corral nodes`.")
+        uid = self._uid(launch.user)
+        ports = self._ports.take(launch.ports)
+        folder = AttemptFolder(self._attempts_folder, launch.attempt)
+        work = launch.working_dir or f"{folder.path}/work"
+        record = LaunchRecord(launch.node, ports, launch.memory_bytes, uid=uid, work=work)
+        live = LiveAttempt(launch.attempt, folder, record, own=True)
+        env = task_environment(launch, self._base(uid), ports, node.devices)
+        try:
+            folder.create(record, work=not launch.working_dir)
+            self._spawn(live, launch, env)
+        except OSError as error:
+            self._start_failed(live, error)
+            return
+        self._live[launch.attempt] = live
+        self._events.put_nowait(live.started(_HOST))
+
+    async def stop(self, attempt: AttemptId, *, grace_seconds: float, signal: str = "TERM") -> None:
+        """End the attempt: `signal` to its processes, and KILL after the grace; never started, it ends at once, for ever.
+
+        A repeated call can only bring the KILL forward. Raises InvalidInput when the signal has no meaning here.
+        """
+        number = _signal(signal)
+        live = self._live.get(attempt)
+        if live is None:
+            self._bury(attempt)
+            return
+        if live.phase is not Phase.RUNNING:
+            return
+        kill_at = _since_boot() + max(0.0, grace_seconds)
+        again = live.stop is not None and live.stop.signal == number
+        if live.stop is not None:
+            kill_at = min(kill_at, live.stop.kill_at)
+        live.stop = StopRecord(number, kill_at)
+        try:
+            live.folder.write_stop(live.stop)
+        except OSError as error:
+            raise _unavailable(error, "The stop could not be recorded") from error
+        self._pursue(live, send=not again)
+
+    async def forget(self, attempts: Sequence[AttemptId]) -> None:
+        """Drop the records of ended attempts.
+
+        Raises Conflict when one of them still runs.
+        """
+        for attempt in attempts:
+            live = self._live.get(attempt)
+            if live is None:
+                continue
+            if live.phase is not Phase.ENDED:
+                raise Conflict("still-running", f"{attempt} still runs; stop it before it can be forgotten.")
+            live.folder.discard(self._trash)
+            del self._live[attempt]
+        self._spawn_task(self._empty_trash())
+
+    async def watch(self) -> AsyncIterator[EngineEvent]:
+        """What happens from now on; one reader at a time."""
+        while True:
+            yield await self._events.get()
+
+    async def exec(self, attempt: AttemptId, argv: Sequence[str], *, tty: bool) -> ExecSession:
+        """Run a command beside the task, in its environment and folder.
+
+        Raises NotFound when the attempt is not running here.
+        """
+        raise NotFound("not-running", f"{attempt} is not running on this machine.")
+
+    # ---- beginning
+
+    def _spawn(self, live: LiveAttempt, launch: TaskLaunch, env: dict[str, str]) -> None:
+        stdout, stderr = self._logs.prepare(launch.attempt)
+        folder, uid = live.folder, live.record.uid
+        command: tuple[str, ...] = launch.command
+        if uid >= 0 and uid != os.getuid():
+            command = (*_as_user(uid), *command)
+            if not launch.working_dir:
+                os.chown(live.record.work, uid, -1)
+        groups = " ".join(f"{group}/cgroup.procs" for group in live.record.cgroups)
+        head = ("/bin/sh", self._shim, folder.path, folder.nonce, boot_id(), self._nofile, live.record.work, groups)
+        pid = shim.spawn([*head, *command], env, stdout=stdout, stderr=stderr)
+        try:
+            live.handle = os.pidfd_open(pid)
+        except OSError:
+            processes.kill_group(pid, signals.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
+        born = processes.stat(pid)
+        live.process = ProcessId(boot_id(), pid, born.start if born else 0)
+        live.started_at = time.time()
+        self._pids.add(pid)
+        asyncio.get_running_loop().add_reader(live.handle, self._shim_died, live)
+
+    def _start_failed(self, live: LiveAttempt, error: OSError) -> None:
+        """Undo a start that did not come to a process; only arguments that can never fit end the attempt."""
+        if error.errno == errno.E2BIG:
+            live.end = EndRecord(POD_CREATION_PERMANENT_ERROR, "the command and its environment are too long to start")
+            live.folder.write_ended(live.end)
+            self._live[live.attempt] = live
+            self._report(live, live.end, time.time())
+            return
+        self._ports.release(live.record.ports)
+        if os.path.isdir(live.folder.path):
+            live.folder.discard(self._trash)
+        raise _unavailable(error, f"{live.attempt} could not be started") from error
+
+    def _base(self, uid: int) -> dict[str, str]:
+        if uid not in self._bases:
+            self._bases[uid] = base_environment(uid)
+        return self._bases[uid]
+
+    def _uid(self, user: str) -> int:
+        uid = self._uid_of(user)
+        return -1 if uid is None or uid == os.getuid() else uid
+
+    # ---- adopting
+
+    def _adopt(self) -> None:
+        marked: dict[str, list[int]] = {}
+        for pid, attempt in processes.marked():
+            marked.setdefault(attempt, []).append(pid)
+        for attempt in attempts_in(self._attempts_folder):
+            folder = AttemptFolder(self._attempts_folder, attempt)
+            live = LiveAttempt(attempt, folder, folder.launch() or LaunchRecord(""))
+            live.process, live.stop, live.end = folder.process(), folder.stop(), folder.ended()
+            if self._never_started(live, marked.get(attempt, ())):
+                if live.stop is None:
+                    folder.discard(self._trash)
+                    continue
+                live.end = EndRecord(STOP_REQUESTED, NEVER_STARTED)
+                folder.write_ended(live.end)
+            self._live[attempt] = live
+            self._ports.hold(live.record.ports)
+            if live.process is not None:
+                live.started_at = folder.process_time()
+                self._events.put_nowait(live.started(_HOST))
+            if self._is_running(live):
+                self._pursue(live, send=True)
+            else:
+                self._shim_died(live)
+
+    def _never_started(self, live: LiveAttempt, marked: Sequence[int]) -> bool:
+        """Whether no shim has, or ever will have, this attempt; then it is ours to drop."""
+        folder = live.folder
+        if live.process is not None or live.end is not None or folder.exit_code() is not None:
+            return False
+        return folder.claim() or folder.claimed() or not marked
+
+    def _is_running(self, live: LiveAttempt) -> bool:
+        shim_id = live.process
+        if shim_id is None or shim_id.boot != boot_id():
+            return False
+        try:
+            handle = os.pidfd_open(shim_id.pid)
+        except ProcessLookupError:
+            return False
+        now = processes.stat(shim_id.pid)
+        if now is None or now.start != shim_id.start:
+            os.close(handle)
+            return False
+        live.handle = handle
+        asyncio.get_running_loop().add_reader(handle, self._shim_died, live)
+        return True
+
+    # ---- stopping
+
+    def _pursue(self, live: LiveAttempt, *, send: bool) -> None:
+        """Carry out the recorded stop of a running attempt."""
+        if live.stop is None or live.process is None:
+            return
+        if live.timer is not None:
+            live.timer.cancel()
+        if send:
+            processes.kill_group(live.process.pid, live.stop.signal)
+        delay = max(0.0, live.stop.kill_at - _since_boot())
+        live.timer = asyncio.get_running_loop().call_later(delay, self._kill, live, EndRecord(137, GRACE_OVER, 9))
+
+    def _kill(self, live: LiveAttempt, end: EndRecord) -> None:
+        """Kill everything of a running attempt but its shim, which then records the true exit code and ends."""
+        if live.phase is not Phase.RUNNING or live.process is None:
+            return
+        live.end = live.end or end
+        live.folder.write_ended(live.end)
+        pid, start = live.process.pid, live.process.start
+        for process in reaper.of_attempt(live.attempt, pid, start):
+            processes.kill(process.pid, process.start, signals.SIGKILL)
+        processes.kill(pid, start, signals.SIGCONT)
+        # Whatever was forked while we looked is met again; the shim's end stops this.
+        live.timer = asyncio.get_running_loop().call_later(0.5, self._kill, live, end)
+
+    def _bury(self, attempt: AttemptId) -> None:
+        live = LiveAttempt(attempt, AttemptFolder(self._attempts_folder, attempt), LaunchRecord(""))
+        end = EndRecord(STOP_REQUESTED, NEVER_STARTED)
+        try:
+            live.folder.bury(end)
+        except OSError as error:
+            raise _unavailable(error, "The stop could not be recorded") from error
+        self._live[attempt] = live
+        self._report(live, end, time.time())
+
+    # ---- ending
+
+    def _shim_died(self, live: LiveAttempt) -> None:
+        """The shim is gone: look after it together with all that ended in this round of the loop."""
+        loop = asyncio.get_running_loop()
+        if live.handle >= 0:
+            loop.remove_reader(live.handle)
+            os.close(live.handle)
+            live.handle = -1
+        live.phase = Phase.CLOSING
+        if not self._dead:
+            loop.call_soon(self._collect)
+        self._dead.append(live)
+
+    def _collect(self) -> None:
+        batch, self._dead = self._dead, []
+        codes = [live.folder.exit_code() for live in batch]
+        unclear = any(code is None or not live.own for live, code in zip(batch, codes, strict=True))
+        everything = processes.everything() if unclear else []
+        for live, code in zip(batch, codes, strict=True):
+            self._bury_shim(live, code, everything)
+        inherited = self._orphans.find(self._pids)
+        elsewhere: set[str] = set(inherited)
+        if unclear:
+            elsewhere.update(attempt for _, attempt in processes.marked())
+        for live, code in zip(batch, codes, strict=True):
+            if live.attempt in elsewhere or self._group_left(live, everything):
+                self._spawn_task(self._close(live, code))
+            else:
+                self._close_now(live, code)
+        self._end_strays(inherited)
+
+    def _bury_shim(self, live: LiveAttempt, code: int | None, everything: Iterable[processes.Stat]) -> None:
+        """Kill the rest of the group and, when the shim is our child, reap it; decide why it left no code."""
+        outlived = False
+        if live.process is not None and code is None:
+            left = reaper.survivors(live.process.pid, live.process.start, everything)
+            outlived = any(process.alive and not processes.doomed(process.pid) for process in left)
+        if live.process is not None:
+            if live.own:
+                processes.kill_group(live.process.pid, signals.SIGKILL)
+            shim_code = reaper.reap(live.process.pid)
+            live.shim_code = shim_code if shim_code is not None and shim_code >= 0 else None
+            self._pids.discard(live.process.pid)
+        if code is None and live.end is None:
+            live.end = verdict(live, None, survivors=outlived)
+            live.folder.write_ended(live.end)
+
+    def _group_left(self, live: LiveAttempt, everything: Iterable[processes.Stat]) -> bool:
+        if live.process is None or live.process.boot != boot_id():
+            return False
+        if live.own:
+            return processes.kill_group(live.process.pid, 0)
+        return bool(reaper.survivors(live.process.pid, live.process.start, everything))
+
+    async def _close(self, live: LiveAttempt, code: int | None) -> None:
+        group, start = (live.process.pid, live.process.start) if live.process else (0, 0)
+        await reaper.end_all(live.attempt, group, start)
+        self._close_now(live, code)
+
+    def _close_now(self, live: LiveAttempt, code: int | None) -> None:
+        if live.timer is not None:
+            live.timer.cancel()
+            live.timer = None
+        at = live.folder.exit_time(code) if code is not None else time.time()
+        self._report(live, verdict(live, code, survivors=False), at)
+
+    def _report(self, live: LiveAttempt, end: EndRecord, at: float) -> None:
+        live.phase = Phase.ENDED
+        self._ports.release(live.record.ports)
+        self._events.put_nowait(exited(live, end, at, self._logs.size(live.attempt)))
+
+    def _end_strays(self, inherited: dict[str, list[int]]) -> None:
+        """Processes of attempts that ended before they were seen: end them too."""
+        for name in inherited:
+            live = self._live.get(AttemptId(name))
+            if live is not None and live.phase is Phase.ENDED and live.process is not None:
+                self._spawn_task(reaper.end_all(name, live.process.pid, live.process.start))
+
+    # ---- housekeeping
+
+    async def _empty_trash(self) -> None:
+        await asyncio.to_thread(_empty, self._trash)
+
+    def _spawn_task(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _empty(folder: str) -> None:
+    for name in os.listdir(folder):
+        shutil.rmtree(f"{folder}/{name}", ignore_errors=True)
+
+
+def _as_user(uid: int) -> tuple[str, ...]:
+    return ("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--")
+
+
+def _signal(name: str) -> int:
+    try:
+        number = signals.Signals[name if name.startswith("SIG") else f"SIG{name}"]
+    except KeyError:
+        raise InvalidInput("unknown-signal", f"There is no signal {name}; TERM, INT and USR1 are usual.") from None
+    return int(number)
+
+
+def _since_boot() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _unavailable(error: OSError, what: str) -> Unavailable:
+    return Unavailable("engine-unavailable", f"{what}: {error.strerror or error}.", retry_after=1.0)

@@ -1,0 +1,95 @@
+"""Why: a task sees what its job says and what it was placed on, and nothing of the server's own environment.
+
+Vendor variables follow the placement on real devices only; a described device exists on paper and sets none.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+from collections.abc import Mapping, Sequence
+
+from corral.kernel.ids import parse_attempt_id
+from corral.model.inventory import Device
+from corral.model.launch import TaskLaunch
+
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "TMPDIR", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
+_KEPT_AS_SELF = ("PYENV_ROOT", "PYENV_VERSION", "VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_HOME")
+_NOT_NAME = re.compile(r"[^A-Z0-9]+")
+
+
+def base_environment(uid: int, server: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What every task of a uid starts from (-1: the server's own uid): where programs, home and language are."""
+    own = uid < 0 or uid == os.getuid()
+    names = _KEPT + _KEPT_AS_SELF if own else _KEPT
+    env = {name: server[name] for name in names if name in server}
+    env.setdefault("PATH", _PATH)
+    env.setdefault("LANG", "C.UTF-8")
+    try:
+        account = pwd.getpwuid(os.getuid() if own else uid)
+        env["HOME"], env["USER"], env["LOGNAME"] = account.pw_dir, account.pw_name, account.pw_name
+    except KeyError:
+        env["HOME"], env["USER"] = "/", str(uid)
+    return env
+
+
+def port_variable(name: str) -> str:
+    """The variable that lists the ports of a name: `CORRAL_PORT_` and the name in capitals."""
+    return "CORRAL_PORT_" + _NOT_NAME.sub("_", name.upper()).strip("_")
+
+
+def task_environment(
+    launch: TaskLaunch, base: Mapping[str, str], ports: Mapping[str, Sequence[int]], node_devices: Sequence[Device]
+) -> dict[str, str]:
+    """The whole environment of one attempt: `base`, the job's own, then what Corral knows of the attempt."""
+    key = parse_attempt_id(launch.attempt)
+    env = {**base, **visible_devices(launch.devices, node_devices), **launch.env}
+    env |= {
+        "CORRAL_JOB_ID": key.job,
+        "CORRAL_ATTEMPT": launch.attempt,
+        "CORRAL_ROLE": key.role,
+        "CORRAL_TASK_INDEX": str(key.index),
+        "CORRAL_NODE": launch.node,
+        "CORRAL_HOST": "127.0.0.1",
+        "CORRAL_DEVICES": ",".join(str(device.index) for device in launch.devices),
+    }
+    env |= {port_variable(name): ",".join(map(str, numbers)) for name, numbers in ports.items()}
+    return env
+
+
+def visible_devices(given: Sequence[Device], node_devices: Sequence[Device]) -> dict[str, str]:
+    """The vendors' variables that confine a task to the devices it was given.
+
+    A task that was given none on a node that has real ones is confined to none.
+    """
+    env: dict[str, str] = {}
+    vendors = {vendor(device) for device in node_devices if not device.described}
+    for name in sorted(vendors - {""}):
+        mine = [device for device in given if not device.described and vendor(device) == name]
+        indexes = ",".join(str(device.index) for device in mine)
+        if name == "nvidia":
+            sliced = any(device.id.startswith("MIG-") for device in mine)
+            env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+            env["CUDA_VISIBLE_DEVICES"] = ",".join(device.id for device in mine) if sliced else indexes
+            env["NVIDIA_VISIBLE_DEVICES"] = ",".join(device.id for device in mine) or "void"
+        elif name == "amd":
+            env["ROCR_VISIBLE_DEVICES"] = env["HIP_VISIBLE_DEVICES"] = indexes
+        elif name == "ascend":
+            env["ASCEND_RT_VISIBLE_DEVICES"] = indexes
+    return env
+
+
+def vendor(device: Device) -> str:
+    """`nvidia`, `amd`, `ascend`, or "" when neither the id nor the model tells."""
+    if device.id.startswith(("GPU-", "MIG-")):
+        return "nvidia"
+    words = f"{device.kind} {device.model}".lower()
+    if device.kind == "npu" or "ascend" in words:
+        return "ascend"
+    if any(word in words for word in ("amd", "instinct", "radeon", "gfx")):
+        return "amd"
+    if any(word in words for word in ("nvidia", "tesla", "geforce", "quadro")):
+        return "nvidia"
+    return ""

@@ -1,0 +1,221 @@
+"""Why: an attempt's folder is its instance lock and its record; a restarted server learns everything from it.
+
+```
+ATTEMPT/                 created exclusively before anything is spawned
+  launch.NONCE           what was asked and given (ports, container, cgroups); the nonce binds a shim to this very folder
+  pid                    created exclusively by the shim: boot id and its /proc/self/stat; `-` when a server claimed it
+  stop                   a stop was asked: signal and when to kill, so that escalation survives the server
+  ended                  why the engine itself ended the attempt (killed after the grace, out of memory, tombstone)
+  exit.CODE              created by the shim when the command ended
+  work/                  the working folder, when the job names none
+```
+What a folder says, and what it means after a crash of the server:
+
+| found | meaning |
+|---|---|
+| `exit.CODE` | ended with that code |
+| `ended`, no process | ended by the engine, for the reason in it |
+| `pid` of another boot | the machine restarted |
+| `pid`, process alive | running: adopted |
+| `pid`, process gone | the shim was killed (its group too, if nothing of it is left) |
+| no `pid` | never started: the server claims `pid`, so a late shim gives up, and drops the folder; a start may come again |
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from corral.engines.local.processes import ProcessId, parse_stat
+from corral.kernel.ids import AttemptId, parse_attempt_id
+
+CLAIMED = "-"
+T = TypeVar("T")
+
+
+class LaunchRecord(msgspec.Struct, frozen=True):
+    """What the engine gave an attempt and must know of it later."""
+
+    node: str
+    ports: dict[str, tuple[int, ...]] = {}
+    memory_bytes: int = 0
+    container: str = ""
+    """The name of its container, "" for none."""
+    cgroups: tuple[str, ...] = ()
+    """The control groups made for it."""
+    uid: int = -1
+    """The uid its processes run under, -1 for the server's own."""
+    work: str = ""
+
+
+class StopRecord(msgspec.Struct, frozen=True):
+    """A stop that was asked for; `kill_at` is in seconds since boot, so a jumping clock does not move it."""
+
+    signal: int
+    kill_at: float
+
+
+class EndRecord(msgspec.Struct, frozen=True):
+    """The engine's own verdict, written before it acts on it."""
+
+    code: int
+    reason: str
+    signal: int = 0
+
+
+class AttemptFolder:
+    """The files of one attempt; every write is atomic, so a crash leaves a state of the table above."""
+
+    __slots__ = ("attempt", "nonce", "path")
+
+    def __init__(self, root: str, attempt: AttemptId) -> None:
+        self.attempt = attempt
+        self.path = f"{root}/{attempt}"
+        self.nonce = ""
+
+    def create(self, record: LaunchRecord, *, work: bool) -> None:
+        """Make the folder and its launch file.
+
+        Raises FileExistsError when the attempt has a folder already: it was started or ended before.
+        """
+        os.mkdir(self.path, 0o711)
+        self.nonce = secrets.token_hex(8)
+        self._write(f"launch.{self.nonce}", msgspec.json.encode(record))
+        if work:
+            os.mkdir(f"{self.path}/work", 0o700)
+
+    def bury(self, end: EndRecord) -> None:
+        """Make the tombstone of an attempt that must never start.
+
+        Raises FileExistsError when it has a folder already.
+        """
+        temporary = f"{self.path}.{secrets.token_hex(4)}.new"
+        os.mkdir(temporary, 0o711)
+        _write(f"{temporary}/ended", msgspec.json.encode(end))
+        try:
+            os.rename(temporary, self.path)
+        except OSError as error:
+            shutil.rmtree(temporary)
+            raise FileExistsError(self.path) from error
+
+    def claim(self) -> bool:
+        """Take the right to run this attempt from a shim that did not get there; False when the shim had it first."""
+        try:
+            handle = os.open(f"{self.path}/pid", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return False
+        with os.fdopen(handle, "w") as file:
+            file.write(f"{CLAIMED}\n")
+        return True
+
+    def claimed(self) -> bool:
+        """Whether an earlier server took that right."""
+        return Path(self.path, "pid").read_text(errors="replace").strip() == CLAIMED
+
+    def process_time(self) -> float:
+        """When the shim recorded itself, in seconds since 1970."""
+        return os.stat(f"{self.path}/pid").st_mtime
+
+    def process(self) -> ProcessId | None:
+        """The shim as it recorded itself; None when it has not (or was killed while it did)."""
+        try:
+            text = Path(self.path, "pid").read_text(errors="replace")
+        except FileNotFoundError:
+            return None
+        if not text.endswith("\n") or text.strip() == CLAIMED:
+            return None
+        boot, _, line = text.partition(" ")
+        shim = parse_stat(line)
+        return ProcessId(boot, shim.pid, shim.start)
+
+    def launch(self) -> LaunchRecord | None:
+        """What was written at the start; None when the server was killed before it was."""
+        for name in os.listdir(self.path):
+            if name.startswith("launch.") and not name.endswith(".new"):
+                self.nonce = name.removeprefix("launch.")
+                return _decode(f"{self.path}/{name}", LaunchRecord)
+        return None
+
+    def exit_code(self) -> int | None:
+        """The command's exit code as the shim saw it; None while there is none."""
+        for name in os.listdir(self.path):
+            if name.startswith("exit."):
+                return int(name.removeprefix("exit."))
+        return None
+
+    def exit_time(self, code: int) -> float:
+        """When the command ended, in seconds since 1970."""
+        return os.stat(f"{self.path}/exit.{code}").st_mtime
+
+    def stop(self) -> StopRecord | None:
+        """The stop that was asked for."""
+        return _decode(f"{self.path}/stop", StopRecord)
+
+    def ended(self) -> EndRecord | None:
+        """The engine's own verdict."""
+        return _decode(f"{self.path}/ended", EndRecord)
+
+    def write_stop(self, stop: StopRecord) -> None:
+        """Record a stop, replacing an earlier one."""
+        self._write("stop", msgspec.json.encode(stop))
+
+    def write_ended(self, end: EndRecord) -> None:
+        """Record why the engine ends the attempt; the first reason stays."""
+        if self.ended() is None:
+            self._write("ended", msgspec.json.encode(end))
+
+    def write_private(self, name: str, content: bytes, uid: int) -> str:
+        """A 0600 file that only the task's user can read; returns its path."""
+        path = f"{self.path}/{name}"
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            if uid >= 0:
+                os.fchown(handle, uid, -1)
+            file.write(content)
+        return path
+
+    def discard(self, trash: str) -> None:
+        """Take the folder away at once, by renaming; deleting what it holds may take longer and is the caller's."""
+        os.rename(self.path, f"{trash}/{self.attempt}.{secrets.token_hex(4)}")
+
+    def _write(self, name: str, content: bytes) -> None:
+        path = f"{self.path}/{name}"
+        temporary = f"{path}.new"
+        _write(temporary, content)
+        os.rename(temporary, path)
+
+
+def attempts_in(root: str) -> list[AttemptId]:
+    """The attempts that have a folder, oldest job first; leftovers of interrupted writes are removed."""
+    found = []
+    for name in sorted(os.listdir(root)):
+        if name.endswith(".new"):
+            shutil.rmtree(f"{root}/{name}", ignore_errors=True)
+            continue
+        try:
+            parse_attempt_id(name)
+        except ValueError:
+            continue
+        found.append(AttemptId(name))
+    return found
+
+
+def _write(path: str, content: bytes) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(handle, content)
+    finally:
+        os.close(handle)
+
+
+def _decode(path: str, kind: type[T]) -> T | None:
+    try:
+        with open(path, "rb") as file:
+            return msgspec.json.decode(file.read(), type=kind)
+    except FileNotFoundError:
+        return None

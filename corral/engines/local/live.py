@@ -1,0 +1,109 @@
+"""Why: what the engine keeps in memory of an attempt is an index over its folder, rebuilt from it at any time."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from enum import Enum
+
+from corral.engines.local.folders import AttemptFolder, EndRecord, LaunchRecord, StopRecord
+from corral.engines.local.processes import ProcessId, boot_id
+from corral.kernel.ids import AttemptId
+from corral.model.launch import Exited, Started
+
+SHIM_KILLED = "the shim was killed; what was left of the task's processes has been ended"
+GROUP_KILLED = "the whole process group was killed, shim and task together"
+MACHINE_RESTARTED = "the machine restarted while the task ran"
+NEVER_STARTED = "it was stopped before it started"
+GRACE_OVER = "it did not end within its grace period and was killed"
+
+POD_EXTERNAL_DELETED = -101
+POD_CREATION_TRANSIENT_ERROR = -120
+POD_CREATION_PERMANENT_ERROR = -200
+STOP_REQUESTED = -210
+NODE_LOST = -1001
+OUT_OF_MEMORY = -1200
+"""OpenPAI's exit codes (its job exit specification), as far as the engine itself gives them."""
+
+
+class Phase(Enum):
+    """Where an attempt stands on this machine."""
+
+    RUNNING = "running"
+    """Its shim lives. -> CLOSING"""
+    CLOSING = "closing"
+    """Its shim is gone; what else is left of it is being ended. -> ENDED"""
+    ENDED = "ended"
+    """Nothing of it is left and its end was reported. -> (forgotten)"""
+
+
+@dataclass(slots=True)
+class LiveAttempt:
+    """One attempt that is not forgotten."""
+
+    attempt: AttemptId
+    folder: AttemptFolder
+    record: LaunchRecord
+    process: ProcessId | None = None
+    phase: Phase = Phase.RUNNING
+    own: bool = False
+    """Whether the shim is this server's child: then its pid is ours until we reap it."""
+    handle: int = -1
+    """The shim's pidfd while it runs."""
+    stop: StopRecord | None = None
+    end: EndRecord | None = None
+    timer: asyncio.TimerHandle | None = None
+    started_at: float = 0.0
+    shim_code: int | None = None
+    """The shim's own exit code, when we were its parent and it was not killed."""
+
+    def started(self, host: str) -> Started:
+        """The event that tells of its begin."""
+        return Started(
+            attempt=self.attempt,
+            at=self.started_at,
+            host=host,
+            ports=dict(self.record.ports),
+            process=str(self.process or ""),
+        )
+
+
+def verdict(live: LiveAttempt, code: int | None, *, survivors: bool) -> EndRecord:
+    """How an attempt ended, from the exit code its shim left (None: none) and whether anything outlived the shim."""
+    if live.end is not None:
+        return live.end if code is None or live.end.code < 0 else EndRecord(code, live.end.reason, signal_of(code))
+    if code is not None:
+        return EndRecord(code, "", signal_of(code))
+    if live.process is not None and live.process.boot != boot_id():
+        return EndRecord(NODE_LOST, MACHINE_RESTARTED)
+    if live.shim_code is not None:
+        return _shim_verdict(live.shim_code)
+    if live.stop is not None:
+        return EndRecord(128 + live.stop.signal, NEVER_STARTED, live.stop.signal)
+    return EndRecord(POD_EXTERNAL_DELETED, SHIM_KILLED if survivors else GROUP_KILLED, 9)
+
+
+def signal_of(code: int) -> int:
+    """The signal that a shell's exit code tells of, 0 for none."""
+    return code - 128 if 128 < code <= 128 + 64 else 0
+
+
+def exited(live: LiveAttempt, end: EndRecord, at: float, log_bytes: int) -> Exited:
+    """The event that tells of its end."""
+    return Exited(
+        attempt=live.attempt,
+        at=max(at, live.started_at),
+        code=end.code,
+        signal=end.signal,
+        reason=end.reason,
+        log_bytes=log_bytes,
+    )
+
+
+def _shim_verdict(code: int) -> EndRecord:
+    """The shim ended by itself but left no file: its disk was full, or the attempt was not its to run."""
+    if code == 125:
+        return EndRecord(
+            POD_CREATION_TRANSIENT_ERROR, "the shim could not write its record; look at the space left on the disk"
+        )
+    return EndRecord(code, "", signal_of(code))

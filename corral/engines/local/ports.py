@@ -1,0 +1,80 @@
+"""Why: two tasks on one machine must never be given the same port, nor one that the kernel may hand to a client socket."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from corral.kernel.errors import InvalidInput, Unavailable
+from corral.model.launch import PortRequest
+
+DEFAULT_RANGE = (20_000, 29_999)
+"""Below Linux's default ephemeral range (32768–60999)."""
+
+
+class PortLedger:
+    """Which ports of the range live attempts hold; the truth is in the attempts' launch files, this is its index."""
+
+    def __init__(self, first: int = DEFAULT_RANGE[0], last: int = DEFAULT_RANGE[1]) -> None:
+        if not 1024 <= first <= last <= 65_535:
+            raise InvalidInput(
+                "bad-port-range", f"Ports {first}-{last} are no range within 1024-65535; set another one."
+            )
+        self._first, self._last = first, last
+        self._next = first
+        self._held: set[int] = set()
+
+    def take(self, requests: Sequence[PortRequest]) -> dict[str, tuple[int, ...]]:
+        """Ports for all requests, each bound once to see that nothing else on the machine has it.
+
+        Raises Unavailable when the range has too few free ones; then nothing is taken.
+        """
+        taken: dict[str, tuple[int, ...]] = {}
+        try:
+            for request in requests:
+                taken[request.name] = tuple(self._one() for _ in range(request.count))
+        except Unavailable:
+            self.release(taken)
+            raise
+        return taken
+
+    def hold(self, ports: Mapping[str, Iterable[int]]) -> None:
+        """Enter the ports of an adopted attempt."""
+        for numbers in ports.values():
+            self._held.update(numbers)
+
+    def release(self, ports: Mapping[str, Iterable[int]]) -> None:
+        """The attempt is over: its ports may be given again."""
+        for numbers in ports.values():
+            self._held.difference_update(numbers)
+
+    def _one(self) -> int:
+        for _ in range(self._last - self._first + 1):
+            port = self._next
+            self._next = port + 1 if port < self._last else self._first
+            if port not in self._held and _free(port):
+                self._held.add(port)
+                return port
+        raise Unavailable(
+            "no-free-port",
+            f"No port of {self._first}-{self._last} is free; widen the engine's port range.",
+            retry_after=5,
+        )
+
+
+def ephemeral_range() -> tuple[int, int]:
+    """The ports that the kernel gives to client sockets; a task's port in it may be lost to one."""
+    low, high = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
+    return int(low), int(high)
+
+
+def _free(port: int) -> bool:
+    """Whether it can be bound on every address (so by no one on any)."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,182 @@
+"""Why: pids are reused and children run away, so a process is known by boot id + pid + start time and found by its marker.
+
+Everything here reads `/proc`; nothing keeps state.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+MARKER = "CORRAL_ATTEMPT"
+"""The variable that every process of an attempt inherits: its value is the attempt id."""
+
+_PF_EXITING = 0x4
+
+
+class Stat(NamedTuple):
+    """What `/proc/PID/stat` says."""
+
+    pid: int
+    state: str
+    parent: int
+    group: int
+    session: int
+    flags: int
+    start: int
+    """Clock ticks from boot to the start of the process: with the pid, unique within a boot."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it may still run code of its own: not dead, not a zombie, not on its way out."""
+        return self.present and not self.flags & _PF_EXITING
+
+    @property
+    def present(self) -> bool:
+        """Whether it still holds memory, files and devices."""
+        return self.state not in "ZXx"
+
+
+class ProcessId(NamedTuple):
+    """One process, for ever."""
+
+    boot: str
+    pid: int
+    start: int
+
+    def __str__(self) -> str:
+        return f"{self.boot}:{self.pid}:{self.start}"
+
+
+@functools.cache
+def boot_id() -> str:
+    """This boot of this machine."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def parse_stat(text: str) -> Stat:
+    """The fields of a line of `/proc/PID/stat`; the name in parentheses may hold anything.
+
+    Raises ValueError when the line is cut short.
+    """
+    head, _, tail = text.rpartition(")")
+    fields = tail.split()
+    if len(fields) < 20:
+        raise ValueError("the process record is incomplete")
+    return Stat(
+        pid=int(head.partition(" ")[0]),
+        state=fields[0],
+        parent=int(fields[1]),
+        group=int(fields[2]),
+        session=int(fields[3]),
+        flags=int(fields[6]),
+        start=int(fields[19]),
+    )
+
+
+def stat(pid: int) -> Stat | None:
+    """What is known of a process now; None when there is none of this pid."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return parse_stat(file.read())
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def environment(pid: int) -> dict[str, str]:
+    """The environment that a process was started with; empty when it is gone, a zombie, or not ours to read."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            raw = file.read()
+    except OSError:
+        return {}
+    pairs = (entry.partition("=") for entry in os.fsdecode(raw).split("\0") if "=" in entry)
+    return {name: value for name, _, value in pairs}
+
+
+def marker(pid: int) -> str:
+    """The attempt that a process belongs to, "" for none."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            raw = file.read()
+    except OSError:
+        return ""
+    return _marker_in(raw)
+
+
+def marked() -> Iterator[tuple[int, str]]:
+    """(pid, attempt id) of every process on the machine that carries a marker; one pass over `/proc`."""
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit() and (attempt := marker(int(entry.name))):
+            yield int(entry.name), attempt
+
+
+def doomed(pid: int) -> bool:
+    """Whether a process has been sent SIGKILL and is only waiting for its turn to die (or is gone)."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    pending = (line.split()[1] for line in lines if line.startswith(("SigPnd:", "ShdPnd:")))
+    return any(int(mask, 16) >> (signal.SIGKILL - 1) & 1 for mask in pending)
+
+
+def everything() -> list[Stat]:
+    """Every process on the machine, zombies included; one pass over `/proc`."""
+    found = (stat(int(entry.name)) for entry in os.scandir("/proc") if entry.name.isdigit())
+    return [process for process in found if process]
+
+
+def children() -> set[int]:
+    """The pids of this process's children, those that it inherited as subreaper included."""
+    found: set[int] = set()
+    for task in os.scandir("/proc/self/task"):
+        try:
+            with open(f"{task.path}/children", encoding="ascii") as file:
+                found.update(map(int, file.read().split()))
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def kill(pid: int, start: int, number: int) -> bool:
+    """Signal exactly this process; False when it is gone (another one of its pid is left alone)."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return False
+    try:
+        now = stat(pid)
+        if now is None or now.start != start:
+            return False
+        signal.pidfd_send_signal(handle, number)
+        return True
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(handle)
+
+
+def kill_group(group: int, number: int) -> bool:
+    """Signal every process of a group; False when the group has none."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _marker_in(raw: bytes) -> str:
+    needle = MARKER.encode() + b"="
+    if raw.startswith(needle):
+        at = 0
+    else:
+        at = raw.find(b"\0" + needle) + 1
+        if not at:
+            return ""
+    end = raw.find(b"\0", at)
+    return os.fsdecode(raw[at + len(needle) : end if end >= 0 else None])

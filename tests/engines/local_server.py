@@ -1,0 +1,38 @@
+"""Why: adoption is tested against a server that is really killed: this one starts tasks as told, then waits for its end.
+
+`python local_server.py FOLDER TASK-JSON...`; each TASK-JSON is a list [attempt, command...], ["stop", attempt, grace], or
+["wait", path].
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+from corral.engines.local.engine import LocalEngine
+from corral.kernel.ids import AttemptId
+from corral.model.inventory import Node
+from corral.model.launch import PortRequest, TaskLaunch
+from corral.storage.logs import LogStore
+
+
+async def main(folder: Path, steps: list[list[str]]) -> None:
+    engine = LocalEngine(folder / "engine", [Node("local/node1")], logs=LogStore(folder / "logs"))
+    await engine.open()
+    for name, *rest in steps:
+        if name == "stop":
+            await engine.stop(AttemptId(rest[0]), grace_seconds=float(rest[1]))
+            continue
+        if name == "wait":
+            while not Path(rest[0]).exists():
+                await asyncio.sleep(0.005)
+            continue
+        ports = (PortRequest("web", 1),)
+        await engine.start(TaskLaunch(AttemptId(name), "ada", "local/node1", tuple(rest), {}, ports=ports))
+    print("started", flush=True)
+    await asyncio.Event().wait()
+
+
+asyncio.run(main(Path(sys.argv[1]), [json.loads(step) for step in sys.argv[2:]]))
