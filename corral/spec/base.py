@@ -74,6 +74,7 @@ QUEUE: Final = _pattern(
     "^[A-Za-z0-9][-A-Za-z0-9_.]*$", "letters, digits, '-', '_' and '.', beginning with a letter or digit"
 )
 ENV_NAME: Final = _pattern("^[A-Za-z_][A-Za-z0-9_]*$", "letters, digits and '_', not beginning with a digit")
+OPTIONAL_ENV_NAME: Final = _pattern(f"^$|{ENV_NAME}", "letters, digits and '_', not beginning with a digit")
 LABEL_KEY: Final = _pattern(
     "^([-a-z0-9.]{1,253}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$",
     "letters, digits, '-', '_' and '.' (63 at most), after an optional domain and '/'",
@@ -89,20 +90,21 @@ URI: Final = _pattern("^[a-z][a-z0-9+.-]*:.+$", "a URI, such as file:///data/dig
 
 Text = Annotated[str, BeforeValidator(_text)]
 """Text without NUL characters; a number is taken as it was written."""
-Name = Annotated[Text, Field(min_length=1, max_length=63, pattern=LABEL)]
-"""A DNS label."""
-QueueName = Annotated[Text, Field(min_length=1, max_length=63, pattern=QUEUE)]
-Level = Annotated[Text, Field(max_length=63, pattern=LEVEL)]
+Name = Annotated[str, Field(min_length=1, max_length=63, pattern=LABEL), BeforeValidator(_text)]
+"""A DNS label. (Constraints stand before the validator: so they reach the JSON schema and run in Rust.)"""
+QueueName = Annotated[str, Field(min_length=1, max_length=63, pattern=QUEUE), BeforeValidator(_text)]
+Level = Annotated[str, Field(max_length=63, pattern=LEVEL), BeforeValidator(_text)]
 """The name of a cell level, "" for none."""
 EnvName = Annotated[str, Field(min_length=1, max_length=256, pattern=ENV_NAME)]
-EnvValue = Annotated[Text, Field(max_length=131_000)]
+OptionalEnvName = Annotated[str, Field(max_length=256, pattern=OPTIONAL_ENV_NAME), BeforeValidator(_text)]
+EnvValue = Annotated[str, Field(max_length=131_000), BeforeValidator(_text)]
 LabelKey = Annotated[str, Field(max_length=317, pattern=LABEL_KEY)]
-LabelValue = Annotated[Text, Field(max_length=63, pattern=LABEL_VALUE)]
-Uri = Annotated[Text, Field(max_length=4096, pattern=URI)]
-Argument = Annotated[Text, Field(max_length=131_000)]
-Cpu = Annotated[str, BeforeValidator(_quantity(units.parse_cpu, "thousandths")), Field(max_length=20)]
+LabelValue = Annotated[str, Field(max_length=63, pattern=LABEL_VALUE), BeforeValidator(_text)]
+Uri = Annotated[str, Field(max_length=4096, pattern=URI), BeforeValidator(_text)]
+Argument = Annotated[str, Field(max_length=131_000), BeforeValidator(_text)]
+Cpu = Annotated[str, Field(max_length=20), BeforeValidator(_quantity(units.parse_cpu, "thousandths"))]
 """Processors as they were written; `units.parse_cpu` gives thousandths."""
-Memory = Annotated[str, BeforeValidator(_quantity(units.parse_memory, "bytes", least=2**20)), Field(max_length=40)]
+Memory = Annotated[str, Field(max_length=40), BeforeValidator(_quantity(units.parse_memory, "bytes", least=2**20))]
 """Memory as it was written; `units.parse_memory` gives bytes."""
 Env = Annotated[dict[EnvName, EnvValue], Field(max_length=1000)]
 Labels = Annotated[dict[LabelKey, LabelValue], Field(max_length=200)]

@@ -205,6 +205,9 @@ class UnifiedJob(SpecModel):
     def to_document(self, *, complete: bool = True) -> dict[str, Any]:
         """The canonical document as plain data; without `complete`, fields at their defaults are left out."""
         data: dict[str, Any] = self.model_dump(mode="json", by_alias=True, exclude_defaults=not complete)
+        if not complete:  # a bound left out means `replicas`, not its default
+            counts = self.spec.replica_spec.model_dump(mode="json", by_alias=True)
+            data["spec"]["replicaSpec"] = {key: value for key, value in counts.items() if value != {}}
         return {"apiVersion": self.api_version, "kind": self.kind} | data
 
     def to_json(self) -> str:

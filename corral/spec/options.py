@@ -28,7 +28,7 @@ def _parameter(value: Any) -> Any:
 
 
 ParameterName = Annotated[str, Field(min_length=1, max_length=100, pattern=ENV_NAME)]
-Parameter = Annotated[str, BeforeValidator(_parameter), Field(max_length=65_536)]
+Parameter = Annotated[str, Field(max_length=65_536), BeforeValidator(_parameter)]
 Parameters = Annotated[dict[ParameterName, Parameter], Field(max_length=1000)]
 Tag = Annotated[Text, Field(min_length=1, max_length=100)]
 Priority = Annotated[str, BeforeValidator(check_priority)]

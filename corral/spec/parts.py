@@ -8,11 +8,11 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from corral.kernel import units
 from corral.spec.base import (
-    ENV_NAME,
     Cpu,
     Level,
     Memory,
     Name,
+    OptionalEnvName,
     SpecModel,
     Text,
     Uri,
@@ -111,7 +111,7 @@ class Secret(SpecModel):
     """A stored secret given to each replica, as a variable or as a file, never in arguments."""
 
     name: Text = Field(min_length=1, max_length=253, description="The secret's name in Corral's store.")
-    env: Text = Field("", max_length=256, pattern=f"^$|{ENV_NAME}", description="The variable that holds it.")
+    env: OptionalEnvName = Field("", description="The variable that holds it.")
     file: Text = Field("", max_length=1024, description="The file that holds it, below the secrets folder.")
 
     @field_validator("file")
@@ -220,10 +220,21 @@ class Array(SpecModel):
     max_parallel: int = Field(0, ge=0, le=10_000, description="How many may run at once; 0 is no limit.")
 
 
+def _plain(value: Any) -> Any:
+    """Data that no reader wrote numbers into in a way of its own."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, bool):
+        return value
+    return int(value) if isinstance(value, int) else float(value) if isinstance(value, float) else value
+
+
 class Kubernetes(SpecModel):
     """What only the Kubernetes engine reads."""
 
-    pod_template: dict[str, Any] = Field(
+    pod_template: Annotated[dict[str, Any], BeforeValidator(_plain)] = Field(
         default_factory=dict,
         description="A pod template the role's pods are made from; Corral's own fields win.",
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},

@@ -24,6 +24,9 @@ MAX_NODES: Final = 100_000
 """A document may not have more values than this, aliases counted as often as they are used."""
 
 Mark = tuple[int, int]
+_JSON: Final = re.compile(r'\s*[{\[]\s*["{}\[\]]')
+_RAW_IN_JSON: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+"""What a JSON string may hold as it is, and YAML refuses or takes for the end of a line."""
 _ESCAPED_PAIR: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 
 
@@ -46,13 +49,19 @@ class Source:
         return Problem(message, path, filename=self.filename)
 
     def nearest(self, path: Path) -> Path:
-        """The longest beginning of `path` that the document has; the whole of it when positions are unknown."""
+        """The longest beginning of `path` that the document has; the whole of it when positions are unknown.
+
+        A name that stands in a list, where the path has a key, is found there.
+        """
         if not self.values:
             return path
-        for end in range(len(path), 0, -1):
-            if path[:end] in self.values:
-                return path[:end]
-        return ()
+        here, place = self.data, 0
+        while place < len(path) and path[: place + 1] in self.values:
+            here = here[path[place]]
+            place += 1
+        if place < len(path) and isinstance(here, list) and path[place] in here:
+            return (*path[:place], here.index(path[place]))
+        return path[:place]
 
 
 @dataclass(slots=True)
@@ -95,8 +104,8 @@ def _decoded(text: str | bytes, filename: str) -> str:
             [Problem(f"longer than {MAX_BYTES} bytes; put large things in code or inputs", filename=filename)]
         )
     decoded = decoded.removeprefix("\ufeff")
-    if decoded.lstrip()[:1] in ("{", "["):
-        decoded = _ESCAPED_PAIR.sub(_joined_pair, decoded)
+    if _JSON.match(decoded):
+        decoded = _ESCAPED_PAIR.sub(_joined_pair, _RAW_IN_JSON.sub(lambda raw: f"\\u{ord(raw[0]):04x}", decoded))
     return decoded
 
 

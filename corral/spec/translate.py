@@ -68,7 +68,8 @@ def _explain(
     elif kind == "missing":
         yield path, "missing", False
     else:
-        yield source.nearest(path), _sentence(kind, context, detail, model), at_key
+        near = source.nearest(path)
+        yield near, _sentence(kind, context, detail, model), at_key and near == path
 
 
 def _sentence(kind: str, context: dict[str, Any], detail: dict[str, Any], model: type[BaseModel]) -> str:
@@ -77,7 +78,7 @@ def _sentence(kind: str, context: dict[str, Any], detail: dict[str, Any], model:
         return str(context["sentence"])
     if kind in _BOUNDS:
         key, words = _BOUNDS[kind]
-        return f"expected {words} {context[key]}, got {describe(value)}"
+        return f"expected {words} {context[key]:.15g}, got {describe(value)}"
     if kind == "string_pattern_mismatch":
         meaning = PATTERN_MEANINGS.get(context["pattern"], f"text matching {context['pattern']}")
         return f"expected {meaning}, got {describe(value)}"

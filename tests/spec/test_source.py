@@ -105,9 +105,24 @@ def test_nested_aliases_count_towards_the_depth() -> None:
         parse_source(text)
 
 
-@pytest.mark.parametrize("value", ["\U0001f600", "\\ud83d\\ude00", '\\"\U0001f600', "\\\\\U0001f600", "/\t\n"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "\U0001f600",
+        "\\ud83d\\ude00",
+        '\\"\U0001f600',
+        "\\\\\U0001f600",
+        "/\t\n",
+        "\x7f",
+        "\x85",
+        "\u2028",
+        "\ufeff",
+        "\uffff",
+    ],
+)
 def test_json_is_read_as_json(value: str) -> None:
     assert parse_source(json.dumps({"a": [value]})).data == {"a": [value]}
+    assert parse_source(json.dumps({"a": [value]}, ensure_ascii=False)).data == {"a": [value]}
 
 
 json_values = st.recursive(
@@ -121,6 +136,7 @@ json_values = st.recursive(
 @example({"<<": {"a": 1}})
 def test_any_json_document_is_read_as_it_is(data: dict[str, Any]) -> None:
     assert parse_source(json.dumps(data)).data == data
+    assert parse_source(json.dumps(data, ensure_ascii=False)).data == data
 
 
 WORDS = (
