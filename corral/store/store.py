@@ -19,11 +19,12 @@ from corral.store.faults import refusal
 from corral.store.job_views import JobViews
 from corral.store.job_writes import JobWrites
 from corral.store.leadership import Leadership
+from corral.store.retention import Retention
 from corral.store.schema import bring_up
 from corral.store.wakeup import NotifyWakeup, NoWakeup, SocketWakeup, Wakeup
 
 
-class Store(JobWrites, JobViews, ControlWrites, Leadership, Accounts, ClusterViews):
+class Store(JobWrites, JobViews, ControlWrites, Leadership, Accounts, ClusterViews, Retention):
     """The open store."""
 
 

@@ -1,0 +1,80 @@
+"""Why: a store that only grows gets slow, yet what was run must stay known: old jobs shrink to a line of history."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import delete, select
+
+from corral.kernel.ids import JobId
+from corral.model.records import JobSummary, Page
+from corral.store import tables
+from corral.store.control_writes import check_epoch
+from corral.store.database import Database, rows
+from corral.store.job_writes import IDEMPOTENCY_SECONDS
+from corral.store.paging import bounded, read_cursor, write_cursor
+from corral.store.removal import remove_jobs
+from corral.store.writer import Transaction
+
+_SUMMARY: Final = msgspec.json.Decoder(JobSummary)
+AUDIT_SECONDS: Final = 400 * 86_400.0
+"""How long the audit log is kept."""
+
+
+class Retention(Database):
+    """Old jobs become history; keys, links and audit lines that are long over are forgotten."""
+
+    async def retire(self, epoch: int, *, ended_before: float, now: float, limit: int = 200) -> list[JobId]:
+        """Remove up to `limit` of the jobs that ended before, oldest first, keeping their history; returns them.
+
+        Jobs that a live job waits for stay. Call it again while it returns `limit`. Raises LeadershipLost.
+        """
+        job, needs = tables.jobs, tables.job_dependencies
+        needed = select(needs.c.needs).join(job, job.c.id == needs.c.job).where(job.c.live)
+        query = (
+            select(job.c.id)
+            .where(~job.c.live, job.c.ended_at < ended_before, job.c.id.not_in(needed))
+            .order_by(job.c.ended_at, job.c.id)
+            .limit(limit)
+        )
+
+        def run(transaction: Transaction) -> list[JobId]:
+            check_epoch(transaction, epoch)
+            found = [JobId(row.id) for row in transaction.read(query)]
+            if found:
+                remove_jobs(transaction, found, now)
+                transaction.ring("front")
+            return found
+
+        return await self.write(run)
+
+    async def forget_old(self, now: float) -> None:
+        """Delete idempotency keys, used links, ended tokens and audit lines that nothing needs any more."""
+        tokens, links = tables.tokens, tables.login_links
+        gone: list[Any] = [
+            delete(tables.idempotency).where(tables.idempotency.c.at < now - IDEMPOTENCY_SECONDS),
+            delete(links).where(links.c.expires_at < now - 86_400),
+            delete(tokens).where(tokens.c.expires_at < now - 30 * 86_400),
+            delete(tables.audit).where(tables.audit.c.at < now - AUDIT_SECONDS),
+        ]
+
+        def run(transaction: Transaction) -> None:
+            for statement in gone:
+                transaction.write(statement)
+
+        await self.write(run)
+
+    async def history(self, *, limit: int = 100, after_cursor: str = "", user: str = "") -> Page[JobSummary]:
+        """One page of the jobs that were removed, the latest first."""
+        table = tables.history
+        query = select(table.c.job, table.c.summary).order_by(table.c.job.desc()).limit(bounded(limit) + 1)
+        key = read_cursor(after_cursor, (str,))
+        if key is not None:
+            query = query.where(table.c.job < key[0])
+        if user:
+            query = query.where(table.c.user == user)
+        found = await self.read(lambda connection: rows(connection, query))
+        shown = found[: bounded(limit)]
+        more = write_cursor((shown[-1].job,)) if len(found) > len(shown) else None
+        return Page([_SUMMARY.decode(row.summary) for row in shown], more)

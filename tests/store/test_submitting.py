@@ -1,0 +1,90 @@
+"""Why: an acknowledged submit is the first promise that the store gives."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from corral.kernel.errors import Conflict, InvalidInput, NotFound
+from corral.kernel.ids import JobId
+from corral.model.writes import IntentKind
+from corral.store import Store
+from tests.store.makers import ME, START, batch, ended, new_job
+
+
+async def test_a_submitted_job_is_live_and_intended(store: Store) -> None:
+    job = new_job("digits", tags=("a", "b"), secrets={"KEY": "sealed"}, hold="dependency")
+    answer = await store.submit(job)
+    assert (answer.id, answer.created) == (job.id, True)
+    (live,) = await store.load_live()
+    assert (live.id, live.doc, live.run.hold, live.revision, live.tasks) == (job.id, job.doc, "dependency", 0, {})
+    (intent,) = await store.intents(0)
+    assert (intent.seq, intent.job, intent.kind, intent.actor) == (answer.seq, job.id, IntentKind.SUBMITTED, "ann")
+    assert await store.secrets(f"job:{job.id}") == {"KEY": "sealed"}
+    assert await store.intents(intent.seq) == []
+
+
+async def test_a_live_name_is_taken_for_its_user_only(store: Store) -> None:
+    first = new_job("digits")
+    await store.submit(first)
+    with pytest.raises(Conflict) as refused:
+        await store.submit(new_job("digits"))
+    assert refused.value.code == "name-taken"
+    await store.submit(new_job("digits", user="bob"))
+    lease = await store.lead(ME)
+    assert lease is not None
+    await store.commit(batch(lease.epoch, jobs=(ended(first),)))
+    await store.submit(new_job("digits"))
+    with pytest.raises(Conflict):
+        await store.submit(new_job("digits", unique_name="ever"))
+    await store.submit(new_job("digits", unique_name="none"))
+
+
+async def test_concurrent_submits_of_one_name_accept_one(store: Store) -> None:
+    answers = await asyncio.gather(*(store.submit(new_job("same")) for _ in range(20)), return_exceptions=True)
+    assert sum(not isinstance(answer, BaseException) for answer in answers) == 1
+    assert {type(answer) for answer in answers} - {Conflict} == {
+        type(next(a for a in answers if not isinstance(a, Conflict)))
+    }
+    assert len(await store.load_live()) == 1
+
+
+async def test_a_repeated_idempotency_key_gives_the_first_job(store: Store) -> None:
+    first = await store.submit(new_job("a", idempotency_key="k", request_hash="h"))
+    again = await store.submit(new_job("a", idempotency_key="k", request_hash="h"))
+    assert (again.id, again.created, again.seq) == (first.id, False, first.seq)
+    with pytest.raises(Conflict) as refused:
+        await store.submit(new_job("b", idempotency_key="k", request_hash="other"))
+    assert refused.value.code == "idempotency-key-reused"
+    other = await store.submit(new_job("a", user="bob", idempotency_key="k", request_hash="h"))
+    assert other.created
+    later = new_job("c", idempotency_key="k", request_hash="new", created_at=START + 10**6)
+    assert (await store.submit(later)).created
+
+
+async def test_an_array_is_stored_together_or_not_at_all(store: Store) -> None:
+    await store.submit(new_job("sweep-1"))
+    with pytest.raises(Conflict):
+        await store.submit_all([new_job("sweep-0"), new_job("sweep-1")])
+    assert [job.name for job in await store.load_live()] == ["sweep-1"]
+    made = await store.submit_all([new_job(f"ok-{n}", array_parent="p") for n in range(3)])
+    assert [child.id for child in await store.children("p")] == [each.id for each in made]
+
+
+async def test_an_intent_needs_a_job_and_keeps_its_data(store: Store) -> None:
+    job = new_job()
+    await store.submit(job)
+    seq = await store.intend(job.id, IntentKind.SCALE, {"role": "worker", "replicas": 3}, actor="bob", at=START)
+    (_, scale) = await store.intents(0)
+    assert (scale.seq, scale.kind, scale.data) == (seq, "job.scale-requested", {"role": "worker", "replicas": 3})
+    with pytest.raises(NotFound):
+        await store.intend(JobId("nothing"), IntentKind.STOP, actor="bob", at=START)
+
+
+async def test_one_bad_submit_does_not_spoil_those_of_the_same_moment(store: Store) -> None:
+    good = [new_job() for _ in range(10)]
+    bad = new_job("broken\ud800name")
+    answers = await asyncio.gather(*(store.submit(job) for job in [*good[:5], bad, *good[5:]]), return_exceptions=True)
+    assert [type(answer) for answer in answers if isinstance(answer, BaseException)] == [InvalidInput]
+    assert {job.id for job in await store.load_live()} == {job.id for job in good}
