@@ -24,7 +24,7 @@ class SpecModel(BaseModel):
         validate_by_name=True,
         validate_by_alias=True,
         serialize_by_alias=True,
-        use_attribute_docstrings=False,
+        defer_build=True,
     )
 
 
