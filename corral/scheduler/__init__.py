@@ -1,1 +1,42 @@
 """Thinks where and when; touches nothing."""
+
+from corral.scheduler.cluster import Cluster, Hold
+from corral.scheduler.events import (
+    ClusterEvent,
+    EngineUnknown,
+    GangPlaced,
+    GangQueued,
+    GangWithdrawn,
+    NodesSeen,
+    QueueEvent,
+    TasksReleased,
+    TaskUse,
+    gang_placed,
+)
+from corral.scheduler.explaining import could_ever_fit
+from corral.scheduler.planning import explain, plan
+from corral.scheduler.policy import Order, Policy, PriorityOrder, find_policy
+from corral.scheduler.queue import Queue
+
+__all__ = [
+    "Cluster",
+    "ClusterEvent",
+    "EngineUnknown",
+    "GangPlaced",
+    "GangQueued",
+    "GangWithdrawn",
+    "Hold",
+    "NodesSeen",
+    "Order",
+    "Policy",
+    "PriorityOrder",
+    "Queue",
+    "QueueEvent",
+    "TaskUse",
+    "TasksReleased",
+    "could_ever_fit",
+    "explain",
+    "find_policy",
+    "gang_placed",
+    "plan",
+]

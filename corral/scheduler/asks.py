@@ -1,0 +1,117 @@
+"""Why: a request names levels in words; one engine's search needs depths, shapes and blocks, worked out once a shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from corral.model.requests import GangRequest, RoleAsk, TopologyAsk
+from corral.scheduler.levels import resolve, spoken
+from corral.scheduler.shapes import TaskShape, task_shape
+
+
+class Batch(NamedTuple):
+    """`blocks` blocks of `size` equal tasks, each block inside one cell at depth `depth` of the engine's tree."""
+
+    role: int
+    shape: TaskShape
+    blocks: int
+    size: int
+    depth: int
+
+    @property
+    def devices(self) -> int:
+        """How many devices all of it needs."""
+        return self.blocks * self.size * self.shape.devices
+
+
+class Part(NamedTuple):
+    """One role: `required` and `preferred` are the depths of the cell that all of it should share."""
+
+    role: int
+    shape: TaskShape
+    required: int
+    preferred: int
+    group_size: int
+    group_depth: int
+
+    def batches(self, count: int, node_depth: int) -> tuple[Batch, ...]:
+        """`count` tasks as full blocks and one of the rest."""
+        if self.group_size <= 1 and self.group_depth <= node_depth:
+            return (Batch(self.role, self.shape, count, 1, node_depth),) if count else ()
+        full, rest = divmod(count, self.group_size)
+        out = []
+        if full:
+            out.append(Batch(self.role, self.shape, full, self.group_size, self.group_depth))
+        if rest:
+            out.append(Batch(self.role, self.shape, 1, rest, self.group_depth))
+        return tuple(out)
+
+
+class Ask(NamedTuple):
+    """A whole gang in the terms of one engine."""
+
+    required: int
+    preferred: int
+    parts: tuple[Part, ...]
+    """Most devices per task first: what is hardest to place is placed first."""
+    notes: tuple[str, ...]
+    unknown_level: str
+    """A required level that nobody knows; then nothing fits."""
+
+
+def understand(request: GangRequest, levels: Sequence[str], known: Sequence[Sequence[str]], *, rdma: bool) -> Ask:
+    """What a request means on an engine with these levels; `known` are the levels of all engines."""
+    reader = _Reader(levels, known)
+    required, preferred = reader.scope(request.topology)
+    parts = [reader.part(at, role, rdma=rdma) for at, role in enumerate(request.roles)]
+    if not any(part.shape.devices for part in parts):
+        node = levels.index("node")
+        required, preferred = min(required, node), min(preferred, node)
+    parts.sort(key=lambda part: (-part.shape.devices, -part.shape.cpu, -part.shape.memory, part.role))
+    return Ask(required, preferred, tuple(parts), tuple(reader.notes), reader.unknown)
+
+
+class _Reader:
+    """Turns level names into depths and gathers the notes about levels that are not there."""
+
+    def __init__(self, levels: Sequence[str], known: Sequence[Sequence[str]]) -> None:
+        self.levels = levels
+        self.known = known
+        self.notes: list[str] = []
+        self.unknown = ""
+
+    def scope(self, topology: TopologyAsk) -> tuple[int, int]:
+        """The required depth, and the preferred one if it is there (else 0)."""
+        required = self._required(topology.required)
+        preferred = 0
+        if topology.preferred:
+            if topology.preferred in self.levels:
+                preferred = self.levels.index(topology.preferred)
+            else:
+                self._note(f"the preferred level {topology.preferred} does not exist here and was ignored")
+        return required, preferred
+
+    def part(self, at: int, role: RoleAsk, *, rdma: bool) -> Part:
+        """One role in depths; tasks without devices are nowhere in particular inside their node."""
+        shape, node = task_shape(role, rdma=rdma), self.levels.index("node")
+        required, preferred = self.scope(role.topology)
+        size, depth = role.topology.group_size, self._required(role.topology.group_required)
+        if not size or not depth:
+            size, depth = 1, node
+        if not shape.devices:
+            required, preferred, depth = min(required, node), min(preferred, node), min(depth, node)
+        return Part(at, shape, required, preferred, size, depth)
+
+    def _required(self, level: str) -> int:
+        depth = resolve(level, self.levels, self.known)
+        if depth is None:
+            self.unknown = level
+            return len(self.levels) - 1
+        if level and self.levels[depth] != level:
+            self._note(f"there is no level {level} here: {spoken(self.levels[depth])} was required instead")
+        return depth
+
+    def _note(self, note: str) -> None:
+        if note not in self.notes:
+            self.notes.append(note)

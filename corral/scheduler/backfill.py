@@ -1,0 +1,253 @@
+"""Why: small gangs may slip past a big one only where that cannot make the big one wait longer.
+
+The first gang that does not fit (the head) gets a reservation, as in EASY backfill (Lifka, 1995), with the topology:
+
+- Every running gang of bounded duration is taken to end at its bound, every other one never. If the head fits at some
+  such time, the first is its *start*, and the place that it would get then is its *reserved place*.
+- If it fits at no such time, its start is unknown, and the reserved place is where least is missing now: the
+  cell of its required level with the most room for it, and there the nodes with the most room.
+
+A later gang may start if it is over by the start; any other must leave alone what the head needs of its reserved place
+beyond what ends there by the start. So when gangs run until their bounds, the head starts no later than if nothing had
+been let past it; and when they do not, nothing that is still running after the start holds what it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from corral.kernel.ids import JobId
+from corral.model.requests import GangRequest
+from corral.scheduler.asks import Ask, Part
+from corral.scheduler.cluster import Cluster
+from corral.scheduler.events import FOREVER
+from corral.scheduler.index import EngineIndex, Take
+from corral.scheduler.placing import Trial
+from corral.scheduler.shapes import gang_shape
+
+_MOST_CELLS = 48
+"""So many cells are looked at for an unbounded reservation before any place on the empty cluster is taken."""
+
+
+class Need(NamedTuple):
+    """What the head needs of one node, and how much of that is given back there before it starts."""
+
+    engine: str
+    wanted: Take
+    returned: Take
+
+
+class Reservation:
+    """The head's place and start; `hold` keeps others off it for the rest of a trial."""
+
+    def __init__(self, job: JobId, start: float, needs: tuple[Need, ...]) -> None:
+        self.job = job
+        self.start = start
+        self.needs = needs
+        self._held: list[tuple[EngineIndex, Take]] = []
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Reservation):
+            return NotImplemented
+        return (self.job, self.start, self.needs) == (other.job, other.start, other.needs)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def lets_pass(self, request: GangRequest, now: float) -> bool:
+        """Whether the gang is over before the head starts, wherever it runs."""
+        return 0 < request.max_duration_seconds <= self.start - now < FOREVER
+
+    def hold(self, cluster: Cluster) -> None:
+        """Take what the head needs and has to find free."""
+        self._held = []
+        for engine, wanted, returned in self.needs:
+            index, at = cluster.engines[engine], wanted.at
+            take = Take(
+                at,
+                wanted.devices & index.free[at],
+                _short(wanted.tasks, returned.tasks, index.tasks[at]),
+                _short(wanted.cpu, returned.cpu, index.cpu[at]),
+                _short(wanted.memory, returned.memory, index.memory[at]),
+                _short(wanted.shm, returned.shm, index.shm[at]),
+            )
+            index.take(take)
+            self._held.append((index, take))
+
+    def lift(self) -> None:
+        """Let go of it again, until the next `hold`."""
+        for index, take in self._held:
+            index.lift(take)
+        self._held = []
+
+
+def reserve(trial: Trial, request: GangRequest, now: float) -> Reservation | None:
+    """The reservation of a gang that does not fit now; None when it never could on the machines that work."""
+    return _bounded(trial, request, now) or _unbounded(trial, request)
+
+
+def _short(wanted: int, returned: int, free: int) -> int:
+    return max(0, min(free, wanted - returned))
+
+
+Ending = tuple[EngineIndex, Take]
+
+
+def _bounded(trial: Trial, request: GangRequest, now: float) -> Reservation | None:
+    """The first time at which the head fits, letting running gangs end in the order of their bounds."""
+    ends = [
+        (end, [taken for _, takes in group for taken in takes])
+        for end, group in groupby(trial.endings(), key=lambda ending: ending[0])
+    ]
+    low, high, step = 0, 0, 1
+    while high < len(ends):
+        high, step = min(len(ends), high + step), step * 2
+        if _needs_after(trial, request, ends[:high]) is not None:
+            break
+        low = high
+    else:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _needs_after(trial, request, ends[:middle]) is None:
+            low = middle
+        else:
+            high = middle
+    needs = _needs_after(trial, request, ends[:high])
+    return Reservation(request.job, max(now, ends[high - 1][0]), needs) if needs else None
+
+
+def _needs_after(
+    trial: Trial, request: GangRequest, ends: Sequence[tuple[float, list[Ending]]]
+) -> tuple[Need, ...] | None:
+    """What the head would take once all of this has ended; None when it does not fit even then."""
+    with trial.supposing():
+        returned: dict[tuple[str, int], Take] = {}
+        for _, endings in ends:
+            for index, take in endings:
+                index.lift(take)
+                key = (index.tree.engine, take.at)
+                returned[key] = _sum(take, returned.get(key))
+        takes = trial.takes(request)
+        if takes is None:
+            return None
+        wanted: dict[tuple[str, int], Take] = {}
+        for index, take in takes:
+            key = (index.tree.engine, take.at)
+            wanted[key] = _sum(take, wanted.get(key))
+        return tuple(Need(key[0], take, returned.get(key, _nothing(take.at))) for key, take in wanted.items())
+
+
+def _sum(take: Take, more: Take | None) -> Take:
+    if more is None:
+        return take
+    return Take(
+        take.at,
+        take.devices | more.devices,
+        take.tasks + more.tasks,
+        take.cpu + more.cpu,
+        take.memory + more.memory,
+        take.shm + more.shm,
+    )
+
+
+def _nothing(at: int) -> Take:
+    return Take(at, 0, 0, 0, 0, 0)
+
+
+def _unbounded(trial: Trial, request: GangRequest) -> Reservation | None:
+    """The place where least is missing, or where the empty machines would hold the gang when its shape is intricate."""
+    empty = Trial(trial.cluster.emptied(healed=False))
+    with empty.supposing():
+        anywhere = empty.takes(request)
+    if anywhere is None:
+        return None
+    nearest = None if request.beside else _nearest(trial, empty, request)
+    needs = nearest or [Need(index.tree.engine, take, _nothing(take.at)) for index, take in anywhere]
+    return Reservation(request.job, FOREVER, tuple(needs))
+
+
+def _nearest(trial: Trial, empty: Trial, request: GangRequest) -> list[Need] | None:
+    counts = [role.minimum for role in request.roles]
+    shape = gang_shape(request)
+    choices = []
+    for name, index in trial.cluster.engines.items():
+        ask = trial.ask(request, index, shape, rdma=request.network_rdma == "required")
+        depth = min(index.tree.node_depth, _scope(ask))
+        if index.unknown or any(
+            (part.required and len(ask.parts) > 1) or part.group_depth < depth for part in ask.parts
+        ):
+            continue
+        for cell, missing in enumerate(_missing(index, ask, counts, depth)):
+            choices.append((missing, name, depth, cell))
+    for _, name, depth, cell in sorted(choices)[:_MOST_CELLS]:
+        now, then = trial.cluster.engines[name], empty.cluster.engines[name]
+        ask = trial.ask(request, now, shape, rdma=request.network_rdma == "required")
+        needs = _gather(now, then, ask, counts, depth, cell)
+        if needs:
+            return needs
+    return None
+
+
+def _scope(ask: Ask) -> int:
+    return max(ask.required, ask.parts[0].required) if len(ask.parts) == 1 else ask.required
+
+
+def _missing(index: EngineIndex, ask: Ask, counts: Sequence[int], depth: int) -> list[int]:
+    """By cell of the required level, how many tasks find no room now."""
+    missing = [0] * len(index.tree.cells[depth].names)
+    for part in ask.parts:
+        room = index.slots(part.shape).totals[depth].tolist()
+        missing = [sum_ + max(0, counts[part.role] - found) for sum_, found in zip(missing, room, strict=True)]
+    return missing
+
+
+def _gather(
+    now: EngineIndex, then: EngineIndex, ask: Ask, counts: Sequence[int], depth: int, cell: int
+) -> list[Need] | None:
+    """Reserve in one cell the nodes with the most room now, as far as they would hold the gang when empty."""
+    cells = now.tree.cells[depth]
+    mark = then.mark()
+    needs: list[Need] = []
+    reserved: dict[int, int] = {}
+    try:
+        for part in ask.parts:
+            left = counts[part.role]
+            room, empty = now.slots(part.shape), then.slots(part.shape)
+            nodes = range(int(cells.starts[cell]), int(cells.ends[cell]))
+            for at in sorted(nodes, key=lambda at: (-room.room[at], -now.free[at].bit_count(), at)):
+                tasks = min(left, empty.measure(then, at))
+                if not tasks:
+                    continue
+                wanted = _wanted(now, part, at, tasks, reserved.get(at, 0), whole=_scope(ask) > now.tree.node_depth)
+                reserved[at] = reserved.get(at, 0) | wanted
+                shape = part.shape
+                amounts = (tasks, tasks * shape.cpu, tasks * shape.memory, tasks * shape.shm)
+                then.take(Take(at, _any_devices(then, part, at, tasks), *amounts))
+                needs.append(Need(now.tree.engine, Take(at, wanted, *amounts), _nothing(at)))
+                left -= tasks
+            if left:
+                return None
+        return needs
+    finally:
+        then.undo(mark)
+
+
+def _wanted(now: EngineIndex, part: Part, at: int, tasks: int, reserved: int, *, whole: bool) -> int:
+    """The free devices of a node to keep: as many as are needed there, all while fewer are free or cells matter."""
+    if not part.shape.devices:
+        return 0
+    free = now.free[at] & now.slots(part.shape).masks[at] & ~reserved
+    count = tasks * part.shape.devices
+    inner = part.group_depth > now.tree.node_depth
+    if whole or inner or part.shape.ids or free.bit_count() <= count:
+        return free
+    return now.tree.layouts[at].choose(free, count)
+
+
+def _any_devices(then: EngineIndex, part: Part, at: int, tasks: int) -> int:
+    if not part.shape.devices:
+        return 0
+    free = then.free[at] & then.slots(part.shape).masks[at]
+    return then.tree.layouts[at].choose(free, tasks * part.shape.devices)

@@ -1,0 +1,217 @@
+"""Why: the scheduler thinks on one picture of all machines, folded from committed events and never rebuilt for a cycle."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Hashable
+from hashlib import blake2b
+from typing import NamedTuple
+
+import msgspec
+
+from corral.kernel.errors import Conflict
+from corral.kernel.ids import JobId, TaskKey
+from corral.model.inventory import Inventory, Node
+from corral.model.plan import Reason
+from corral.scheduler.events import FOREVER, ClusterEvent, EngineUnknown, GangPlaced, NodesSeen, TasksReleased, TaskUse
+from corral.scheduler.index import EngineIndex, Take
+from corral.scheduler.layout import indexes
+from corral.scheduler.tree import Tree
+
+
+class Hold(NamedTuple):
+    """What one task holds."""
+
+    node: str
+    devices: int
+    cpu: int
+    memory: int
+    shm: int
+
+
+class Cluster:
+    """Who holds what, and what is free, on every engine.
+
+    Changed only by `apply`. Planning tries gangs on it and takes them back: `digest` is the same before and after.
+    """
+
+    def __init__(self) -> None:
+        self.revision = 0
+        """Counts the events applied."""
+        self.gains = 0
+        """Counts the events that may let something fit that did not: what failed stays failed until it moves."""
+        self.engines: dict[str, EngineIndex] = {}
+        """By name, in the order of names."""
+        self.ends: list[tuple[float, JobId]] = []
+        """The jobs whose end is bounded, soonest first."""
+        self._holds: dict[JobId, dict[TaskKey, Hold]] = {}
+        self._ends_at: dict[JobId, float] = {}
+        self._seen: dict[str, Inventory] = {}
+        self.refusals: dict[Hashable, list[Reason]] = {}
+        """What was found not to fit here by shape; a memory of the emptied twins only."""
+        self._emptied: dict[bool, Cluster] = {}
+
+    def apply(self, event: ClusterEvent) -> None:
+        """Fold one committed event.
+
+        Raises Conflict when a placement gives away a device that is held: the events do not belong together.
+        """
+        match event:
+            case NodesSeen(inventory=inventory):
+                if not self._see(inventory):
+                    return
+                self._emptied = {}
+                self.gains += 1
+            case EngineUnknown(engine=engine, reason=reason):
+                known = self.engines.get(engine)
+                if known is None or known.unknown:
+                    return
+                known.set_unknown(reason or "the engine does not answer")
+                self._emptied = {}
+                self.gains += 1
+            case GangPlaced():
+                self._place(event)
+            case TasksReleased(job=job, tasks=tasks):
+                if not self._release(job, tasks):
+                    return
+                self.gains += 1
+        self.revision += 1
+
+    def holds(self, job: JobId) -> dict[TaskKey, Hold]:
+        """What the tasks of a job hold; empty when it holds nothing."""
+        return self._holds.get(job, {})
+
+    def takes(self, job: JobId) -> list[tuple[EngineIndex, Take]]:
+        """What a job holds, by engine and position; what it holds on nodes that are gone is left out."""
+        found = [(self._engine_of(hold.node), hold) for hold in self.holds(job).values()]
+        return [(at[0], _take(at[1], hold)) for at, hold in found if at is not None]
+
+    def holders(self) -> dict[str, dict[int, tuple[JobId, TaskKey]]]:
+        """By node and device index, the job and task that hold the device."""
+        out: dict[str, dict[int, tuple[JobId, TaskKey]]] = {}
+        for job, tasks in self._holds.items():
+            for task, hold in tasks.items():
+                for device in indexes(hold.devices):
+                    out.setdefault(hold.node, {})[device] = (job, task)
+        return out
+
+    def nodes(self) -> tuple[Node, ...]:
+        """Every node known, by engine in topology order."""
+        return tuple(node for engine in self.engines.values() for node in engine.tree.nodes)
+
+    def fork(self) -> Cluster:
+        """An independent copy: what is applied to one is not seen by the other."""
+        twin = Cluster()
+        twin.revision, twin.gains = self.revision, self.gains
+        twin.engines = {name: engine.copy() for name, engine in self.engines.items()}
+        twin.ends = self.ends[:]
+        twin._holds = {job: dict(tasks) for job, tasks in self._holds.items()}
+        twin._ends_at = dict(self._ends_at)
+        twin._seen = dict(self._seen)
+        return twin
+
+    def emptied(self, *, healed: bool) -> Cluster:
+        """The same machines with nothing running on them; `healed`: and all of them healthy and known.
+
+        The answer is shared until the machines change: try on it, undo, apply nothing.
+        """
+        twin = self._emptied.get(healed)
+        if twin is None:
+            twin = self._emptied[healed] = Cluster()
+            twin.engines = {name: engine.emptied(healed=healed) for name, engine in self.engines.items()}
+        return twin
+
+    def digest(self) -> str:
+        """A hash of all that is true here; it does not depend on the order in which dictionaries were filled."""
+        state = (
+            self.revision,
+            self.gains,
+            [(name, self._seen[name], str(index.columns())) for name, index in self.engines.items()],
+            sorted((job, sorted(tasks.items())) for job, tasks in self._holds.items()),
+            self.ends,
+        )
+        return blake2b(msgspec.json.encode(state, order="deterministic", enc_hook=str), digest_size=16).hexdigest()
+
+    def consistent(self) -> bool:
+        """Whether everything kept equals the same counted anew from inventories and holdings (for tests and audits)."""
+        rebuilt = Cluster()
+        for inventory in self._seen.values():
+            rebuilt._index(inventory, self._holds)
+        for name, engine in self.engines.items():
+            if engine.unknown:
+                rebuilt.engines[name].set_unknown(engine.unknown)
+        kept = {name: engine.columns() for name, engine in self.engines.items()}
+        fresh = {name: engine.columns() for name, engine in rebuilt.engines.items()}
+        return kept == fresh and all(engine.consistent() for engine in self.engines.values())
+
+    def _see(self, inventory: Inventory) -> bool:
+        known = self.engines.get(inventory.engine)
+        if known is not None and not known.unknown and self._seen[inventory.engine] == inventory:
+            return False
+        if known is None or not known.refresh(inventory):
+            self._index(inventory, self._holds)
+        self._seen[inventory.engine] = inventory
+        return True
+
+    def _index(self, inventory: Inventory, holds: dict[JobId, dict[TaskKey, Hold]]) -> None:
+        """Index an engine anew; what is held on a node that went away counts again when it comes back."""
+        index = EngineIndex(Tree(inventory))
+        for tasks in holds.values():
+            for hold in tasks.values():
+                at = index.tree.position.get(hold.node)
+                if at is not None:
+                    index.add(_take(at, hold))
+        self.engines[inventory.engine] = index
+        self.engines = dict(sorted(self.engines.items()))
+
+    def _place(self, event: GangPlaced) -> None:
+        tasks = self._holds.setdefault(event.job, {})
+        nothing = TaskUse()
+        for placed in event.placement.tasks:
+            use = event.uses.get(placed.role, nothing)
+            mask = sum(1 << device for device in placed.devices)
+            hold = Hold(placed.node, mask, use.cpu_millis, use.memory_bytes, use.shm_bytes)
+            if tasks.get(placed.key) == hold:
+                continue
+            index = self._engine_of(placed.node)
+            if placed.key in tasks or (index is not None and index[0].held[index[1]] & mask):
+                raise Conflict(
+                    "device-held-twice",
+                    f"{event.job} {placed.key} was given what is held on {placed.node}; rebuild the index from the store.",
+                )
+            tasks[placed.key] = hold
+            if index is not None:
+                index[0].add(_take(index[1], hold))
+        if event.ends_at < FOREVER:
+            self._forget_end(event.job)
+            self._ends_at[event.job] = event.ends_at
+            insort(self.ends, (event.ends_at, event.job))
+
+    def _release(self, job: JobId, keys: tuple[TaskKey, ...]) -> bool:
+        tasks = self._holds.get(job)
+        released = [tasks.pop(key) for key in keys if key in tasks] if tasks else []
+        for hold in released:
+            index = self._engine_of(hold.node)
+            if index is not None:
+                index[0].remove(_take(index[1], hold))
+        if tasks is not None and not tasks:
+            del self._holds[job]
+            self._forget_end(job)
+        return bool(released)
+
+    def _forget_end(self, job: JobId) -> None:
+        ends_at = self._ends_at.pop(job, None)
+        if ends_at is not None:
+            del self.ends[bisect_left(self.ends, (ends_at, job))]
+
+    def _engine_of(self, node: str) -> tuple[EngineIndex, int] | None:
+        """The index and position of a node; node ids are `engine/node`."""
+        for index in self.engines.values():
+            at = index.tree.position.get(node)
+            if at is not None:
+                return index, at
+        return None
+
+
+def _take(at: int, hold: Hold) -> Take:
+    return Take(at, hold.devices, 1, hold.cpu, hold.memory, hold.shm)

@@ -1,0 +1,76 @@
+"""Why: the indexes change only by these values, so a kept index can be compared with one rebuilt from the store."""
+
+from __future__ import annotations
+
+import msgspec
+
+from corral.kernel.ids import JobId, TaskKey
+from corral.model.inventory import Inventory
+from corral.model.placement import Placement
+from corral.model.requests import GangRequest
+
+FOREVER = float("inf")
+"""The end of what has no known end."""
+
+
+class NodesSeen(msgspec.Struct, frozen=True, tag=True):
+    """One engine's machines as they are now: nodes that it does not name are gone."""
+
+    inventory: Inventory
+
+
+class EngineUnknown(msgspec.Struct, frozen=True, tag=True):
+    """An engine does not answer: its cells are neither free nor lost until its nodes are seen again."""
+
+    engine: str
+    reason: str = ""
+
+
+class TaskUse(msgspec.Struct, frozen=True):
+    """What one task of a role holds of its node besides devices."""
+
+    cpu_millis: int = 0
+    memory_bytes: int = 0
+    shm_bytes: int = 0
+
+
+class GangPlaced(msgspec.Struct, frozen=True, tag=True):
+    """A placement was committed: its tasks hold what `uses` (by role) says, and end at `ends_at` at the latest."""
+
+    job: JobId
+    job_attempt: int
+    placement: Placement
+    uses: dict[str, TaskUse] = {}
+    ends_at: float = FOREVER
+    """Seconds since 1970 by which the gang is over because its duration is bounded."""
+
+
+class TasksReleased(msgspec.Struct, frozen=True, tag=True):
+    """These tasks of a job hold nothing any more."""
+
+    job: JobId
+    tasks: tuple[TaskKey, ...]
+
+
+class GangQueued(msgspec.Struct, frozen=True, tag=True):
+    """A gang waits for its place."""
+
+    request: GangRequest
+
+
+class GangWithdrawn(msgspec.Struct, frozen=True, tag=True):
+    """These tasks of a job wait no longer; a gang that they belonged to waits with the rest of its tasks, if any."""
+
+    job: JobId
+    tasks: tuple[TaskKey, ...]
+
+
+ClusterEvent = NodesSeen | EngineUnknown | GangPlaced | TasksReleased
+QueueEvent = GangQueued | GangWithdrawn | GangPlaced
+
+
+def gang_placed(request: GangRequest, placement: Placement, at: float) -> GangPlaced:
+    """The event for `placement` of `request` committed at time `at`."""
+    uses = {role.role: TaskUse(role.cpu_millis, role.memory_bytes, role.shm_bytes) for role in request.roles}
+    ends_at = at + request.max_duration_seconds if request.max_duration_seconds else FOREVER
+    return GangPlaced(request.job, request.job_attempt, placement, uses, ends_at)

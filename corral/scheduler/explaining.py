@@ -1,0 +1,232 @@
+"""Why: a wait that is not explained looks like a fault; every refusal names what binds, with the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from corral.model.plan import Reason, Reasons
+from corral.model.requests import GangRequest
+from corral.scheduler.asks import Ask, Part
+from corral.scheduler.cluster import Cluster
+from corral.scheduler.index import EngineIndex
+from corral.scheduler.levels import spoken
+from corral.scheduler.placing import Trial
+from corral.scheduler.shapes import TaskShape, gang_shape
+
+_MOST_REFUSALS = 4096
+_COLUMNS = (
+    ("cpu", "not-enough-cpu", "processors"),
+    ("memory", "not-enough-memory", "memory"),
+    ("shm", "not-enough-shm", "shared memory"),
+)
+
+
+def why_not(trial: Trial, request: GangRequest, shape: Hashable | None = None) -> Reasons:
+    """Why a gang does not fit in the state of a trial: what no machine can, what sick machines cannot, what is taken."""
+    shape = shape or gang_shape(request)
+    cluster = trial.cluster
+    if not any(index.tree.nodes for index in cluster.engines.values()):
+        return Reasons(Reason("no-nodes", "No machine is known yet."), possible=False)
+    never = _refused_by(cluster.emptied(healed=True), request, shape)
+    if never:
+        return Reasons(never[0], tuple(never[1:]), possible=False)
+    sick = _refused_by(cluster.emptied(healed=False), request, shape)
+    if sick:
+        return Reasons(_out_of_order(cluster, sick[0]), tuple(sick))
+    found = _shortages(trial, request, shape)
+    return Reasons(found[0], tuple(found[1:]))
+
+
+def could_ever_fit(cluster: Cluster, request: GangRequest) -> Reasons | None:
+    """Why no machine known could hold the gang even if all were empty and healthy; None when they could."""
+    reasons = why_not(Trial(cluster), request)
+    return None if reasons.possible else reasons
+
+
+def _refused_by(empty: Cluster, request: GangRequest, shape: Hashable) -> list[Reason]:
+    """Why even the empty machines do not hold the gang; nothing when they do."""
+    found = empty.refusals.get(shape)
+    if found is None:
+        trial = Trial(empty)
+        with trial.supposing():
+            fits = trial.place(request, shape) is not None
+        found = [] if fits else _shortages(trial, request, shape)
+        if len(empty.refusals) >= _MOST_REFUSALS:
+            empty.refusals.clear()
+        empty.refusals[shape] = found
+    return found
+
+
+def _out_of_order(cluster: Cluster, shortage: Reason) -> Reason:
+    unknown = [name for name, index in cluster.engines.items() if index.unknown]
+    devices = nodes = 0
+    for index in cluster.engines.values():
+        nodes += sum(not node.ready for node in index.tree.nodes)
+        devices += sum(not device.healthy for node in index.tree.nodes for device in node.devices)
+    counts = {"enginesUnknown": len(unknown), "nodesNotReady": nodes, "devicesUnhealthy": devices}
+    if unknown:
+        message = f"The engine {unknown[0]} does not answer, and without it: {shortage.message}"
+        return Reason("engine-unknown", message, counts)
+    message = f"{nodes} nodes are not ready and {devices} devices are unhealthy; without them: {shortage.message}"
+    return Reason("bad-hardware", message, counts)
+
+
+def _shortages(trial: Trial, request: GangRequest, shape: Hashable) -> list[Reason]:
+    """Everything found lacking, on the engine where least is; never empty."""
+    best: list[Reason] = []
+    for index in trial.cluster.engines.values():
+        ask = trial.ask(request, index, shape, rdma=request.network_rdma == "required")
+        found = list(_on_engine(index, ask, request))
+        if not best or (index.tree.nodes and len(found) < len(best)):
+            best = found
+    return best or [Reason("no-nodes", "No machine is known yet.")]
+
+
+def _on_engine(index: EngineIndex, ask: Ask, request: GangRequest) -> Iterator[Reason]:
+    if ask.unknown_level:
+        names = ", ".join(index.tree.levels)
+        yield Reason("unknown-level", f"There is no topology level {ask.unknown_level!r}; levels here are {names}.")
+        return
+    lacking = False
+    single = len(ask.parts) == 1
+    for part in ask.parts:
+        count = request.roles[part.role].minimum
+        scope = max(part.required, ask.required)
+        reason = _part_lacks(index, part, count, scope, "" if single else f"Role {request.roles[part.role].role}: ")
+        if reason:
+            lacking = True
+            yield reason
+    if not lacking:
+        yield _together(index, ask, request)
+
+
+def _part_lacks(index: EngineIndex, part: Part, count: int, scope: int, who: str) -> Reason | None:
+    """What one role by itself lacks inside the cells of its scope."""
+    shape = part.shape
+    if not any(index.slots(shape).masks):
+        return _no_such(index, shape, who)
+    room, _ = _best_room(index, _bare(shape), scope)
+    if room < count:
+        message = f"{who}Needs {count} tasks{_inside(index, scope)}; the nodes take no more than {room} more."
+        return Reason("too-many-tasks", message, {"needed": count, "free": room})
+    if shape.devices:
+        reason = _devices_lack(index, shape, count, scope, who)
+        if reason:
+            return reason
+    for column, code, word in _COLUMNS:
+        if getattr(shape, column):
+            only = _bare(shape)._replace(**{column: getattr(shape, column)})
+            room, name = _best_room(index, only, scope)
+            if room < count:
+                message = (
+                    f"{who}Needs {word} for {count} tasks{_inside(index, scope)}; "
+                    f"there is enough for {room}{_at_best(index, scope, name)}."
+                )
+                return Reason(code, message, {"needed": count, "free": room})
+    room, name = _best_room(index, shape, scope)
+    if room < count:
+        message = (
+            f"{who}Needs room for {count} tasks{_inside(index, scope)}; no more than {room} find devices, "
+            f"processors and memory on one node each{_at_best(index, scope, name)}."
+        )
+        return Reason("fragmented", message, {"needed": count, "free": room})
+    return None
+
+
+def _no_such(index: EngineIndex, shape: TaskShape, who: str) -> Reason:
+    labelled = any(all(node.labels.get(name) == value for name, value in shape.selector) for node in index.tree.nodes)
+    if not labelled:
+        wanted = ", ".join(f"{name}={value}" for name, value in shape.selector)
+        return Reason("node-selector", f"{who}No node has the labels {wanted}.", {"nodes": len(index.tree.nodes)})
+    if shape.ids:
+        return Reason("named-devices", f"{who}No node has all of the devices named {', '.join(shape.ids)}.")
+    what = " ".join(part for part in (shape.model, shape.kind or "device") if part)
+    return Reason("no-such-device", f"{who}No node has a {what}.")
+
+
+def _devices_lack(index: EngineIndex, shape: TaskShape, count: int, scope: int, who: str) -> Reason | None:
+    only = shape._replace(cpu=0, memory=0, shm=0)
+    needed = count * shape.devices
+    room, _ = _best_room(index, only, scope)
+    if room >= count:
+        return None
+    free, total, name = _best_cell(index, only, scope)
+    level = spoken(index.tree.levels[scope])
+    counts = {"needed": needed, "free": free, "total": total, "room": room, "tasks": count}
+    if shape.ids:
+        return Reason("named-devices", f"{who}Needs the devices {', '.join(shape.ids)}; they are taken.", counts)
+    kind = " ".join(part for part in (shape.model, "devices") if part)
+    if free >= needed:
+        message = (
+            f"{who}Needs {count} × {shape.devices} {kind}{_inside(index, scope)}; {free} of {total} are free"
+            f"{_at_best(index, scope, name)}, but scattered: there is room for {room} of {count} tasks."
+        )
+        return Reason("fragmented", message, counts)
+    if scope:
+        message = (
+            f"{who}Needs {needed} {kind} inside one {level}; the best {level} ({name}) has {free} of {total} free."
+        )
+        return Reason("no-cell-holds-gang", message, counts)
+    return Reason("not-enough-devices", f"{who}Needs {needed} {kind}; {free} of {total} are free.", counts)
+
+
+def _together(index: EngineIndex, ask: Ask, request: GangRequest) -> Reason:
+    """Every role fits by itself: what binds is that they share, or that blocks must be whole."""
+    needed = sum(part.shape.devices * request.roles[part.role].minimum for part in ask.parts)
+    for part in ask.parts:
+        if part.group_size > 1 or part.group_depth > index.tree.node_depth:
+            level = spoken(index.tree.levels[part.group_depth])
+            message = (
+                f"Each block of {part.group_size} tasks must be inside one {level}, and too few {level}s have room."
+            )
+            return Reason("no-cell-holds-block", message, {"needed": needed})
+    level = spoken(index.tree.levels[ask.required])
+    where = f"no {level} has room for all of them together" if ask.required else "together they need more than is free"
+    return Reason("no-cell-holds-gang", f"Each role fits by itself, but {where}.", {"needed": needed})
+
+
+def _bare(shape: TaskShape) -> TaskShape:
+    return TaskShape(0, "", "", (), 0, 0, 0, shape.selector)
+
+
+def _inside(index: EngineIndex, scope: int) -> str:
+    return f" inside one {spoken(index.tree.levels[scope])}" if scope else ""
+
+
+def _at_best(index: EngineIndex, scope: int, name: str) -> str:
+    return f" in the best {spoken(index.tree.levels[scope])} ({name})" if scope else ""
+
+
+def _best_room(index: EngineIndex, shape: TaskShape, scope: int) -> tuple[int, str]:
+    """The most tasks of a shape that one cell of the scope holds, and its name."""
+    tree, slots = index.tree, index.slots(shape)
+    if scope <= tree.node_depth:
+        totals = slots.totals[scope]
+        best = int(totals.argmax())
+        return int(totals[best]), tree.cells[scope].names[best]
+    most, where = 0, ""
+    for at, layout in enumerate(tree.layouts):
+        for mask in layout.depths[scope - tree.node_depth]:
+            room = slots.measure(index, at, mask)
+            if room > most or not where:
+                most, where = max(most, room), tree.nodes[at].name
+    return most, where
+
+
+def _best_cell(index: EngineIndex, shape: TaskShape, scope: int) -> tuple[int, int, str]:
+    """The free and all fitting devices of the cell of the scope with the most free ones, and its name."""
+    tree = index.tree
+    if scope <= tree.node_depth:
+        single = _bare(shape)._replace(devices=1, kind=shape.kind, model=shape.model)
+        free = index.slots(single).totals[scope]
+        best = int(free.argmax())
+        masks, cells = index.slots(single).masks, tree.cells[scope]
+        inside = range(int(cells.starts[best]), int(cells.ends[best]))
+        return int(free[best]), sum(masks[at].bit_count() for at in inside), cells.names[best]
+    masks, most = index.slots(shape).masks, (-1, 0, "")
+    for at, layout in enumerate(tree.layouts):
+        for cell in layout.depths[scope - tree.node_depth]:
+            count = (index.free[at] & masks[at] & cell).bit_count()
+            if count > most[0]:
+                most = (count, (masks[at] & cell).bit_count(), tree.nodes[at].name)
+    return most

@@ -1,0 +1,168 @@
+"""Why: which devices of a node a task gets decides how fast its neighbours answer, and how whole the node stays.
+
+A layout is the tree of cells inside a node. Device sets are bit masks; every answer is a pure function of the free
+mask and is remembered, so that equal nodes share one table. The lowest common ancestor comes first (HiveD,
+OSDI 2020, section 3), then the sum of measured links, then the set that leaves the other cells most whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from math import comb
+
+_MOST_SETS = 4000
+"""Above so many candidate sets the best connected one is approached greedily."""
+_MOST_ANSWERS = 200_000
+
+Depths = tuple[tuple[int, ...], ...]
+Links = tuple[tuple[int, ...], ...]
+Block = tuple[int, ...]
+
+
+class Layout:
+    """The cells inside a node: `depths[0]` is the node, `depths[-1]` its single devices, all as masks."""
+
+    __slots__ = ("_allotted", "_chosen", "all", "depths", "links")
+
+    def __init__(self, depths: Depths, links: Links = ()) -> None:
+        self.depths = depths
+        self.all = depths[0][0]
+        self.links = links if any(any(row) for row in links) else ()
+        self._chosen: dict[tuple[int, int], int] = {}
+        self._allotted: dict[tuple[int, int, int, int, int], tuple[Block, ...]] = {}
+
+    def room(self, free: int, size: int, devices: int, depth: int) -> int:
+        """How many blocks of `size` tasks with `devices` each fit in `free`, each block in one cell at `depth`."""
+        if depth == 0:
+            return free.bit_count() // devices // size
+        return sum((free & cell).bit_count() // devices // size for cell in self.depths[depth])
+
+    def choose(self, free: int, count: int) -> int:
+        """The best `count` devices of `free`, which holds as many."""
+        key = (free, count)
+        found = self._chosen.get(key)
+        if found is None:
+            if len(self._chosen) > _MOST_ANSWERS:
+                self._chosen.clear()
+            found = self._chosen[key] = free if free.bit_count() == count else self._best(free, count)
+        return found
+
+    def allot(self, free: int, blocks: int, size: int, devices: int, depth: int) -> tuple[Block, ...]:
+        """Devices for `blocks` blocks of `size` tasks, which `room` said there is room for, neighbours together."""
+        key = (free, blocks, size, devices, depth)
+        found = self._allotted.get(key)
+        if found is None:
+            if len(self._allotted) > _MOST_ANSWERS:
+                self._allotted.clear()
+            tasks = self._blocks(free, blocks, size, devices, depth)
+            found = self._allotted[key] = tuple(tasks)
+        return found
+
+    def narrowest(self, mask: int) -> int:
+        """The deepest depth at which one cell holds all of `mask`."""
+        for depth in range(len(self.depths) - 1, 0, -1):
+            if any(mask & ~cell == 0 for cell in self.depths[depth]):
+                return depth
+        return 0
+
+    def _blocks(self, free: int, blocks: int, size: int, devices: int, depth: int) -> Iterator[Block]:
+        """Fills cells at `depth`, the tightest that holds the rest, or the roomiest while none does."""
+        if depth == 0:
+            yield from _chunks(self._tasks(free, blocks * size, devices), size)
+            return
+        cells = [free & cell for cell in self.depths[depth]]
+        for cell, count in _share(blocks, [(cell.bit_count() // devices // size, cell) for cell in cells]):
+            yield from _chunks(self._tasks(cell, count * size, devices), size)
+
+    def _tasks(self, free: int, tasks: int, devices: int) -> list[int]:
+        """Device sets of `tasks` tasks in tree order."""
+        if devices == 1:
+            chosen = self.choose(free, tasks)
+            return [bit for bit in self.depths[-1] if bit & chosen]
+        if tasks == 1:
+            return [self.choose(free, devices)]
+        depth, inside = self._tightest(free, tasks, devices)
+        children = [inside & cell for cell in self.depths[depth + 1]]
+        out: list[int] = []
+        for child, count in _share(tasks, [(child.bit_count() // devices, child) for child in children]):
+            out.extend(self._tasks(child, count, devices))
+        rest = inside & ~sum(out)
+        while len(out) < tasks:
+            out.append(self.choose(rest, devices))
+            rest &= ~out[-1]
+        return sorted(out, key=lambda mask: mask & -mask)
+
+    def _tightest(self, free: int, tasks: int, devices: int) -> tuple[int, int]:
+        for depth in range(len(self.depths) - 2, -1, -1):
+            cells = [free & cell for cell in self.depths[depth]]
+            fits = [cell for cell in cells if cell.bit_count() // devices >= tasks]
+            if fits:
+                return depth, min(fits, key=lambda cell: (cell.bit_count(), cell & -cell))
+        raise ValueError(f"{free:b} has no room for {tasks} tasks of {devices} devices")
+
+    def _best(self, free: int, count: int) -> int:
+        for cells in reversed(self.depths):
+            fits = [free & cell for cell in cells if (free & cell).bit_count() >= count]
+            if fits:
+                return max(
+                    (chosen for cell in fits for chosen in self._candidates(cell, count)),
+                    key=lambda chosen: self._rank(free, chosen),
+                )
+        raise ValueError(f"{free:b} has no {count} devices")
+
+    def _candidates(self, free: int, count: int) -> Iterator[int]:
+        bits = [bit for bit in self.depths[-1] if bit & free]
+        if comb(len(bits), count) <= _MOST_SETS:
+            yield from map(sum, combinations(bits, count))
+            return
+        for seed in bits:
+            chosen = seed
+            for _ in range(count - 1):
+                chosen |= max((bit for bit in bits if not bit & chosen), key=lambda bit: self._rank(free, chosen | bit))
+            yield chosen
+
+    def _rank(self, free: int, chosen: int) -> tuple[int, ...]:
+        """Higher is better: link sum, then wholeness of what is left per level (deepest first), then first devices."""
+        left = free & ~chosen
+        whole = (sum((left & cell).bit_count() ** 2 for cell in cells) for cells in reversed(self.depths[:-1]))
+        return (self.link_sum(chosen), *whole, -chosen)
+
+    def link_sum(self, chosen: int) -> int:
+        """The sum of the measured links over all pairs of `chosen`."""
+        if not self.links:
+            return 0
+        members = indexes(chosen)
+        return sum(self.links[a][b] for a, b in combinations(members, 2))
+
+
+def _share(wanted: int, cells: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Divides `wanted` over (room, cell): the tightest cell that holds the rest, else the roomiest one whole."""
+    waiting = sorted((room, cell.bit_count(), cell & -cell, cell) for room, cell in cells if room)
+    while wanted and waiting:
+        at = next((i for i, entry in enumerate(waiting) if entry[0] >= wanted), None)
+        if at is None:
+            most = waiting[-1][0]
+            at = next(i for i, entry in enumerate(waiting) if entry[0] == most)
+        room, _, _, cell = waiting.pop(at)
+        count = min(room, wanted)
+        wanted -= count
+        yield cell, count
+
+
+def _chunks(tasks: list[int], size: int) -> Iterator[Block]:
+    for start in range(0, len(tasks), size):
+        yield tuple(tasks[start : start + size])
+
+
+_INDEXES: dict[int, tuple[int, ...]] = {}
+
+
+def indexes(mask: int) -> tuple[int, ...]:
+    """The device indexes of a mask, ascending."""
+    found = _INDEXES.get(mask)
+    if found is None:
+        if len(_INDEXES) > _MOST_ANSWERS:
+            _INDEXES.clear()
+        found = _INDEXES[mask] = tuple(i for i in range(mask.bit_length()) if mask >> i & 1)
+    return found

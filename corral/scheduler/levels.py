@@ -1,0 +1,43 @@
+"""Why: a job names levels, every engine has its own: a level that an engine lacks must never become a wider one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+LEVELS = ("root", "engine", "block", "rack", "node", "numa", "nvlink", "pcie-switch", "device")
+"""The usual levels, widest first: what stands in for a level that an engine lacks is looked up along these."""
+
+_NAMES = {"pcie-switch": "PCIe switch", "nvlink": "NVLink island", "numa": "NUMA node"}
+
+
+def complete(levels: Sequence[str]) -> tuple[str, ...]:
+    """An engine's levels from `engine` down to `device`, each once.
+
+    `node` stands above the levels that are known to lie inside a machine when the engine did not list it.
+    """
+    named = [level for level in dict.fromkeys(levels) if level not in ("root", "engine", "device")]
+    if "node" not in named:
+        inner = LEVELS[LEVELS.index("node") :]
+        named.insert(next((i for i, level in enumerate(named) if level in inner), len(named)), "node")
+    return ("engine", *named, "device")
+
+
+def resolve(level: str, levels: Sequence[str], known: Sequence[Sequence[str]] = ()) -> int | None:
+    """The index in `levels` of `level`, or of the next lower one that is there; None when nobody knows the name.
+
+    `known` are the levels of other engines, consulted for names that are not usual.
+    """
+    if not level:
+        return 0
+    if level in levels:
+        return levels.index(level)
+    for order in (LEVELS, *known):
+        if level in order:
+            lower = order[order.index(level) + 1 :]
+            return next(levels.index(name) for name in (*lower, "device") if name in levels)
+    return None
+
+
+def spoken(level: str) -> str:
+    """How people say the name of a level."""
+    return _NAMES.get(level, level)

@@ -1,0 +1,222 @@
+"""Why: everything that asks "does it fit, and where" (plan, explain, what-if, refusal at submit) asks it here, once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+
+from corral.model.placement import Placement, TaskPlacement
+from corral.model.requests import GangRequest
+from corral.scheduler.asks import Ask, understand
+from corral.scheduler.cluster import Cluster
+from corral.scheduler.index import EngineIndex, Take
+from corral.scheduler.layout import indexes
+from corral.scheduler.levels import spoken
+from corral.scheduler.search import Anchors, Search, Spot
+from corral.scheduler.shapes import gang_shape
+
+_MOST_ASKS = 4096
+
+
+class Trial:
+    """Tries gangs on a cluster; `undo` takes all of them back, and leaves the cluster as it was bit for bit."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._marks = self.marks()
+        self._placed: list[tuple[float, EngineIndex, list[Take]]] = []
+        self._levels = tuple(index.tree.levels for index in cluster.engines.values())
+
+    def undo(self) -> None:
+        """Take back every gang placed since the trial began."""
+        for name, mark in self._marks.items():
+            self.cluster.engines[name].undo(mark)
+
+    @contextmanager
+    def supposing(self) -> Iterator[None]:
+        """Undo at the end of the block all that was tried in it."""
+        marks = self.marks()
+        placed = len(self._placed)
+        try:
+            yield
+        finally:
+            for name, mark in marks.items():
+                self.cluster.engines[name].undo(mark)
+            del self._placed[placed:]
+
+    def takes(self, request: GangRequest) -> list[tuple[EngineIndex, Take]] | None:
+        """What the gang would take now; it is taken until undone."""
+        marks = self.marks()
+        if self.place(request) is None:
+            return None
+        return [(index, take) for name, index in self.cluster.engines.items() for take in index.taken(marks[name])]
+
+    def started(self, request: GangRequest, marks: dict[str, int], now: float) -> None:
+        """Remember what a gang placed in this trial holds until its bound."""
+        if request.max_duration_seconds:
+            for name, mark in marks.items():
+                index = self.cluster.engines[name]
+                takes = index.taken(mark)
+                if takes:
+                    self._placed.append((now + request.max_duration_seconds, index, takes))
+
+    def endings(self) -> list[tuple[float, list[tuple[EngineIndex, Take]]]]:
+        """What ends at a known time and what is free then, soonest first: running gangs and those of this trial."""
+        ends = [(end, self.cluster.takes(job)) for end, job in self.cluster.ends]
+        ends += [(end, [(index, take) for take in takes]) for end, index, takes in self._placed]
+        return sorted(ends, key=lambda ending: ending[0])
+
+    def marks(self) -> dict[str, int]:
+        """Where every engine's trail stands."""
+        return {name: index.mark() for name, index in self.cluster.engines.items()}
+
+    def place(self, request: GangRequest, shape: Hashable | None = None) -> Placement | None:
+        """Where the gang goes now, held until `undo`; elastic roles get as much as there is. None: it does not fit.
+
+        `shape` is its `gang_shape` when the caller knows it.
+        """
+        shape = shape or gang_shape(request)
+        full = [len(role.indexes) for role in request.roles]
+        for index, search in self._searches(request, shape):
+            spots = search.place(full)
+            if spots:
+                return self._placement(request, index, search.ask, spots)
+        if all(role.minimum == len(role.indexes) for role in request.roles):
+            return None
+        return self._elastic(request, shape)
+
+    def _elastic(self, request: GangRequest, shape: Hashable) -> Placement | None:
+        """The most tasks that fit on one engine, minimums first, then role by role."""
+        best: tuple[int, EngineIndex, Search, list[int]] | None = None
+        for index, search in self._searches(request, shape):
+            counts = self._most(request, index, search)
+            if counts and (best is None or sum(counts) > best[0]):
+                best = sum(counts), index, search, counts
+        if best is None:
+            return None
+        _, index, search, counts = best
+        spots = search.place(counts)
+        return self._placement(request, index, search.ask, spots) if spots else None
+
+    def _most(self, request: GangRequest, index: EngineIndex, search: Search) -> list[int]:
+        counts = [role.minimum for role in request.roles]
+        if not _fits(index, search, counts):
+            return []
+        for at, role in enumerate(request.roles):
+            low, high = role.minimum, len(role.indexes)
+            while low < high:
+                counts[at] = (low + high + 1) // 2
+                low, high = (counts[at], high) if _fits(index, search, counts) else (low, counts[at] - 1)
+            counts[at] = low
+        return counts
+
+    def _searches(self, request: GangRequest, shape: Hashable) -> Iterator[tuple[EngineIndex, Search]]:
+        """Every engine that may hold the gang; first with the network it prefers, then without."""
+        wishes = {"required": (True,), "preferred": (True, False)}.get(request.network_rdma, (False,))
+        for rdma in wishes:
+            for index in self.cluster.engines.values():
+                if index.unknown:
+                    continue
+                anchors = self._anchors(request, index)
+                if anchors is not None:
+                    yield index, Search(index, self.ask(request, index, shape, rdma=rdma), anchors)
+
+    def _anchors(self, request: GangRequest, index: EngineIndex) -> Anchors | None:
+        """Where the gang that these tasks join runs; None when it runs on another engine."""
+        if not request.beside:
+            return Anchors()
+        position = index.tree.position
+        job = sorted({position[node] for node in request.beside if node in position})
+        if not job:
+            others = self.cluster.engines.values()
+            known = any(node in other.tree.position for other in others for node in request.beside)
+            return None if known else Anchors()
+        roles: dict[str, set[int]] = {role.role: set() for role in request.roles}
+        for task, hold in self.cluster.holds(request.job).items():
+            if task.role in roles and hold.node in position:
+                roles[task.role].add(position[hold.node])
+        return Anchors(tuple(job), tuple(tuple(sorted(found)) for found in roles.values()))
+
+    def ask(self, request: GangRequest, index: EngineIndex, shape: Hashable, *, rdma: bool = False) -> Ask:
+        """What the request means on an engine; worked out once a shape."""
+        key = (shape, rdma, self._levels)
+        found = index.asks.get(key)
+        if found is None:
+            if len(index.asks) >= _MOST_ASKS:
+                index.asks.clear()
+            found = index.asks[key] = understand(request, index.tree.levels, self._levels, rdma=rdma)
+        return found
+
+    def _placement(self, request: GangRequest, index: EngineIndex, ask: Ask, spots: list[Spot]) -> Placement:
+        nodes = index.tree.nodes
+        if len(spots) == 1:
+            spot, role = spots[0], request.roles[spots[0].role]
+            numbered = [(spot, role.indexes[0])]
+        else:
+            numbered = _number(request, spots)
+        tasks = tuple(
+            TaskPlacement(request.roles[spot.role].role, number, nodes[spot.at].name, indexes(spot.devices))
+            for spot, number in numbered
+        )
+        notes = ask.notes + _missed(request, ask, index, spots) if _has_wishes(ask) else ask.notes
+        if request.network_rdma == "preferred" and not any(part.shape.selector for part in ask.parts):
+            notes = (*notes, "no place with the preferred network (RDMA) was free")
+        return Placement(tasks, notes)
+
+
+def _fits(index: EngineIndex, search: Search, counts: Sequence[int]) -> bool:
+    mark = index.mark()
+    found = search.place(counts)
+    index.undo(mark)
+    return bool(found)
+
+
+def _order(spot: Spot) -> tuple[int, int]:
+    return (spot.at, spot.devices & -spot.devices)
+
+
+def _number(request: GangRequest, spots: list[Spot]) -> list[tuple[Spot, int]]:
+    """Give each role's indexes to its spots along the topology, block by block."""
+    blocks: dict[tuple[int, int], list[Spot]] = {}
+    for spot in sorted(spots, key=_order):
+        blocks.setdefault((spot.role, spot.block), []).append(spot)
+    numbers = [iter(role.indexes) for role in request.roles]
+    whole_first = sorted(blocks.values(), key=lambda block: (-len(block), _order(block[0])))
+    numbered = [(spot, next(numbers[spot.role])) for block in whole_first for spot in block]
+    return sorted(numbered, key=lambda entry: (*_order(entry[0]), entry[0].role, entry[1]))
+
+
+def _has_wishes(ask: Ask) -> bool:
+    return bool(ask.preferred or any(part.preferred for part in ask.parts))
+
+
+def _missed(request: GangRequest, ask: Ask, index: EngineIndex, spots: list[Spot]) -> tuple[str, ...]:
+    """A note for each preferred level that the placement does not keep inside one cell."""
+    scopes = [("the job", ask.preferred, spots)]
+    scopes += [
+        (f"role {request.roles[part.role].role}", part.preferred, [spot for spot in spots if spot.role == part.role])
+        for part in ask.parts
+    ]
+    notes = []
+    for who, preferred, members in scopes:
+        depth = common_depth(index, members) if preferred else 0
+        if depth < preferred:
+            wanted, got = spoken(index.tree.levels[preferred]), spoken(index.tree.levels[depth])
+            notes.append(f"{who} preferred one {wanted}; it shares one {got}")
+    return tuple(notes)
+
+
+def common_depth(index: EngineIndex, spots: Sequence[Spot]) -> int:
+    """The depth of the lowest cell that all spots share."""
+    tree = index.tree
+    first = spots[0].at
+    if all(spot.at == first for spot in spots):
+        union = 0
+        for spot in spots:
+            union |= spot.devices
+        return tree.node_depth + tree.layouts[first].narrowest(union) if union else len(tree.levels) - 1
+    for depth in range(tree.node_depth - 1, 0, -1):
+        of = tree.cells[depth].of
+        if all(of[spot.at] == of[first] for spot in spots):
+            return depth
+    return 0

@@ -1,0 +1,198 @@
+"""Why: one cycle is one pure function of what is known, so production, explanation and simulation are the same code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+import msgspec
+
+from corral.kernel.ids import JobId
+from corral.model.placement import Placement
+from corral.model.plan import GangPlacement, Plan, Reason, Reasons
+from corral.scheduler.backfill import Reservation, reserve
+from corral.scheduler.cluster import Cluster
+from corral.scheduler.explaining import why_not
+from corral.scheduler.placing import Trial
+from corral.scheduler.policy import Policy
+from corral.scheduler.queue import Entry, Group, Queue
+
+_REFRESHED = 32
+"""So many gangs of a shape hear of new figures each cycle; all of them hear of a new binding constraint."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A shape that did not fit: it holds until something is given back, or the head's reservation is another."""
+
+    reasons: Reasons
+    against: Reservation | None
+    """The reservation that it was tried against; None when it fits nowhere anyway."""
+
+
+@dataclass
+class Memory:
+    """What is remembered between cycles: it saves work and never changes a decision."""
+
+    cluster: Cluster
+    policy: Policy
+    gains: int
+    reservation: Reservation | None = None
+    seen: tuple[int, int] = (-1, -1)
+    """The revisions of cluster and queue for which nothing could be placed."""
+
+
+def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
+    """What should start now, and why the others wait; `cluster` and `queue` stay as they are, bit for bit.
+
+    Gangs are looked at in the policy's order. Reasons are given for gangs whose reasons are new; they stand whether or
+    not the placements are committed. Time is seconds since 1970.
+    """
+    queue.arrange(policy.order)
+    memory = _recall(cluster, queue, policy)
+    if memory.seen == (cluster.revision, queue.revision):
+        return Plan(cluster.revision)
+    trial = Trial(cluster)
+    cycle = Cycle(trial, queue, policy, memory.reservation, now)
+    try:
+        cycle.run()
+    finally:
+        trial.undo()
+    queue.expected = {placed.job for placed in cycle.placed}
+    memory.reservation = cycle.reservation
+    memory.seen = (-1, -1) if cycle.placed else (cluster.revision, queue.revision)
+    return Plan(cluster.revision, tuple(cycle.placed), cycle.reasons)
+
+
+def explain(cluster: Cluster, queue: Queue, policy: Policy, job: JobId, now: float) -> Reasons | None:
+    """Why a job waits, worked out anew with today's figures; None when it does not wait.
+
+    A job that the next cycle would start has the code `starts-now`.
+    """
+    if not queue.waiting(job):
+        return None
+    found = plan(cluster, queue.fork(), policy, now)
+    starts = Reasons(
+        Reason("starts-now", "There is room: it starts with the next cycle."), ahead=queue.position(job) or 0
+    )
+    return found.reasons.get(job, starts)
+
+
+def _recall(cluster: Cluster, queue: Queue, policy: Policy) -> Memory:
+    """What still holds of the last cycle: nothing once something was given back or a placement was not taken up."""
+    memory = queue.memory
+    if (
+        not isinstance(memory, Memory)
+        or memory.cluster is not cluster
+        or memory.policy != policy
+        or memory.gains != cluster.gains
+        or queue.expected
+    ):
+        memory = queue.memory = Memory(cluster, policy, cluster.gains)
+        for group in queue.groups.values():
+            group.verdict = None
+    return memory
+
+
+class Cycle:
+    """One pass over the waiting shapes, in the order of their first gangs."""
+
+    def __init__(self, trial: Trial, queue: Queue, policy: Policy, last: Reservation | None, now: float) -> None:
+        self.trial = trial
+        self.queue = queue
+        self.policy = policy
+        self.now = now
+        self.placed: list[GangPlacement] = []
+        self.reasons: dict[str, Reasons] = {}
+        self.reservation: Reservation | None = None
+        """Of the head: the first gang in order that waits and could run on the machines that work."""
+        self._last = last
+
+    def run(self) -> None:
+        """Fill `placed` and `reasons`."""
+        groups = list(self.queue.groups.values())
+        heap = [(group.keys[0], at, 0) for at, group in enumerate(groups)]
+        heapify(heap)
+        while heap:
+            key, at, i = heappop(heap)
+            group = groups[at]
+            entry = group.entries[key]
+            tried = self._try(group, entry)
+            if isinstance(tried, Reasons):
+                self._tell(group, i, tried)
+                continue
+            self.placed.append(GangPlacement(entry.request.job, entry.request.job_attempt, tried))
+            if i + 1 < len(group.keys):
+                heappush(heap, (group.keys[i + 1], at, i + 1))
+
+    def _try(self, group: Group, entry: Entry) -> Placement | Reasons:
+        """Place a gang, or say why it waits; that holds for the later ones of its shape."""
+        known = group.verdict
+        if isinstance(known, Verdict) and (known.against is None or known.against is self.reservation):
+            self._maybe_head(entry, known.reasons)
+            return known.reasons
+        if self.reservation is not None and not self.policy.backfill:
+            return self._behind("it waits its turn")
+        marks = self.trial.marks()
+        placement = self.trial.place(entry.request, group.shape)
+        if placement is not None:
+            self.trial.started(entry.request, marks, self.now)
+            return placement
+        if self.reservation is not None:
+            return self._past(self.reservation, group, entry)
+        reasons = why_not(self.trial, entry.request, group.shape)
+        group.verdict = Verdict(reasons, None)
+        self._maybe_head(entry, reasons)
+        return reasons
+
+    def _maybe_head(self, entry: Entry, reasons: Reasons) -> None:
+        """The first gang that waits gets a reservation; the last cycle's is kept when it is the same."""
+        if self.reservation is not None or not reasons.possible:
+            return
+        found = reserve(self.trial, entry.request, self.now)
+        if found is not None and found == self._last:
+            found = self._last
+        self.reservation = found
+        if found is not None and self.policy.backfill:
+            found.hold(self.trial.cluster)
+
+    def _past(self, reservation: Reservation, group: Group, entry: Entry) -> Placement | Reasons:
+        """A gang that fits only where the head will be: it may go if it is over by then."""
+        reservation.lift()
+        try:
+            if reservation.lets_pass(entry.request, self.now):
+                marks = self.trial.marks()
+                placement = self.trial.place(entry.request, group.shape)
+                if placement is not None:
+                    self.trial.started(entry.request, marks, self.now)
+                    return placement
+                fits = False
+            else:
+                with self.trial.supposing():
+                    fits = self.trial.place(entry.request, group.shape) is not None
+            if fits:
+                reasons = self._behind("there is room for it, but starting it would make that one wait longer")
+                group.verdict = Verdict(reasons, reservation)
+            else:
+                reasons = why_not(self.trial, entry.request, group.shape)
+                group.verdict = Verdict(reasons, None)
+            return reasons
+        finally:
+            reservation.hold(self.trial.cluster)
+
+    def _behind(self, why: str) -> Reasons:
+        head = self.reservation.job if self.reservation else ""
+        return Reasons(Reason("behind-head", f"Behind job {head}, the first that waits: {why}."))
+
+    def _tell(self, group: Group, first: int, reasons: Reasons) -> None:
+        """Give the reasons to those of a shape that did not hear them yet."""
+        keys = group.keys[first:]
+        if group.told_code == reasons.binding.code:
+            keys = keys[:_REFRESHED] + sorted(group.fresh.intersection(keys[_REFRESHED:]))
+        for key in keys:
+            entry = group.entries[key]
+            if entry.told is None or entry.told.binding != reasons.binding or entry.told.possible != reasons.possible:
+                entry.told = msgspec.structs.replace(reasons, ahead=self.queue.ahead(key))
+                self.reasons[entry.request.job] = entry.told
+        group.told_code = reasons.binding.code
+        group.fresh.difference_update(keys)

@@ -1,0 +1,165 @@
+"""Why: what waits is kept in order and by shape, so a cycle costs what changed and not how much waits."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Hashable
+from hashlib import blake2b
+
+import msgspec
+
+from corral.kernel.ids import JobId, TaskKey
+from corral.model.plan import Reasons
+from corral.model.requests import GangRequest
+from corral.scheduler.events import GangPlaced, GangQueued, GangWithdrawn, QueueEvent
+from corral.scheduler.policy import Order, OrderKey, PriorityOrder
+from corral.scheduler.shapes import gang_shape
+
+
+class Entry:
+    """One waiting gang, and the reasons last told for it."""
+
+    __slots__ = ("key", "request", "shape", "told")
+
+    def __init__(self, request: GangRequest, key: OrderKey) -> None:
+        self.request = request
+        self.key = key
+        self.shape = gang_shape(request)
+        self.told: Reasons | None = None
+
+
+class Group:
+    """The waiting gangs of one shape, in order."""
+
+    __slots__ = ("entries", "fresh", "keys", "shape", "told_code", "verdict")
+
+    def __init__(self, shape: Hashable) -> None:
+        self.shape = shape
+        self.keys: list[OrderKey] = []
+        self.entries: dict[OrderKey, Entry] = {}
+        self.fresh: set[OrderKey] = set()
+        """Those that nothing was told about yet."""
+        self.told_code = ""
+        self.verdict: object = None
+        """What the last cycle found out about the shape; owned by planning."""
+
+
+class Queue:
+    """The waiting gangs of all jobs. Changed only by `apply`; what planning remembers here is only a memory."""
+
+    def __init__(self) -> None:
+        self.revision = 0
+        """Counts the events applied."""
+        self.groups: dict[Hashable, Group] = {}
+        self.memory: object = None
+        """What planning remembers between cycles; owned by planning."""
+        self.expected: set[JobId] = set()
+        """The jobs that the last plan placed and that were not yet heard of as placed."""
+        self._order: Order = PriorityOrder()
+        self._line: list[OrderKey] = []
+        self._jobs: dict[JobId, list[Entry]] = {}
+
+    def apply(self, event: QueueEvent) -> None:
+        """Fold one committed event; a gang that is placed leaves the queue whole, also when it got less than asked."""
+        match event:
+            case GangQueued(request=request):
+                self._insert(request)
+            case GangWithdrawn(job=job, tasks=tasks):
+                self._withdraw(job, frozenset(tasks))
+            case GangPlaced(job=job):
+                self.expected.discard(job)
+                placed = {task.key for task in event.placement.tasks}
+                for entry in [*self._jobs.get(job, ())]:
+                    if not placed.isdisjoint(entry.request.tasks):
+                        self._remove(entry)
+        self.revision += 1
+
+    def __len__(self) -> int:
+        return len(self._line)
+
+    def waiting(self, job: JobId) -> tuple[GangRequest, ...]:
+        """The gangs of a job that wait."""
+        return tuple(entry.request for entry in self._jobs.get(job, ()))
+
+    def position(self, job: JobId) -> int | None:
+        """How many gangs are before the first one of a job; None when it does not wait."""
+        entries = self._jobs.get(job)
+        return min(self.ahead(entry.key) for entry in entries) if entries else None
+
+    def ahead(self, key: OrderKey) -> int:
+        """How many gangs are before this key."""
+        return bisect_left(self._line, key)
+
+    def arrange(self, order: Order) -> None:
+        """Keep the queue in this order from now on."""
+        if order == self._order:
+            return
+        requests = [entry.request for entries in self._jobs.values() for entry in entries]
+        self._order, self.memory = order, None
+        self.groups, self._line, self._jobs = {}, [], {}
+        for request in requests:
+            self._insert(request)
+
+    def fork(self) -> Queue:
+        """An independent copy: what is applied to one is not seen by the other."""
+        twin = Queue()
+        twin._order = self._order
+        for entries in self._jobs.values():
+            for entry in entries:
+                twin._insert(entry.request)
+        twin.revision = self.revision
+        return twin
+
+    def digest(self) -> str:
+        """A hash of all that waits; it does not depend on the order of arrival."""
+        waiting = sorted((entry.key, entry.request) for entries in self._jobs.values() for entry in entries)
+        state = (self.revision, waiting)
+        return blake2b(msgspec.json.encode(state, order="deterministic"), digest_size=16).hexdigest()
+
+    def _insert(self, request: GangRequest) -> None:
+        if not request.tasks:
+            return
+        known = self._jobs.setdefault(request.job, [])
+        for entry in [*known]:
+            if not set(entry.request.tasks).isdisjoint(request.tasks):
+                self._remove(entry)
+        entry = Entry(request, (*self._order.key(request), request.job, request.tasks[0]))
+        self._jobs.setdefault(request.job, []).append(entry)
+        group = self.groups.setdefault(entry.shape, Group(entry.shape))
+        insort(group.keys, entry.key)
+        group.entries[entry.key] = entry
+        group.fresh.add(entry.key)
+        insort(self._line, entry.key)
+
+    def _remove(self, entry: Entry) -> None:
+        entries = self._jobs[entry.request.job]
+        entries.remove(entry)
+        if not entries:
+            del self._jobs[entry.request.job]
+        group = self.groups[entry.shape]
+        del group.keys[bisect_left(group.keys, entry.key)]
+        del group.entries[entry.key]
+        group.fresh.discard(entry.key)
+        if not group.keys:
+            del self.groups[entry.shape]
+        del self._line[bisect_left(self._line, entry.key)]
+
+    def _withdraw(self, job: JobId, tasks: frozenset[TaskKey]) -> None:
+        for entry in [*self._jobs.get(job, ())]:
+            if tasks.isdisjoint(entry.request.tasks):
+                continue
+            self._remove(entry)
+            rest = _without(entry.request, tasks)
+            if rest.roles:
+                self._insert(rest)
+
+
+def _without(request: GangRequest, tasks: frozenset[TaskKey]) -> GangRequest:
+    """The same gang less some tasks; a role that was not elastic stays so."""
+    roles = []
+    for role in request.roles:
+        left = tuple(index for index in role.indexes if TaskKey(role.role, index) not in tasks)
+        if left:
+            minimum = len(left) if role.minimum == len(role.indexes) else min(role.minimum, len(left))
+            roles.append(msgspec.structs.replace(role, indexes=left, minimum=minimum))
+    return msgspec.structs.replace(request, roles=tuple(roles))

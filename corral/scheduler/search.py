@@ -1,0 +1,290 @@
+"""Why: a gang gets all its tasks or none, in the narrowest cell that holds them, the tightest such cell first.
+
+The search goes from scope to scope (the job, its roles, their blocks): for each it tries the cells of the deepest level
+that could hold it, then wider ones, never wider than required. What it takes is taken on the index itself, so that the
+roles see each other; a cell that fails is undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corral.scheduler.asks import Ask, Batch, Part
+from corral.scheduler.index import EngineIndex, Take
+from corral.scheduler.slots import WHOLE, Slots
+
+
+class Domain(NamedTuple):
+    """A cell of the tree: the nodes in [start, end), and the devices in `within` when it lies inside a node."""
+
+    depth: int
+    start: int
+    end: int
+    within: int = WHOLE
+
+
+class Spot(NamedTuple):
+    """Where one task would run; tasks of one block have the same `block` number within their role."""
+
+    role: int
+    block: int
+    at: int
+    devices: int
+
+
+class Anchors(NamedTuple):
+    """Nodes of the gang that already runs: what joins it has to share their cells."""
+
+    job: tuple[int, ...] = ()
+    roles: tuple[tuple[int, ...], ...] = ()
+
+    def of(self, role: int) -> tuple[int, ...]:
+        """Where tasks of this role run."""
+        return self.roles[role] if self.roles else ()
+
+
+NOWHERE = Anchors()
+"""For a gang that joins nothing."""
+
+
+class Search:
+    """Places one gang on one engine."""
+
+    def __init__(self, index: EngineIndex, ask: Ask, anchors: Anchors = NOWHERE) -> None:
+        self.index = index
+        self.ask = ask
+        self.anchors = anchors
+        self.tree = index.tree
+        self.node_depth = index.tree.node_depth
+        self.spots: list[Spot] = []
+        self._block = 0
+
+    def place(self, counts: Sequence[int]) -> list[Spot] | None:
+        """Spots for `counts[role]` tasks of each role, taken on the index; None and nothing taken when there are none."""
+        if self.ask.unknown_level or not self.tree.nodes:
+            return None
+        self.spots = []
+        parts = [(part, part.batches(counts[part.role], self.node_depth)) for part in self.ask.parts]
+        batches = [batch for _, of_part in parts for batch in of_part]
+        everything = Domain(0, 0, len(self.tree.nodes))
+        required, preferred = self.ask.required, self.ask.preferred
+        if len(parts) == 1:
+            part = parts[0][0]
+            required, preferred = max(required, part.required), max(preferred, part.preferred)
+            near = self.anchors.job or self.anchors.of(part.role)
+            found = self._scope(everything, required, preferred, batches, near, lambda cell: self._fill(cell, batches))
+        else:
+            found = self._scope(
+                everything, required, preferred, batches, self.anchors.job, lambda cell: self._roles(cell, parts)
+            )
+        return self.spots if found else None
+
+    def _roles(self, cell: Domain, parts: Sequence[tuple[Part, tuple[Batch, ...]]]) -> bool:
+        return all(
+            self._scope(
+                cell,
+                part.required,
+                part.preferred,
+                batches,
+                self.anchors.of(part.role),
+                lambda inner, batches=batches: self._fill(inner, batches),  # type: ignore[misc]
+            )
+            for part, batches in parts
+            if batches
+        )
+
+    def _scope(
+        self,
+        outer: Domain,
+        required: int,
+        preferred: int,
+        batches: Sequence[Batch],
+        near: tuple[int, ...],
+        inner: Callable[[Domain], bool],
+    ) -> bool:
+        """Try the cells inside `outer`, deepest level first, not wider than required, until `inner` finds room."""
+        deepest = max(required, preferred, self.node_depth, outer.depth)
+        for depth in range(deepest, max(required, outer.depth) - 1, -1):
+            for cell in self._cells(outer, depth, batches, near):
+                mark, spots, block = self.index.mark(), len(self.spots), self._block
+                if inner(cell):
+                    return True
+                self.index.undo(mark)
+                del self.spots[spots:]
+                self._block = block
+        return False
+
+    def _cells(self, outer: Domain, depth: int, batches: Sequence[Batch], near: tuple[int, ...]) -> Iterator[Domain]:
+        """The cells at `depth` inside `outer` that have room for each batch by itself, tightest first."""
+        if depth <= outer.depth:
+            if self._holds(outer, batches) and self._near(outer, near):
+                yield outer
+        elif depth > self.node_depth:
+            yield from self._device_cells(outer, depth, batches, near)
+        elif near:
+            yield from self._anchored_cells(outer, depth, batches, near)
+        elif depth == self.node_depth and len(batches) == 1 and batches[0].depth >= depth:
+            batch = batches[0]
+            for at in self._slots(batch).tightest_first(batch.blocks, outer.start, outer.end):
+                yield Domain(depth, at, at + 1)
+        else:
+            cells = self.tree.cells[depth]
+            first, last = cells.of[outer.start], cells.of[outer.end - 1] + 1
+            room = [self._room(batch, depth)[first:last] for batch in batches]
+            fits = np.ones(last - first, dtype=bool)
+            for batch, found in zip(batches, room, strict=True):
+                fits &= found >= batch.blocks
+            chosen = np.flatnonzero(fits)
+            if room:
+                chosen = chosen[np.argsort(room[0][chosen], kind="stable")]
+            for cell in chosen.tolist():
+                yield Domain(depth, int(cells.starts[first + cell]), int(cells.ends[first + cell]))
+
+    def _anchored_cells(
+        self, outer: Domain, depth: int, batches: Sequence[Batch], near: tuple[int, ...]
+    ) -> Iterator[Domain]:
+        """Only the cell that the running tasks share; at the node, each node that they run on."""
+        cells = self.tree.cells[depth]
+        shared = sorted({cells.of[at] for at in near})
+        if depth < self.node_depth and len(shared) > 1:
+            return
+        for cell in shared:
+            domain = Domain(depth, int(cells.starts[cell]), int(cells.ends[cell]))
+            if outer.start <= domain.start and domain.end <= outer.end and self._holds(domain, batches):
+                yield domain
+
+    def _device_cells(
+        self, outer: Domain, depth: int, batches: Sequence[Batch], near: tuple[int, ...]
+    ) -> Iterator[Domain]:
+        """Cells inside nodes, the emptiest that still hold it last."""
+        first = batches[0]
+        if first.depth < self.node_depth:
+            first = first._replace(depth=self.node_depth)
+        for at in self._slots(first).tightest_first(first.blocks, outer.start, outer.end):
+            if near and at not in near:
+                continue
+            free = self.index.free[at] & outer.within
+            masks = self.tree.layouts[at].depths[depth - self.node_depth]
+            for mask in sorted((mask & outer.within for mask in masks), key=lambda mask: (free & mask).bit_count()):
+                cell = Domain(depth, at, at + 1, mask)
+                if self._holds(cell, batches):
+                    yield cell
+
+    def _near(self, cell: Domain, near: tuple[int, ...]) -> bool:
+        return all(cell.start <= at < cell.end for at in near)
+
+    def _holds(self, cell: Domain, batches: Sequence[Batch]) -> bool:
+        """Whether each batch by itself has room in the cell."""
+        for batch in batches:
+            if cell.depth > self.node_depth:
+                slots = self._slots(batch, inside=cell.depth)
+                room = slots.measure(self.index, cell.start, cell.within)
+            elif cell.depth == self.node_depth:
+                room = int(self._slots(batch, inside=cell.depth).room[cell.start])
+            else:
+                room = int(self._room(batch, cell.depth)[self.tree.cells[cell.depth].of[cell.start]])
+            if room < batch.blocks:
+                return False
+        return True
+
+    def _slots(self, batch: Batch, inside: int = 0) -> Slots:
+        """Room per node for a batch; a block constraint that the cell at `inside` meets anyway is left out."""
+        depth = max(batch.depth, self.node_depth)
+        if inside >= depth:
+            depth = self.node_depth
+        return self.index.slots(batch.shape, batch.size, depth - self.node_depth)
+
+    def _room(self, batch: Batch, depth: int) -> NDArray[np.int64]:
+        """Blocks of a batch that fit in each cell at an upper `depth`, whole blocks inside cells of their own level."""
+        if batch.depth >= self.node_depth:
+            return self._slots(batch).totals[depth]
+        tasks = self.index.slots(batch.shape).totals[max(batch.depth, depth)] // batch.size
+        if depth >= batch.depth:
+            return tasks
+        inner = self.tree.cells[batch.depth].of
+        return np.add.reduceat(tasks, [inner[start] for start in self.tree.cells[depth].starts.tolist()])
+
+    def _fill(self, cell: Domain, batches: Sequence[Batch]) -> bool:
+        """Put the batches of one role into a cell."""
+        for batch in batches:
+            if batch.depth >= self.node_depth or cell.depth >= batch.depth:
+                if not self._spread(cell, self._block_slots(cell, batch), batch.blocks, batch):
+                    return False
+                continue
+            if not all(self._block_in(cell, batch._replace(blocks=1)) for _ in range(batch.blocks)):
+                return False
+        return True
+
+    def _block_slots(self, cell: Domain, batch: Batch) -> Slots:
+        """Tasks count one by one where the cell itself keeps every block together, else block by block."""
+        if cell.depth >= batch.depth:
+            return self.index.slots(batch.shape)
+        return self._slots(batch)
+
+    def _block_in(self, outer: Domain, block: Batch) -> bool:
+        """Put one block into one cell of its level."""
+        slots = self.index.slots(block.shape)
+        return self._scope(outer, block.depth, 0, [block], (), lambda cell: self._spread(cell, slots, 1, block))
+
+    def _spread(self, cell: Domain, slots: Slots, blocks: int, batch: Batch) -> bool:
+        """Divide blocks over the cells below, as few and as near as can be; False when they do not fit."""
+        wanted = blocks * batch.size if slots.size == 1 else blocks
+        first_spot = len(self.spots)
+        if not self._descend(cell, slots, wanted, batch):
+            return False
+        self._number(first_spot, batch.size, mixed=slots.size == 1)
+        return True
+
+    def _descend(self, cell: Domain, slots: Slots, wanted: int, batch: Batch) -> bool:
+        if cell.depth >= self.node_depth:
+            return self._on_node(cell.start, cell.within, slots, wanted, batch)
+        slots.sync(self.index)
+        at = slots.tightest(wanted, cell.start, cell.end)
+        if at >= 0:
+            return self._on_node(at, WHOLE, slots, wanted, batch)
+        depth = cell.depth + 1
+        cells = self.tree.cells[depth]
+        first, last = cells.of[cell.start], cells.of[cell.end - 1] + 1
+        room = slots.totals[depth][first:last].copy()
+        while wanted:
+            holding = np.flatnonzero(room >= wanted)
+            child = int(holding[room[holding].argmin()]) if len(holding) else int(room.argmax())
+            count = min(wanted, int(room[child]))
+            if not count:
+                return False
+            room[child] = 0
+            inner = Domain(depth, int(cells.starts[first + child]), int(cells.ends[first + child]))
+            if not self._descend(inner, slots, count, batch):
+                return False
+            wanted -= count
+        return True
+
+    def _on_node(self, at: int, within: int, slots: Slots, wanted: int, batch: Batch) -> bool:
+        index, shape = self.index, slots.shape
+        if slots.measure(index, at, within) < wanted:
+            return False
+        tasks = wanted * slots.size
+        if not shape.devices:
+            masks = [0] * tasks
+        elif shape.ids:
+            masks = [slots.masks[at]]
+        else:
+            free = index.free[at] & slots.masks[at] & within
+            blocks = self.tree.layouts[at].allot(free, wanted, slots.size, shape.devices, slots.depth)
+            masks = [mask for block in blocks for mask in block]
+        index.take(Take(at, sum(masks), tasks, tasks * shape.cpu, tasks * shape.memory, tasks * shape.shm))
+        self.spots.extend(Spot(batch.role, 0, at, mask) for mask in masks)
+        return True
+
+    def _number(self, first: int, size: int, *, mixed: bool) -> None:
+        """Number the blocks of the spots placed last; when they are mixed any neighbours make a block."""
+        fresh = self.spots[first:]
+        if mixed and len(fresh) > 1:
+            fresh.sort(key=lambda spot: (spot.at, spot.devices & -spot.devices))
+        for i, spot in enumerate(fresh):
+            self.spots[first + i] = spot._replace(block=self._block + i // size)
+        self._block += -(-len(fresh) // size)

@@ -1,0 +1,202 @@
+"""Why: whether a shape fits is asked thousands of times a cycle: its room per node and cell is kept, not counted.
+
+A `Slots` follows the journal of its engine: only nodes that changed are looked at again. Nodes are kept in buckets by
+(room, free devices) as integers used as bit sets over positions, so the tightest node is found without a scan and ties
+never depend on history.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corral.scheduler.shapes import TaskShape
+
+if TYPE_CHECKING:
+    from corral.scheduler.index import EngineIndex
+
+_SECOND = 1 << 24
+"""Bucket keys are first * _SECOND + second; both stay below it."""
+WHOLE = -1
+"""The mask that leaves out no device."""
+
+
+class Slots:
+    """How many blocks of `size` tasks of one shape fit on each node of an engine, each block in a cell at `depth`.
+
+    `depth` counts from the node (0) down. `room` and `totals` are views; read them after `sync`.
+    """
+
+    def __init__(self, index: EngineIndex, shape: TaskShape, size: int, depth: int) -> None:
+        self.shape = shape
+        self.size = size
+        self.depth = depth
+        self._epoch = self._cursor = 0
+        self.masks = [_fitting_devices(index, at, shape) for at in range(len(index.tree.nodes))]
+        self._rebuild(index)
+
+    def sync(self, index: EngineIndex) -> Slots:
+        """Look again at what changed since the last time."""
+        if self._epoch != index.epoch:
+            self._rebuild(index)
+        elif self._cursor < len(index.journal):
+            for at in set(index.journal[self._cursor :]):
+                self._update(index, at)
+            self._cursor = len(index.journal)
+        return self
+
+    def measure(self, index: EngineIndex, at: int, within: int = WHOLE) -> int:
+        """How many blocks fit on the node at a position now, using only devices of the mask `within`."""
+        shape, size = self.shape, self.size
+        tasks = index.tasks[at]
+        if tasks <= 0 or not index.usable[at]:
+            return 0
+        room = tasks // size
+        if shape.devices:
+            free = index.free[at] & self.masks[at] & within
+            if shape.ids:
+                named = self.masks[at]
+                room = min(room, int(free == named and size == 1 and named != 0))
+            elif self.depth == 0:
+                room = min(room, free.bit_count() // shape.devices // size)
+            else:
+                room = min(room, index.tree.layouts[at].room(free, size, shape.devices, self.depth))
+        elif self.masks[at] == 0:
+            return 0
+        if shape.cpu:
+            room = min(room, index.cpu[at] // (shape.cpu * size))
+        if shape.memory:
+            room = min(room, index.memory[at] // (shape.memory * size))
+        if shape.shm:
+            room = min(room, index.shm[at] // (shape.shm * size))
+        return max(room, 0)
+
+    def tightest(self, blocks: int, start: int, end: int) -> int:
+        """The position in [start, end) with the least room that holds `blocks`, least free devices on ties; or -1."""
+        return next(self.tightest_first(blocks, start, end), -1)
+
+    def tightest_first(self, blocks: int, start: int, end: int) -> Iterator[int]:
+        """All positions in [start, end) that hold `blocks`, tightest first."""
+        inside = -1 if end - start == len(self._kept) else (1 << end) - (1 << start)
+        first = bisect_left(self._keys, blocks * _SECOND) if self.shape.devices else 0
+        keys = self._keys[first:]
+        if not self.shape.devices:
+            keys = [key for key in keys if key % _SECOND >= blocks]
+        for bits in [self._buckets[key] & inside for key in keys]:
+            while bits:
+                lowest = bits & -bits
+                yield lowest.bit_length() - 1
+                bits ^= lowest
+
+    def _rebuild(self, index: EngineIndex) -> None:
+        count = len(index.tree.nodes)
+        self._kept = array("q", (self.measure(index, at) for at in range(count)))
+        self.room: NDArray[np.int64] = np.frombuffer(self._kept, dtype=np.int64)
+        self._where = [self._key(index, at, room) for at, room in enumerate(self._kept)]
+        self._buckets = _bit_sets(self._where)
+        self._keys = sorted(self._buckets)
+        self._totals = [
+            array("q", np.add.reduceat(self.room, level.starts).tobytes() if count else b"")
+            for level in index.tree.cells[:-1]
+        ]
+        self.totals: list[NDArray[np.int64]] = [np.frombuffer(total, dtype=np.int64) for total in self._totals]
+        self.totals.append(self.room)
+        self._epoch, self._cursor = index.epoch, len(index.journal)
+
+    def _update(self, index: EngineIndex, at: int) -> None:
+        room = self.measure(index, at)
+        more = room - self._kept[at]
+        if more:
+            self._kept[at] = room
+            for level, total in zip(index.tree.cells, self._totals, strict=False):
+                total[level.of[at]] += more
+        key, old = self._key(index, at, room), self._where[at]
+        if key == old:
+            return
+        bit = 1 << at
+        self._where[at] = key
+        if old >= 0:
+            rest = self._buckets[old] ^ bit
+            if rest:
+                self._buckets[old] = rest
+            else:
+                del self._buckets[old]
+                del self._keys[bisect_left(self._keys, old)]
+        if key >= 0:
+            if key in self._buckets:
+                self._buckets[key] |= bit
+            else:
+                self._buckets[key] = bit
+                insort(self._keys, key)
+
+    def _key(self, index: EngineIndex, at: int, room: int) -> int:
+        """-1 for no room. A task without devices goes where the fewest devices are free, then where it is tightest."""
+        if not room:
+            return -1
+        if self.shape.devices:
+            return min(room, _SECOND - 1) * _SECOND + (index.free[at] & self.masks[at]).bit_count()
+        return index.free[at].bit_count() * _SECOND + min(room, _SECOND - 1)
+
+    def same_as(self, other: Slots) -> bool:
+        """Whether both know the same, bit for bit; both are synchronous with their engines."""
+        return (
+            self._kept == other._kept
+            and self._where == other._where
+            and self._buckets == other._buckets
+            and self._keys == other._keys
+            and self._totals == other._totals
+        )
+
+    def copy(self) -> Slots:
+        """An independent copy that follows an independent copy of the engine."""
+        twin = object.__new__(Slots)
+        twin.shape, twin.size, twin.depth, twin.masks = self.shape, self.size, self.depth, self.masks
+        twin._kept = self._kept[:]
+        twin.room = np.frombuffer(twin._kept, dtype=np.int64)
+        twin._where, twin._buckets, twin._keys = self._where[:], dict(self._buckets), self._keys[:]
+        twin._totals = [total[:] for total in self._totals]
+        twin.totals = [*(np.frombuffer(total, dtype=np.int64) for total in twin._totals), twin.room]
+        twin._epoch, twin._cursor = self._epoch, self._cursor
+        return twin
+
+
+def _fitting_devices(index: EngineIndex, at: int, shape: TaskShape) -> int:
+    """The mask of a node's devices that fit the shape; for no devices anything but 0 where its labels fit."""
+    node = index.tree.nodes[at]
+    if any(node.labels.get(name) != value for name, value in shape.selector):
+        return 0
+    if not shape.devices:
+        return WHOLE
+    mask = 0
+    for device in node.devices:
+        if (not shape.kind or device.kind == shape.kind) and (not shape.model or device.model == shape.model):
+            mask |= 1 << device.index
+    if not shape.ids:
+        return mask
+    by_name = {str(device.index): 1 << device.index for device in node.devices}
+    by_name |= {device.id: 1 << device.index for device in node.devices}
+    named = 0
+    for name in shape.ids:
+        if not by_name.get(name, 0) & mask:
+            return 0
+        named |= by_name[name]
+    return named
+
+
+def _bit_sets(keys: list[int]) -> dict[int, int]:
+    positions: dict[int, list[int]] = {}
+    for at, key in enumerate(keys):
+        if key >= 0:
+            positions.setdefault(key, []).append(at)
+    out = {}
+    for key, members in positions.items():
+        bits = bytearray(len(keys) // 8 + 1)
+        for at in members:
+            bits[at >> 3] |= 1 << (at & 7)
+        out[key] = int.from_bytes(bits, "little")
+    return out

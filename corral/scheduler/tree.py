@@ -1,0 +1,128 @@
+"""Why: one engine's machines, sorted so that every cell above the nodes is a range of positions: racks become slices.
+
+A `Tree` never changes; it is made again when machines come, go or move, and is shared by forks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
+
+from corral.model.inventory import Inventory, Node
+from corral.scheduler.layout import Layout
+from corral.scheduler.levels import complete
+
+_DIGITS = re.compile(r"(\d+)")
+
+
+class Cells(NamedTuple):
+    """All cells of one level, in the order of their positions."""
+
+    names: tuple[str, ...]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    of: tuple[int, ...]
+    """By position: the cell that it is in."""
+
+
+class Tree:
+    """The cells of one engine, from `engine` (depth 0) over `node` (`node_depth`) to `device`."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self.engine = inventory.engine
+        self.levels = complete(inventory.levels)
+        self.node_depth = self.levels.index("node")
+        upper = self.levels[1 : self.node_depth]
+        paths = {node.name: _path(node, upper) for node in inventory.nodes}
+        self.nodes: tuple[Node, ...] = tuple(
+            sorted(inventory.nodes, key=lambda node: ([natural(name) for name in paths[node.name]], natural(node.name)))
+        )
+        self.position = {node.name: at for at, node in enumerate(self.nodes)}
+        self.cells = self._cells([paths[node.name] for node in self.nodes])
+        layouts: dict[Any, Layout] = {}
+        self.layouts = tuple(self._layout(node, layouts) for node in self.nodes)
+
+    def _cells(self, paths: list[tuple[str, ...]]) -> tuple[Cells, ...]:
+        count = len(self.nodes)
+        out = [_ranges([(self.engine,)] * count)]
+        out.extend(_ranges([path[:depth] for path in paths]) for depth in range(1, self.node_depth))
+        out.append(_ranges([(node.name,) for node in self.nodes]))
+        return tuple(out)
+
+    def _layout(self, node: Node, known: dict[Any, Layout]) -> Layout:
+        """A level that a node does not name is its next lower one, down to the single device."""
+        inner = self.levels[self.node_depth + 1 : -1]
+        links = node.links if len(node.links) == len(node.devices) else ()
+        singles = tuple(1 << device.index for device in node.devices)
+        lower = {device.index: 1 << device.index for device in node.devices}
+        depths = [singles]
+        for level in reversed(inner):
+            named: dict[str, int] = {}
+            for device in node.devices:
+                name = dict(device.cells).get(level)
+                key = f"={name}" if name is not None else f"~{lower[device.index]}"
+                named[key] = named.get(key, 0) | 1 << device.index
+            depths.append(tuple(sorted(named.values(), key=lambda mask: mask & -mask)))
+            lower = {
+                device.index: mask for mask in named.values() for device in node.devices if mask >> device.index & 1
+            }
+        depths.append((sum(singles),))
+        known_as = (tuple(reversed(depths)), links)
+        return known.setdefault(known_as, Layout(*known_as))
+
+    def refreshed(self, inventory: Inventory) -> Tree | None:
+        """This tree with the nodes as they are now, or None when more than their health changed."""
+        if len(inventory.nodes) != len(self.nodes) or complete(inventory.levels) != self.levels:
+            return None
+        nodes = list(self.nodes)
+        for node in inventory.nodes:
+            at = self.position.get(node.name)
+            if at is None or (node != nodes[at] and _lasting(node) != _lasting(nodes[at])):
+                return None
+            nodes[at] = node
+        twin = copy(self)
+        twin.nodes = tuple(nodes)
+        return twin
+
+    def cell_name(self, depth: int, position: int) -> str:
+        """The name of the cell at an upper `depth` that a position is in."""
+        cells = self.cells[depth]
+        return cells.names[cells.of[position]]
+
+
+def _lasting(node: Node) -> Node:
+    devices = tuple(structs.replace(device, healthy=True, health_reason="") for device in node.devices)
+    return structs.replace(node, devices=devices, ready=True, ready_reason="")
+
+
+def natural(text: str) -> tuple[tuple[int, int, str], ...]:
+    """A key that sorts node9 before node10."""
+    return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in _DIGITS.split(text) if part)
+
+
+def _path(node: Node, upper: Sequence[str]) -> tuple[str, ...]:
+    """The cells above a node, outermost first; a level that it does not name is its next lower one."""
+    named, lower, path = dict(node.cells), f"~{node.name}", []
+    for level in reversed(upper):
+        lower = named.get(level, f"~{lower.removeprefix('~')}")
+        path.append(lower)
+    return tuple(reversed(path))
+
+
+def _ranges(keys: list[tuple[str, ...]]) -> Cells:
+    names: list[str] = []
+    starts: list[int] = []
+    of: list[int] = []
+    for at, key in enumerate(keys):
+        if at == 0 or key != keys[at - 1]:
+            names.append(key[-1].removeprefix("~"))
+            starts.append(at)
+        of.append(len(starts) - 1)
+    ends = [*starts[1:], len(keys)] if starts else []
+    return Cells(tuple(names), np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64), tuple(of))
