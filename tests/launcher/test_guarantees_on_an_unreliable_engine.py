@@ -1,0 +1,176 @@
+"""Why: safety (nothing bad ever happens) and liveness (it ends well once faults stop) for any order of any events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from corral.launcher import LaunchPolicy, RetryView, RoleView
+from corral.model.events import (
+    DependencyFailed,
+    HoldReleased,
+    RestartRequested,
+    ScaleRequested,
+    StopAccepted,
+    Stopping,
+    StopRequested,
+    TimePassed,
+)
+from corral.model.states import JobState
+from tests.launcher.driver import view
+from tests.launcher.unreliable import Control
+
+RETRIES = st.builds(RetryView, st.sampled_from([-2, -1, 0, 1, 2]), st.booleans())
+CODES = st.sampled_from([0, 0, 1, 137, 139, 201, 220, 223, -1001, 251])
+
+
+@st.composite
+def roles(draw: st.DrawFn, name: str) -> RoleView:
+    replicas = draw(st.integers(1, 3))
+    return RoleView(
+        name,
+        replicas,
+        min_replicas=draw(st.sampled_from([None, 1])),
+        retry=draw(RETRIES),
+        min_failed=draw(st.integers(-1, 3)),
+        min_succeeded=draw(st.integers(-1, 3)),
+    )
+
+
+class Guarantees(RuleBasedStateMachine):
+    """One job, an engine that cannot be trusted, and people who change their minds."""
+
+    @initialize(
+        first=roles("a"),
+        second=st.none() | roles("b"),
+        retry=RETRIES,
+        hold=st.sampled_from(["", "", "dependency"]),
+        duration=st.sampled_from([0, 0, 50]),
+        deadline=st.sampled_from([0.0, 20.0]),
+    )
+    def begin(
+        self, first: RoleView, second: RoleView | None, retry: RetryView, hold: str, duration: int, deadline: float
+    ) -> None:
+        spec = view(*filter(None, (first, second)), retry=retry, max_duration_seconds=duration)
+        self.control = Control(spec, hold=hold, policy=LaunchPolicy((60, 900), start_deadline=deadline))
+
+    # -- the scheduler ---------------------------------------------------------------------------------------------------
+
+    @precondition(lambda self: self.control.waiting)
+    @rule(data=st.data())
+    def place(self, data: Any) -> None:
+        """A gang whole, unless it is elastic or runs already."""
+        waiting = sorted(self.control.waiting)
+        joins = self.control.run.state is not JobState.CREATION_REQUESTED
+        elastic = [key for key in waiting if joins or self.control.spec.roles[key.role].min_replicas is not None]
+        left_out = set(data.draw(st.lists(st.sampled_from(elastic), unique=True)) if elastic else [])
+        chosen = [key for key in waiting if key not in left_out]
+        if chosen:
+            self.control.place(*chosen, node=data.draw(st.sampled_from(["local/n1", "local/n2"])))
+
+    # -- the outbox ------------------------------------------------------------------------------------------------------
+
+    @precondition(lambda self: self.control.pending())
+    @rule(data=st.data(), acknowledged=st.booleans())
+    def carry_out(self, data: Any, acknowledged: bool) -> None:
+        """Not acknowledged: control was killed between doing and writing down that it was done."""
+        self.control.carry_out(data.draw(st.sampled_from(self.control.pending())), acknowledged=acknowledged)
+
+    @precondition(lambda self: self.control.pending())
+    @rule()
+    def carry_out_everything(self) -> None:
+        for key in self.control.pending():
+            while self.control.outbox[key]:
+                self.control.carry_out(key)
+
+    @precondition(lambda self: self.control.unstarted())
+    @rule(data=st.data(), code=st.sampled_from([-200, -1005, -120, -1002]))
+    def refuse(self, data: Any, code: int) -> None:
+        self.control.refuse(data.draw(st.sampled_from(self.control.unstarted())), code)
+
+    @precondition(lambda self: self.control.unstarted())
+    @rule(data=st.data())
+    def lose_place(self, data: Any) -> None:
+        self.control.lose_place(data.draw(st.sampled_from(self.control.unstarted())))
+
+    # -- the engine ------------------------------------------------------------------------------------------------------
+
+    @precondition(lambda self: self.control.engine.running())
+    @rule(data=st.data(), code=CODES)
+    def finish(self, data: Any, code: int) -> None:
+        self.control.engine.finish(data.draw(st.sampled_from(self.control.engine.running())), code)
+
+    @precondition(lambda self: self.control.engine.sent)
+    @rule(data=st.data(), lost=st.booleans(), kept=st.booleans())
+    def deliver(self, data: Any, lost: bool, kept: bool) -> None:
+        """In any order; perhaps never, perhaps again later."""
+        sent = self.control.engine.sent
+        index = data.draw(st.integers(0, len(sent) - 1))
+        event = sent[index] if kept else sent.pop(index)
+        if kept or not lost:
+            self.control.send(event)
+
+    @rule()
+    def reopen(self) -> None:
+        """Control comes back: what was on its way is lost, everything not forgotten is reported."""
+        self.control.engine.sent.clear()
+        self.control.engine.report_all()
+
+    @precondition(lambda self: self.control.tasks)
+    @rule(data=st.data(), kind=st.sampled_from([StopAccepted, Stopping]))
+    def word_of_a_stop(self, data: Any, kind: type) -> None:
+        key = data.draw(st.sampled_from(sorted(self.control.tasks)))
+        self.control.send(kind(self.control.attempt(key)))
+
+    # -- people and clocks -------------------------------------------------------------------------------------------------
+
+    @rule(
+        event=st.sampled_from([StopRequested("ada"), RestartRequested("ada"), HoldReleased(), DependencyFailed("no")])
+    )
+    def wish(self, event: Any) -> None:
+        self.control.send(event)
+
+    @rule(data=st.data(), replicas=st.integers(1, 5), remove=st.lists(st.integers(0, 4), max_size=2))
+    def scale(self, data: Any, replicas: int, remove: list[int]) -> None:
+        name = data.draw(st.sampled_from(sorted(self.control.run.roles)))
+        self.control.send(ScaleRequested(name, replicas, "ada", tuple(remove)))
+
+    @rule(seconds=st.sampled_from([0.0, 1.0, 30.0, 900.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.control.now += seconds
+        self.control.send(TimePassed())
+
+    # -- what must hold ----------------------------------------------------------------------------------------------------
+
+    @invariant()
+    def every_end_that_nobody_ordered_is_the_true_one(self) -> None:
+        control = self.control
+        for attempt, code in control.history.items():
+            if attempt in control.engine.codes and attempt not in control.ordered:
+                assert code == control.engine.codes[attempt]
+
+    @invariant()
+    def a_completed_job_has_nothing_running_and_holds_nothing(self) -> None:
+        if self.control.run.state is JobState.COMPLETED:
+            assert not self.control.engine.running() and not self.control.held and not self.control.waiting
+            assert self.control.run.completion is not None
+
+    def teardown(self) -> None:
+        if not hasattr(self, "control"):
+            return
+        control = self.control
+        control.send(HoldReleased())
+        policies = [control.spec.retry, *(role.retry for role in control.spec.roles.values())]
+        if any(policy.max_retries == -2 for policy in policies):
+            control.send(StopRequested("ada"))
+        control.settle()
+        assert control.run.state is JobState.COMPLETED
+        assert not control.busy()
+        assert set(control.engine.ran) <= set(control.history), "the end of an attempt was lost"
+
+
+TestGuarantees = Guarantees.TestCase
+TestGuarantees.settings = settings(max_examples=200, stateful_step_count=60, deadline=None)
