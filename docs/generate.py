@@ -16,6 +16,12 @@ from typing import Any, cast
 DOCS = Path(__file__).resolve().parent
 NOTE = "This page is generated from the code; `make docs` writes it anew."
 BLOCK = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+REFUSALS = """Every refusal is `{"code": …, "message": …}`: the code is for programs and stays, the message is one sentence
+that says what to do. 400 and 422 mean that the request is malformed, 401 that no valid token came with it, 403 that the
+caller may not do this, 404 that there is no such thing for the caller, 409 that the state of things forbids it now, 413
+that the body passes a bound, 429 that a rate limit was passed, and 503 (with Retry-After) that something underneath does
+not answer at the moment.
+"""
 METHODS = ("get", "post", "put", "patch", "delete", "head")
 
 
@@ -43,7 +49,7 @@ def commands_page() -> dict[str, str]:
     """Every command with its arguments and options."""
     import click
 
-    from corral.cli.main import cli
+    from corral.cli.root import corral
 
     def sections(command: click.Command, path: str, parent: click.Context | None) -> Iterator[str]:
         context = click.Context(command, info_name=path.rsplit(" ", 1)[-1], parent=parent)
@@ -65,7 +71,7 @@ def commands_page() -> dict[str, str]:
                 if inner is not None and not inner.hidden:
                     yield from sections(inner, f"{path} {name}", context)
 
-    return {"reference/cli.md": "\n".join([f"# Commands\n\n{NOTE}\n", *sections(cli, "corral", None)]).rstrip() + "\n"}
+    return {"reference/cli.md": "\n".join([f"# Commands\n\n{NOTE}\n", *sections(corral, "corral", None)]).rstrip() + "\n"}
 
 
 def openapi() -> dict[str, Any]:
@@ -81,7 +87,7 @@ def openapi() -> dict[str, Any]:
 def endpoints_page() -> dict[str, str]:
     """Every endpoint with its parameters, bodies and answers."""
     document = openapi()
-    lines = [f"# REST API\n\n{NOTE} The server serves the same as OpenAPI under `/openapi.json`.\n"]
+    lines = [f"# REST API\n\n{NOTE} The server serves the same as OpenAPI under `/openapi.json`.\n", REFUSALS]
     for path, methods in sorted(document["paths"].items()):
         for method in METHODS:
             if method not in methods:
@@ -99,7 +105,11 @@ def endpoints_page() -> dict[str, str]:
             body = said.get("requestBody", {}).get("content", {})
             if body:
                 lines.append(f"Body: {', '.join(f'`{kind}`' for kind in body)}.\n")
-            answers = [f"{code} {answer.get('description', '')}".strip() for code, answer in said["responses"].items()]
+            answers = [
+                f"{code} {answer.get('description', '')}".strip()
+                for code, answer in sorted(said["responses"].items())
+                if code < "400"
+            ]
             lines.append(f"Answers: {'; '.join(answers)}.\n")
     return {"reference/api.md": "\n".join(lines).rstrip() + "\n"}
 

@@ -31,7 +31,7 @@ def test_every_setting_is_explained() -> None:
 
 
 def test_every_command_and_option_is_explained() -> None:
-    from corral.cli.main import cli
+    from corral.cli.root import corral
 
     unexplained: list[str] = []
 
@@ -48,7 +48,7 @@ def test_every_command_and_option_is_explained() -> None:
                 assert inner is not None
                 visit(inner, f"{path} {name}")
 
-    visit(cli, "corral")
+    visit(corral, "corral")
     assert not unexplained
 
 
