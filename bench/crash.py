@@ -33,6 +33,7 @@ while [ $i -lt %(lines)d ]; do echo "line $i"; i=$((i+1)); sleep %(pause)s; done
 rmdir "$CRASH_FOLDER/lock-$CORRAL_JOB_ID"
 exit %(code)d
 """
+_CORRAL: Final = (sys.executable, "-m", "corral.cli.main")
 _READY_SECONDS: Final = 30.0
 _END_SECONDS: Final = 120.0
 
@@ -69,7 +70,7 @@ class Victim:
         """Start the server unless its supervisor runs, and sign in the first time."""
         if supervisor.running(self.data) is None:
             done = subprocess.run(
-                [sys.executable, "-m", "corral.cli.main", "up", "--detach", "--data", str(self.data), "--port", "0", "-o", "json"],
+                [*_CORRAL, "up", "--detach", "--data", str(self.data), "--port", "0", "-o", "json"],
                 capture_output=True,
                 text=True,
                 timeout=_READY_SECONDS,

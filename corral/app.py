@@ -20,8 +20,7 @@ from corral.settings import Settings
 from corral.supervisor import PARENT, READY_FD, end_with_parent
 
 if TYPE_CHECKING:
-    from corral.control.world import Job
-    from corral.store import Store
+    pass
 
 REFUSED: Final = 78
 """The exit code of a process that can never start as it was told (EX_CONFIG)."""
@@ -68,7 +67,7 @@ def _refusal(error: BaseException) -> CorralError | None:
 async def _control(settings: Settings) -> None:
     from corral.control import Control, Door, LaunchContext, Leadership, SystemClock
     from corral.launcher import LaunchPolicy
-    from corral.scheduler import default_policy
+    from corral.scheduler import find_policy
     from corral.store import open_store
 
     clock = SystemClock()
@@ -85,7 +84,7 @@ async def _control(settings: Settings) -> None:
             start_deadline=settings.start_deadline,
             default_grace=settings.grace_seconds,
         ),
-        policy=default_policy(),
+        policy=find_policy(),
     )
     control.context = LaunchContext(
         api_url=settings.advertise or os.environ.get("CORRAL_LISTENING_URL", ""),
@@ -99,6 +98,27 @@ async def _control(settings: Settings) -> None:
     finally:
         await control.close()
         await store.close()
+
+
+def _local_engine(settings: Settings) -> LocalEngine:
+    """This machine, or the nodes that the cluster document describes on it."""
+    from corral.devices.described import described_nodes
+    from corral.engines.local import LocalEngine
+    from corral.spec.cluster import load_cluster
+    from corral.storage.logs import LogStore
+
+    levels: tuple[str, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    if settings.cluster is not None:
+        document = load_cluster(settings.cluster.read_bytes(), filename=str(settings.cluster))
+        nodes, levels = described_nodes(document, "local"), tuple(document.levels)
+    return LocalEngine(
+        settings.data_folder / "engine",
+        nodes or _machine_as_found(),
+        logs=LogStore(settings.data_folder / "blobs" / "logs"),
+        levels=levels,
+        port_range=(settings.port_range_start, settings.port_range_end),
+    )
 
 
 async def _until_told(*running: Any) -> None:

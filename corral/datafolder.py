@@ -1,4 +1,4 @@
-"""Why: the server's files are private and in known places, and a folder that cannot hold them is refused before anything starts."""
+"""Why: the server's files are private and in known places; a folder that cannot hold them is refused at the start."""
 
 from __future__ import annotations
 

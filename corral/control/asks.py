@@ -29,7 +29,7 @@ def gang_request(
     indexes: dict[str, list[int]] = {}
     for key in tasks:
         indexes.setdefault(key.role, []).append(key.index)
-    least = dict.fromkeys(indexes, 0) if beside else document.gang_size()
+    least = dict.fromkeys(indexes, 1) if beside else document.gang_size()
     spec = document.spec
     return GangRequest(
         job=job,

@@ -38,7 +38,12 @@ class Door:
         with contextlib.suppress(FileNotFoundError):
             self._path.unlink()
         config = uvicorn.Config(
-            self._application(), uds=str(self._path), log_config=None, lifespan="off", access_log=False, ws="websockets-sansio"
+            self._application(),
+            uds=str(self._path),
+            log_config=None,
+            lifespan="off",
+            access_log=False,
+            ws="websockets-sansio",
         )
         server = uvicorn.Server(config)
         server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign,assignment]
@@ -79,13 +84,15 @@ class Door:
             raise NotFound("bad-question", str(error)) from None
         return _json(could_ever_fit(control.world.cluster, asked))
 
-    async def _stop_all(self, _: Request) -> Response:
-        """Ask every job that is not over to stop; the answer is their ids."""
+    async def _stop_all(self, request: Request) -> Response:
+        """Ask every job that is not over to stop; the answer is their ids, with `wait` once all of them are over."""
         control = await self._world_is_there()
         jobs = list(control.world.jobs)
         for job in jobs:
             await control.store.intend(job, IntentKind.STOP, {}, actor="server", at=control.clock.now())
         control.wake()
+        while request.query_params.get("wait") == "true" and control.world.jobs.keys() & set(jobs):
+            await control.cycled()
         return JSONResponse(jobs)
 
     async def _world_is_there(self) -> Control:

@@ -41,11 +41,14 @@ class Folder:
     def create(self, job: Job, now: float) -> None:
         """Begin a job that was accepted and never folded."""
         self.world.jobs[job.id] = job
-        if job.waits_for:
-            for other in job.waits_for:
-                self.world.dependents.setdefault(other, set()).add(job.id)
-        hold = DEPENDENCY if job.waits_for else ""
+        self.wait_for(job)
+        hold = DEPENDENCY if job.document.spec.depends_on else ""
         self._apply(job, launcher.create(job.id, job.view, now, hold=hold), now)
+
+    def wait_for(self, job: Job) -> None:
+        """Have the job told when those it waits for are over."""
+        for other in job.waits_for:
+            self.world.dependents.setdefault(other, set()).add(job.id)
 
     def adopt(self, job: Job, now: float) -> None:
         """Take over a job as it was stored: what it holds is held, what it waits for is queued."""
@@ -84,11 +87,17 @@ class Folder:
             msgspec.structs.replace(task, order=first + place) for place, task in enumerate(placed.placement.tasks)
         )
         placement = msgspec.structs.replace(placed.placement, tasks=tasks)
-        held = gang_placed(self.world.queue.request(placed.job), placement, now)
+        keys = {task.key for task in tasks}
+        requests = self.world.queue.waiting(placed.job)
+        request = next(each for each in requests if not keys.isdisjoint(each.tasks))
+        held = gang_placed(request, placement, now)
         self.world.cluster.apply(held)
         self.world.queue.apply(held)
         self.event(job, Placed(placed.job_attempt, placement), now)
         job.reasons = None
+        rest = [key for key in request.tasks if key not in keys and key in job.tasks]
+        if rest and not job.completed:
+            self._queue(job, rest, grow=True)
 
     def tell(self, job: JobId, now: float, fact: Fact, actor: str = "") -> None:
         """Add a fact that no rule of the launcher made."""
@@ -162,15 +171,14 @@ class Folder:
     def _completed(self, job: Job, now: float) -> None:
         for waiting in self.world.dependents.pop(job.id, set()):
             dependent = self.world.jobs.get(waiting)
-            if dependent is not None:
+            if dependent is not None and not dependent.completed:
                 self.dependency_ended(dependent, job, now)
 
     def dependency_ended(self, job: Job, other: Job, now: float) -> None:
         """Tell a job that one of those it waits for is over."""
         succeeded = other.run.completion is not None and other.run.completion.succeeded
-        needs_success = any(
-            need.condition == "succeeded" for need in job.document.spec.depends_on if need.job in (other.id, other.document.name)
-        )
+        needs = [need for need in job.document.spec.depends_on if need.job in (other.id, other.document.name)]
+        needs_success = any(need.condition == "succeeded" for need in needs)
         job.waits_for.discard(other.id)
         if needs_success and not succeeded:
             self.event(job, DependencyFailed(f"{other.document.name} ({other.id}) did not succeed"), now)

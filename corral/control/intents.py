@@ -1,8 +1,8 @@
-"""Why: what people ask for is stored before anything is done about it; this reads those wishes in order and carries them out."""
+"""Why: what people ask for is stored before anything is done about it; this carries those wishes out in their order."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import structlog
 
@@ -68,27 +68,26 @@ class Intents:
             case _:
                 log.warning("unknown intent", job=intent.job, kind=intent.kind)
 
-    async def _submitted(self, job: Job, now: float) -> None:
-        ended: dict[str, Job] = {}
-        for need in job.document.spec.depends_on:
-            other = JobId(need.job)
-            if other in self._folder.world.jobs:
-                job.waits_for.add(other)
-            else:
-                for record in await self._store.load_jobs([other]):
-                    ended[other] = Job.from_record(record)
-        self._folder.create(job, now)
-        for need in job.document.spec.depends_on:
-            if JobId(need.job) not in job.waits_for:
-                self._judge_ended(job, need.job, need.condition, ended.get(need.job), now)
+    async def settle(self, job: Job, now: float) -> None:
+        """After a start: what a held job waits for may have ended while nobody looked."""
+        others = await self._needed(job)
+        job.waits_for = _live(others)
+        self._folder.wait_for(job)
+        settle_dependencies(self._folder, job, others, now)
 
-    def _judge_ended(self, job: Job, name: str, condition: str, other: Job | None, now: float) -> None:
-        if condition == "ended":
-            return
-        if other is None:
-            self._folder.event(job, DependencyFailed(f"{name} does not exist any more"), now)
-        elif not (other.run.completion and other.run.completion.succeeded):
-            self._folder.event(job, DependencyFailed(f"{other.document.name} ({name}) did not succeed"), now)
+    async def _submitted(self, job: Job, now: float) -> None:
+        others = await self._needed(job)
+        job.waits_for = _live(others)
+        self._folder.create(job, now)
+        settle_dependencies(self._folder, job, others, now)
+
+    async def _needed(self, job: Job) -> dict[str, Job | None]:
+        """The jobs that a job depends on, live or over; None where one is gone."""
+        world = self._folder.world
+        names = [JobId(need.job) for need in job.document.spec.depends_on]
+        stored = await self._store.load_jobs([name for name in names if name not in world.jobs])
+        found = {record.id: Job.from_record(record) for record in stored}
+        return {name: world.jobs.get(name) or found.get(name) for name in names}
 
     def _scale(self, job: Job, intent: Intent, now: float) -> None:
         if job.completed:
@@ -108,19 +107,21 @@ class Intents:
         self._folder.draft.removed.append(job.id)
 
 
-def recheck_dependencies(folder: Folder, job: Job, ended: dict[JobId, Job], now: float) -> None:
-    """After a start: what a waiting job waits for may have ended while nobody looked."""
-    world = folder.world
+def _live(others: Mapping[str, Job | None]) -> set[JobId]:
+    return {JobId(name) for name, other in others.items() if other is not None and not other.completed}
+
+
+def settle_dependencies(folder: Folder, job: Job, others: Mapping[str, Job | None], now: float) -> None:
+    """Tell a held job of the jobs it depends on that are over already: it fails, goes on, or waits for the rest."""
     for need in job.document.spec.depends_on:
-        other = JobId(need.job)
-        if other in world.jobs:
-            job.waits_for.add(other)
-            world.dependents.setdefault(other, set()).add(job.id)
-    for need in job.document.spec.depends_on:
-        if JobId(need.job) not in job.waits_for and need.condition == "succeeded":
-            before = ended.get(JobId(need.job))
-            if before is None or not (before.run.completion and before.run.completion.succeeded):
-                folder.event(job, DependencyFailed(f"{need.job} did not succeed"), now)
-                return
-    if not job.waits_for:
+        other = others.get(need.job)
+        if (other is not None and not other.completed) or need.condition == "ended":
+            continue
+        if other is None:
+            folder.event(job, DependencyFailed(f"{need.job} does not exist any more"), now)
+            return
+        if other.run.completion is None or not other.run.completion.succeeded:
+            folder.event(job, DependencyFailed(f"{other.document.name} ({other.id}) did not succeed"), now)
+            return
+    if job.document.spec.depends_on and not job.waits_for:
         folder.event(job, HoldReleased(), now)

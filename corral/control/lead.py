@@ -1,4 +1,4 @@
-"""Why: only one control may decide; it holds one row of the store for three seconds at a time, and stops when it loses it."""
+"""Why: only one control may decide; it holds one row of the store for three seconds at a time, or it stops."""
 
 from __future__ import annotations
 

@@ -10,13 +10,12 @@ import contextlib
 from collections import deque
 from collections.abc import Mapping
 
-import msgspec
 import structlog
 
 from corral.control.dispatch import Dispatcher
 from corral.control.draft import Draft
 from corral.control.fold import Folder
-from corral.control.intents import Intents, recheck_dependencies
+from corral.control.intents import Intents
 from corral.control.lead import Leadership
 from corral.control.observe import Machines
 from corral.control.render import LaunchContext, render
@@ -32,7 +31,7 @@ from corral.model.phases import phase
 from corral.model.plan import Reasons
 from corral.model.records import WaitingView
 from corral.model.summary import summarize
-from corral.model.writes import JobWrite, LiveJob, OutboxRow
+from corral.model.writes import JobWrite, OutboxRow
 from corral.scheduler import Cluster, EngineUnknown, Policy, Queue, plan
 from corral.store import LeadershipLost, Store
 
@@ -65,14 +64,15 @@ class Control:
         self.launch_policy = launch_policy
         self.context: LaunchContext
         self.world = World(Cluster(), Queue())
-        self.dispatcher: Dispatcher | None = None
         self._leadership = leadership
         self._events: deque[EngineEvent | StartRefused] = deque()
         self._taken: list[EngineEvent | StartRefused] = []
         self._awake = asyncio.Event()
+        self._stored = asyncio.Condition()
         self._rung = True
         self._flushed = 0.0
         self.machines = Machines(store, engines)
+        self.dispatcher = self._new_dispatcher()
         self.ready = asyncio.Event()
 
     async def run(self) -> None:
@@ -91,8 +91,7 @@ class Control:
 
     async def close(self) -> None:
         """Let go of everything; tasks run on."""
-        if self.dispatcher is not None:
-            await self.dispatcher.close()
+        await self.dispatcher.close()
         for engine in self.engines.values():
             await engine.close()
         await self._leadership.release()
@@ -119,9 +118,10 @@ class Control:
         cursor = (await self._leadership.renew()).cursor
         self.world = World(Cluster(), Queue())
         self.folder = Folder(self.world, self.launch_policy)
-        self.dispatcher = Dispatcher(self.engines, self._render, self.machines.engine_of, self._refused, self.clock)
+        self.dispatcher = self._new_dispatcher()
         for inventory in await self.machines.look(self._leadership.epoch, self.clock.now()):
             self.world.cluster.apply(inventory)
+        self.intents = Intents(self.store, self.folder, cursor)
         now = self.clock.now()
         records = await self.store.load_live()
         jobs = [Job.from_record(record) for record in records if record.run.roles]
@@ -129,15 +129,12 @@ class Control:
             self._adopt(job)
         for job in jobs:
             if job.run.hold:
-                ended = {record.id: Job.from_record(record) for record in await self._ended_needs(job)}
-                recheck_dependencies(self.folder, job, ended, now)
-        self.intents = Intents(self.store, self.folder, cursor)
+                await self.intents.settle(job, now)
         self._rung = True
         self.dispatcher.feed(await self.store.outbox())
 
-    async def _ended_needs(self, job: Job) -> list[LiveJob]:
-        needs = [JobId(need.job) for need in job.document.spec.depends_on if need.job not in self.world.jobs]
-        return list(await self.store.load_jobs(needs)) if needs else []
+    def _new_dispatcher(self) -> Dispatcher:
+        return Dispatcher(self.engines, self._render, self.machines.engine_of, self._refused, self.clock)
 
     def _adopt(self, job: Job) -> None:
         self.world.jobs[job.id] = job
@@ -207,6 +204,8 @@ class Control:
         rows = zip(result.outbox, draft.outbox, strict=True)
         self.dispatcher.feed(OutboxRow(seq, job, command) for seq, (job, command) in rows)
         self._forget_completed(draft)
+        async with self._stored:
+            self._stored.notify_all()
 
     def _must_flush(self) -> bool:
         return bool(self.dispatcher.done) and self.clock.now() - self._flushed >= _FLUSH_SECONDS
@@ -249,6 +248,11 @@ class Control:
         while True:
             await self.store.wakeup.wait(_LOOK_SECONDS)
             self._ring()
+
+    async def cycled(self) -> None:
+        """Wait until another cycle has been stored."""
+        async with self._stored:
+            await self._stored.wait()
 
     def wake(self) -> None:
         """Look into the store at once."""

@@ -1,4 +1,4 @@
-"""Why: control keeps in memory what is true, as indexes folded from committed facts; in doubt it drops them and reads again."""
+"""Why: control keeps what is true in memory, folded from committed facts; in doubt it drops that and reads again."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from corral.kernel.ids import JobId, TaskKey
 from corral.launcher import JobView, view_of
-from corral.model.plan import Reasons
 from corral.model.placement import TaskPlacement
+from corral.model.plan import Reasons
 from corral.model.records import JobSummary
 from corral.model.runs import JobRun, TaskRun
 from corral.model.states import JobState, TaskState

@@ -16,8 +16,8 @@ from corral.model.inventory import Device, Inventory, Node
 from corral.model.launch import EngineEvent, Exited, Started, TaskLaunch
 from corral.model.records import JobSummary, rfc3339
 from corral.model.writes import JobRecord, NewJob
-from corral.scheduler import default_policy
-from corral.spec import load_job
+from corral.scheduler import find_policy
+from corral.spec.reading import load_job
 from corral.store import Store, open_store
 
 
@@ -133,7 +133,7 @@ class House:
             Leadership(self.control_store),
             clock=self.clock,
             launch_policy=LaunchPolicy(conflict_delay=(0.0, 0.0)),
-            policy=default_policy(),
+            policy=find_policy(),
         )
         self.control.context = LaunchContext("", lambda job: "", lambda job: {}, self.control.machines.node)
         self._running = asyncio.create_task(self.control.run())
@@ -151,8 +151,7 @@ class House:
         self._running.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._running
-        if self.control.dispatcher is not None:
-            await self.control.dispatcher.close()
+        await self.control.dispatcher.close()
         await self.control_store.close()
 
     async def close(self) -> None:
@@ -194,7 +193,7 @@ class House:
         """Wait until a job is in one of these states."""
         async with asyncio.timeout(10):
             while True:
-                record = await self.store.job(job)
+                record = await self.store.find_job(job)
                 assert record is not None
                 if record.phase in states:
                     return record

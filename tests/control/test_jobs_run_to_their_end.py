@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest
 import pytest_asyncio
+
 from corral.kernel.errors import Unavailable
 from corral.model.records import ENDED_PHASES
 from corral.model.writes import IntentKind
-
 from tests.control.harness import House, PaperEngine, short
 
 
@@ -110,8 +109,11 @@ async def test_a_job_waits_for_the_success_of_another(house: House) -> None:
     [attempt] = house.engine.running
     house.engine.end(attempt, 1)
 
-    assert (await house.until(after, *ENDED_PHASES)).phase == "failed"
-    assert (await house.until(never, *ENDED_PHASES)).phase == "failed"
+    ended = await house.until(after, *ENDED_PHASES)
+    assert ended.phase == "stopped"
+    assert ended.summary.exit is not None
+    assert first in ended.summary.exit.message
+    assert (await house.until(never, *ENDED_PHASES)).phase == "stopped"
     assert len(house.engine.started) == 1
 
 

@@ -1,0 +1,153 @@
+"""Why: `corral up` and `corral down` only begin and end the supervisor; this is everything they have to say to it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from corral import datafolder, supervisor
+from corral.kernel.errors import Conflict, CorralError, InvalidInput, Unavailable
+from corral.settings import Settings
+
+_FROM_FILES = ("tls_certificate", "tls_key", "cluster")
+
+
+def up(settings: Settings, *, detach: bool) -> dict[str, Any]:
+    """Start the server. Detached: returns `{url, pid, link}` when it is ready; else this process becomes the server.
+
+    Raises CorralError when it cannot start: data folder, port, certificate, store or cluster document.
+    """
+    check(settings)
+    datafolder.prepare(settings.data_folder)
+    environment = {**os.environ, supervisor.ORDERS: json.dumps(_orders(settings, foreground=not detach))}
+    command = [sys.executable, "-m", "corral.supervisor"]
+    if not detach:
+        os.execve(sys.executable, command, environment)
+    with open(settings.data_folder / "logs" / "supervisor.log", "ab") as log:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=environment, start_new_session=True
+        )
+    assert process.stdout is not None
+    with process.stdout as pipe:
+        said = pipe.readline()
+    facts: dict[str, Any] = json.loads(said) if said else {}
+    if "url" not in facts:
+        process.wait()
+        raise CorralError(
+            facts.get("code", "cannot-start"),
+            facts.get("message", f"The server did not start; see {settings.data_folder}/logs/."),
+        )
+    return facts
+
+
+def down(settings: Settings, *, stop_jobs: bool) -> bool:
+    """End the server of the data folder; False when none runs. Jobs run on unless `stop_jobs`.
+
+    Raises Unavailable when it does not end, or when jobs were to be stopped and control does not answer.
+    """
+    if supervisor.running(settings.data_folder) is None:
+        return False
+    if stop_jobs:
+        stop_all(settings)
+    return supervisor.stop(settings.data_folder)
+
+
+def stop_all(settings: Settings) -> list[str]:
+    """Stop every job and wait until all are over; their ids.
+
+    Raises Unavailable when control does not answer.
+    """
+    jobs: list[str] = ask_control(settings, "POST", "/stop-all?wait=true", seconds=600.0)
+    return jobs
+
+
+def ask_control(settings: Settings, method: str, path: str, *, seconds: float = 10.0) -> Any:
+    """One question to control on its Unix socket.
+
+    Raises Unavailable when it does not answer, CorralError when it refuses.
+    """
+    connection = _UnixConnection(settings.run_folder / "control.sock", seconds)
+    try:
+        connection.request(method, path)
+        answer = connection.getresponse()
+        body = json.loads(answer.read() or b"null")
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise Unavailable("no-control", f"Control does not answer ({error}); see `corral doctor`.") from None
+    finally:
+        connection.close()
+    if answer.status >= 400:
+        raise CorralError(str(body.get("code", "refused")), str(body.get("message", "Control refused.")))
+    return body
+
+
+def check(settings: Settings) -> None:
+    """Refuse before anything starts what could never be served.
+
+    Raises InvalidInput naming the setting.
+    """
+    for name in _FROM_FILES:
+        path: Path | None = getattr(settings, name)
+        if path is not None and not os.access(path, os.R_OK):
+            raise InvalidInput("file-unreadable", f"{path} (--{name.replace('_', '-')}) cannot be read.")
+    if bool(settings.tls_certificate) != bool(settings.tls_key):
+        raise InvalidInput("tls-incomplete", "TLS needs both --tls-certificate and --tls-key.")
+    if settings.port_range_start > settings.port_range_end:
+        raise InvalidInput("port-range-empty", "port_range_start must not be above port_range_end.")
+    if settings.database_url and not settings.database_url.startswith(("postgresql:", "postgresql+")):
+        raise InvalidInput("bad-database-url", "database_url must be postgresql://…; leave it empty for SQLite.")
+    if settings.cluster is not None:
+        from corral.spec.cluster import load_cluster
+        from corral.spec.errors import SpecError
+
+        try:
+            load_cluster(settings.cluster.read_bytes(), filename=str(settings.cluster))
+        except SpecError as error:
+            raise InvalidInput("bad-cluster-document", str(error)) from None
+    running = supervisor.running(settings.data_folder)
+    if running is not None:
+        raise Conflict(
+            "already-running",
+            f"Corral already runs at {running['url']} (pid {running['pid']}); end it with `corral down`, or use --data.",
+        )
+
+
+def environment_of(settings: Settings) -> dict[str, str]:
+    """The settings as the variables that a child process reads them from; absolute paths."""
+    values: dict[str, str] = {}
+    for name, value in settings.model_dump().items():
+        if value is None:
+            continue
+        shown = str(value.absolute()) if isinstance(value, Path) else str(value)
+        values[f"CORRAL_{name.upper()}"] = shown
+    return values
+
+
+def _orders(settings: Settings, *, foreground: bool) -> dict[str, Any]:
+    return {
+        "data_folder": str(settings.data_folder.absolute()),
+        "host": settings.host,
+        "port": settings.port,
+        "scheme": settings.scheme,
+        "foreground": foreground,
+        "environment": environment_of(settings),
+    }
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    """HTTP to a Unix socket."""
+
+    def __init__(self, path: Path, seconds: float) -> None:
+        super().__init__("control", timeout=seconds)
+        self._path = str(path)
+
+    def connect(self) -> None:
+        """Connect to the socket's path."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
