@@ -1,13 +1,28 @@
-"""Why: tasks append to plain files that outlive everything, and readers see bytes the moment they are written."""
+"""Why: tasks append to plain files that outlive everything, and readers see bytes the moment they are written.
+
+A log is complete when its file can no longer be written (mode 0440): the engine says so when nothing of the attempt is
+left, and a follower in another process hears of it as of any change. Offsets never change: an old head is given back to
+the disk by punching a hole, and reading starts after it.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import ctypes
 import os
+import stat
+from collections.abc import AsyncIterator
 from pathlib import Path
 
-from corral.kernel.ids import AttemptId
+from corral.kernel.errors import InvalidInput, NotFound, Unavailable
+from corral.kernel.ids import AttemptId, parse_attempt_id
+from corral.storage import inotify
 
 STREAMS = ("all", "stdout", "stderr")
+PIECE = 256 * 1024
+_OPEN, _COMPLETE = 0o640, 0o440
+_KEEP_SIZE, _PUNCH_HOLE = 0x1, 0x2
+_NO_WAIT: int = getattr(os, "RWF_NOWAIT", 0)
 
 
 class LogStore:
@@ -29,23 +44,224 @@ class LogStore:
 
     def prepare(self, attempt: AttemptId, *, split: bool = False) -> tuple[str, str]:
         """The files that an attempt's standard output and error go to, their folder made."""
-        job, _, rest = attempt.partition(".")
-        folder = f"{self.root}/{job}"
         try:
-            os.mkdir(folder, 0o711)
+            os.mkdir(self._folder(attempt), 0o711)
         except FileExistsError:
             pass
         if split:
-            return f"{folder}/{rest}.stdout", f"{folder}/{rest}.stderr"
-        return f"{folder}/{rest}.all", f"{folder}/{rest}.all"
+            return self.path(attempt, "stdout"), self.path(attempt, "stderr")
+        return self.path(attempt, "all"), self.path(attempt, "all")
 
-    def size(self, attempt: AttemptId) -> int:
-        """Bytes that all streams of an attempt hold; 0 when there are none."""
-        job, _, rest = attempt.partition(".")
+    def path(self, attempt: AttemptId, stream: str) -> str:
+        """Where a stream of an attempt is, whether it exists or not."""
+        return f"{self._folder(attempt)}/{attempt.partition('.')[2]}.{stream}"
+
+    def finish(self, attempt: AttemptId) -> int:
+        """Nothing will be written any more: tell followers; returns the bytes that all streams hold."""
         total = 0
-        for stream in STREAMS:
-            try:
-                total += os.stat(f"{self.root}/{job}/{rest}.{stream}").st_size
-            except FileNotFoundError:
-                continue
+        for path in self._files(attempt):
+            os.chmod(path, _COMPLETE)
+            total += os.stat(path).st_size
         return total
+
+    def drop_head(self, attempt: AttemptId, keep: int) -> None:
+        """Give all but the last `keep` bytes of each stream back to the disk, where the file system can do that."""
+        for path in self._files(attempt):
+            surplus = (os.stat(path).st_size - keep) // 4096 * 4096
+            if surplus > 0:
+                _punch(path, surplus)
+
+    def remove(self, job: str) -> None:
+        """Delete all logs of a job."""
+        folder = f"{self.root}/{job}"
+        try:
+            names = os.listdir(folder)
+        except FileNotFoundError:
+            return
+        for name in names:
+            os.unlink(f"{folder}/{name}")
+        os.rmdir(folder)
+
+    def source(self, attempt: AttemptId, stream: str = "all") -> LogFile:
+        """A stream of an attempt, to be read and followed; `stdout` of an attempt that did not split them is `all`.
+
+        Raises InvalidInput for a stream that the attempt does not have, or an id that is none.
+        """
+        if stream not in STREAMS:
+            raise InvalidInput("unknown-stream", f"There is no stream {stream}; ask for all, stdout or stderr.")
+        try:
+            parse_attempt_id(attempt)
+        except ValueError as error:
+            raise InvalidInput("bad-attempt", f"{error}.") from None
+        if "/" in attempt:
+            raise InvalidInput("bad-attempt", f"{attempt!r} is not an attempt id.")
+        split = os.path.exists(self.path(attempt, "stdout"))
+        if split and stream == "all":
+            raise InvalidInput("streams-apart", "This task keeps its streams apart; ask for stdout or stderr.")
+        if not split and stream == "stderr":
+            raise InvalidInput("streams-together", "This task writes both streams into one log; ask for all.")
+        return LogFile(self.path(attempt, stream if split else "all"), str(self.root))
+
+    async def read(self, attempt: AttemptId, stream: str, offset: int, limit: int) -> bytes:
+        """Up to `limit` bytes from `offset` on; fewer where the log ends.
+
+        Raises NotFound when the attempt has written no log here.
+        """
+        source = self.source(attempt, stream)
+        try:
+            if not source.exists():
+                raise NotFound("no-log", f"There is no log of {attempt} here.")
+            return (await source.read(offset, limit))[1]
+        finally:
+            await source.close()
+
+    async def follow(self, attempt: AttemptId, stream: str = "all", offset: int = 0) -> AsyncIterator[bytes]:
+        """The log from `offset` on, as it grows, until it is complete; one piece at a time is in memory."""
+        source = self.source(attempt, stream)
+        try:
+            while True:
+                begin, data = await source.read(offset, PIECE)
+                if data:
+                    yield data
+                    offset = begin + len(data)
+                elif not await source.wait(offset, 3600.0):
+                    return
+        finally:
+            await source.close()
+
+    def _folder(self, attempt: AttemptId) -> str:
+        return f"{self.root}/{attempt.partition('.')[0]}"
+
+    def _files(self, attempt: AttemptId) -> list[str]:
+        return [path for stream in STREAMS if os.path.exists(path := self.path(attempt, stream))]
+
+
+class LogFile:
+    """The bytes of one stream of one attempt, growing while it runs; it may not be there yet."""
+
+    def __init__(self, path: str, root: str) -> None:
+        self._path = path
+        self._root = root
+        self._handle = -1
+        self._watch: inotify.Watch | None = None
+
+    def exists(self) -> bool:
+        """Whether anything was written or may be."""
+        return self._open()
+
+    async def size(self) -> int:
+        """Bytes there are now; those of a dropped head are counted."""
+        return os.fstat(self._handle).st_size if self._open() else 0
+
+    async def complete(self) -> bool:
+        """Whether nothing will be written any more."""
+        return self._open() and not os.fstat(self._handle).st_mode & stat.S_IWUSR
+
+    async def read(self, offset: int, limit: int) -> tuple[int, bytes]:
+        """Up to `limit` bytes from `offset` on, and where they really begin: later, when the head is gone."""
+        if not self._open():
+            return offset, b""
+        begin = offset
+        if offset < os.fstat(self._handle).st_size:
+            begin = os.lseek(self._handle, offset, os.SEEK_DATA)
+        buffer = bytearray(limit)
+        try:
+            count = os.preadv(self._handle, [buffer], begin, _NO_WAIT)
+        except OSError:  # not in memory (EAGAIN), or the file system cannot tell (EOPNOTSUPP): let a thread wait for it
+            count = await asyncio.to_thread(os.preadv, self._handle, [buffer], begin)
+        return begin, bytes(memoryview(buffer)[:count])
+
+    async def tail(self, lines: int) -> int:
+        """The offset at which the last `lines` lines begin."""
+        end = await self.size()
+        if lines <= 0 or not end:
+            return end
+        wanted, at = lines, end
+        while at > 0:
+            start = max(0, at - PIECE)
+            begin, data = await self.read(start, at - start)
+            if at == end and data.endswith(b"\n"):
+                wanted += 1
+            newlines = data.count(b"\n")
+            if newlines >= wanted:
+                position = len(data)
+                for _ in range(wanted):
+                    position = data.rfind(b"\n", 0, position)
+                return begin + position + 1
+            wanted -= newlines
+            if begin > start:
+                return begin
+            at = start
+        return 0
+
+    async def wait(self, offset: int, seconds: float) -> bool:
+        """Wait for bytes beyond `offset`, at most so long; False once the log is complete and has no more."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        while True:
+            watch = self._watching()
+            watch.changed.clear()
+            complete = await self.complete()
+            if await self.size() > offset:
+                return True
+            if complete:
+                return False
+            left = deadline - asyncio.get_running_loop().time()
+            if left <= 0:
+                return True
+            try:
+                await asyncio.wait_for(watch.changed.wait(), left)
+            except TimeoutError:
+                return True
+
+    async def close(self) -> None:
+        """Let go of the file."""
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def _open(self) -> bool:
+        if self._handle < 0:
+            try:
+                self._handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            except FileNotFoundError:
+                return False
+            if self._watch is not None:  # it was the folder's; the file's own is wanted now
+                self._watch.close()
+                self._watch = None
+        return True
+
+    def _watching(self) -> inotify.Watch:
+        """A watch on the file, or, until it is there, on the folder that it or its folder will appear in."""
+        try:
+            if self._open():
+                self._watch = self._watch or inotify.watcher().watch(self._path)
+                return self._watch
+            if self._watch is not None:
+                self._watch.close()
+                self._watch = None
+            folder = os.path.dirname(self._path)
+            place = folder if os.path.isdir(folder) else self._root
+            self._watch = inotify.watcher().watch(place, inotify.CREATE | inotify.MOVED_TO)
+            return self._watch
+        except OSError as error:
+            message = f"Logs cannot be followed: {error.strerror}; raise fs.inotify.max_user_instances and _watches."
+            raise Unavailable("no-inotify", message, retry_after=10) from error
+
+
+def _punch(path: str, length: int) -> None:
+    """Free the first `length` bytes of a file without changing its size.
+
+    Raises OSError when the file system cannot.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        offset = ctypes.c_long(0)
+        if libc.fallocate(handle, _KEEP_SIZE | _PUNCH_HOLE, offset, ctypes.c_long(length)) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), path)
+    finally:
+        os.close(handle)

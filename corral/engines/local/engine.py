@@ -31,11 +31,12 @@ from corral.engines.local.live import (
     verdict,
 )
 from corral.engines.local.ports import DEFAULT_RANGE, PortLedger
-from corral.engines.local.processes import ProcessId, boot_id
+from corral.engines.local.processes import boot_id
 from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId
 from corral.model.inventory import Inventory, Node
 from corral.model.launch import EngineEvent, InventoryChanged, TaskLaunch
+from corral.runtime.process import Identity
 from corral.storage.logs import LogStore
 
 _HOST = "127.0.0.1"
@@ -221,7 +222,7 @@ class LocalEngine:
             os.waitpid(pid, 0)
             raise
         born = processes.stat(pid)
-        live.process = ProcessId(boot_id(), pid, born.start if born else 0)
+        live.process = Identity(boot_id(), pid, born.start if born else 0)
         live.started_at = time.time()
         self._pids.add(pid)
         asyncio.get_running_loop().add_reader(live.handle, self._shim_died, live)
@@ -283,14 +284,14 @@ class LocalEngine:
 
     def _is_running(self, live: LiveAttempt) -> bool:
         shim_id = live.process
-        if shim_id is None or shim_id.boot != boot_id():
+        if shim_id is None or shim_id.boot_id != boot_id():
             return False
         try:
             handle = os.pidfd_open(shim_id.pid)
         except ProcessLookupError:
             return False
         now = processes.stat(shim_id.pid)
-        if now is None or now.start != shim_id.start:
+        if now is None or now.start != shim_id.start_time:
             os.close(handle)
             return False
         live.handle = handle
@@ -316,7 +317,7 @@ class LocalEngine:
             return
         live.end = live.end or end
         live.folder.write_ended(live.end)
-        pid, start = live.process.pid, live.process.start
+        pid, start = live.process.pid, live.process.start_time
         for process in reaper.of_attempt(live.attempt, pid, start):
             processes.kill(process.pid, process.start, signals.SIGKILL)
         processes.kill(pid, start, signals.SIGCONT)
@@ -369,7 +370,7 @@ class LocalEngine:
         """Kill the rest of the group and, when the shim is our child, reap it; decide why it left no code."""
         outlived = False
         if live.process is not None and code is None:
-            left = reaper.survivors(live.process.pid, live.process.start, everything)
+            left = reaper.survivors(live.process.pid, live.process.start_time, everything)
             outlived = any(process.alive and not processes.doomed(process.pid) for process in left)
         if live.process is not None:
             if live.own:
@@ -382,14 +383,14 @@ class LocalEngine:
             live.folder.write_ended(live.end)
 
     def _group_left(self, live: LiveAttempt, everything: Iterable[processes.Stat]) -> bool:
-        if live.process is None or live.process.boot != boot_id():
+        if live.process is None or live.process.boot_id != boot_id():
             return False
         if live.own:
             return processes.kill_group(live.process.pid, 0)
-        return bool(reaper.survivors(live.process.pid, live.process.start, everything))
+        return bool(reaper.survivors(live.process.pid, live.process.start_time, everything))
 
     async def _close(self, live: LiveAttempt, code: int | None) -> None:
-        group, start = (live.process.pid, live.process.start) if live.process else (0, 0)
+        group, start = (live.process.pid, live.process.start_time) if live.process else (0, 0)
         await reaper.end_all(live.attempt, group, start)
         self._close_now(live, code)
 
@@ -403,14 +404,14 @@ class LocalEngine:
     def _report(self, live: LiveAttempt, end: EndRecord, at: float) -> None:
         live.phase = Phase.ENDED
         self._ports.release(live.record.ports)
-        self._events.put_nowait(exited(live, end, at, self._logs.size(live.attempt)))
+        self._events.put_nowait(exited(live, end, at, self._logs.finish(live.attempt)))
 
     def _end_strays(self, inherited: dict[str, list[int]]) -> None:
         """Processes of attempts that ended before they were seen: end them too."""
         for name in inherited:
             live = self._live.get(AttemptId(name))
             if live is not None and live.phase is Phase.ENDED and live.process is not None:
-                self._spawn_task(reaper.end_all(name, live.process.pid, live.process.start))
+                self._spawn_task(reaper.end_all(name, live.process.pid, live.process.start_time))
 
     # ---- housekeeping
 

@@ -31,8 +31,9 @@ from typing import TypeVar
 
 import msgspec
 
-from corral.engines.local.processes import ProcessId, parse_stat
+from corral.engines.local.processes import parse_stat
 from corral.kernel.ids import AttemptId, parse_attempt_id
+from corral.runtime.process import Identity
 
 CLAIMED = "-"
 T = TypeVar("T")
@@ -121,7 +122,7 @@ class AttemptFolder:
         """When the shim recorded itself, in seconds since 1970."""
         return os.stat(f"{self.path}/pid").st_mtime
 
-    def process(self) -> ProcessId | None:
+    def process(self) -> Identity | None:
         """The shim as it recorded itself; None when it has not (or was killed while it did)."""
         try:
             text = Path(self.path, "pid").read_text(errors="replace")
@@ -131,7 +132,7 @@ class AttemptFolder:
             return None
         boot, _, line = text.partition(" ")
         shim = parse_stat(line)
-        return ProcessId(boot, shim.pid, shim.start)
+        return Identity(boot, shim.pid, shim.start)
 
     def launch(self) -> LaunchRecord | None:
         """What was written at the start; None when the server was killed before it was."""

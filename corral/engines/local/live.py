@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from corral.engines.local.folders import AttemptFolder, EndRecord, LaunchRecord, StopRecord
-from corral.engines.local.processes import ProcessId, boot_id
+from corral.engines.local.processes import boot_id
 from corral.kernel.ids import AttemptId
 from corral.model.launch import Exited, Started
+from corral.runtime.process import Identity
 
 SHIM_KILLED = "the shim was killed; what was left of the task's processes has been ended"
 GROUP_KILLED = "the whole process group was killed, shim and task together"
@@ -44,7 +45,7 @@ class LiveAttempt:
     attempt: AttemptId
     folder: AttemptFolder
     record: LaunchRecord
-    process: ProcessId | None = None
+    process: Identity | None = None
     phase: Phase = Phase.RUNNING
     own: bool = False
     """Whether the shim is this server's child: then its pid is ours until we reap it."""
@@ -74,7 +75,7 @@ def verdict(live: LiveAttempt, code: int | None, *, survivors: bool) -> EndRecor
         return live.end if code is None or live.end.code < 0 else EndRecord(code, live.end.reason, signal_of(code))
     if code is not None:
         return EndRecord(code, "", signal_of(code))
-    if live.process is not None and live.process.boot != boot_id():
+    if live.process is not None and live.process.boot_id != boot_id():
         return EndRecord(NODE_LOST, MACHINE_RESTARTED)
     if live.shim_code is not None:
         return _shim_verdict(live.shim_code)

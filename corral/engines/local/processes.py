@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from corral.runtime import process
+
 MARKER = "CORRAL_ATTEMPT"
 """The variable that every process of an attempt inherits: its value is the attempt id."""
 
@@ -41,21 +43,8 @@ class Stat(NamedTuple):
         return self.state not in "ZXx"
 
 
-class ProcessId(NamedTuple):
-    """One process, for ever."""
-
-    boot: str
-    pid: int
-    start: int
-
-    def __str__(self) -> str:
-        return f"{self.boot}:{self.pid}:{self.start}"
-
-
-@functools.cache
-def boot_id() -> str:
-    """This boot of this machine."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+boot_id = functools.cache(process.boot_id)
+"""This boot of this machine."""
 
 
 def parse_stat(text: str) -> Stat:

@@ -1,0 +1,140 @@
+"""Why: a code archive is a stranger's input; nothing in it may be written outside of the folder that it is unpacked into.
+
+Refused: absolute names, `..`, links whose target lies outside, anything below a link, devices and pipes, names that are
+not text, too many entries, too many bytes. Owners are not taken over; of the permissions only "executable" is.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import tarfile
+import zlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_CHUNK = 1 << 20
+
+
+class Limits(NamedTuple):
+    """What an archive may grow to."""
+
+    entries: int = 200_000
+    total_bytes: int = 20 * 1024**3
+
+
+DEFAULT_LIMITS = Limits()
+
+
+class UnsafeArchive(ValueError):
+    """The archive is broken or would do harm; the message says what is wrong with which entry."""
+
+
+def check(archive: str, limits: Limits = DEFAULT_LIMITS) -> None:
+    """Read through an archive as `unpack` would, writing nothing.
+
+    Raises UnsafeArchive.
+    """
+    for _ in _entries(archive, limits):
+        pass
+
+
+def unpack(archive: str, target: str, limits: Limits = DEFAULT_LIMITS) -> int:
+    """Unpack a tar.gz into the folder `target` (made if need be) and return the number of entries.
+
+    Raises UnsafeArchive, OSError.
+    """
+    count = 0
+    target = os.path.realpath(target)
+    os.makedirs(target, exist_ok=True)
+    for opened, member, name in _entries(archive, limits):
+        count += 1
+        path = os.path.join(target, name)
+        if name != "." and os.path.realpath(os.path.dirname(path)) != os.path.dirname(path):
+            raise UnsafeArchive(f"{name} lies below a link in the folder that is there already")
+        _write(opened, member, name, path, target)
+    return count
+
+
+def _write(opened: tarfile.TarFile, member: tarfile.TarInfo, name: str, path: str, target: str) -> None:
+    if member.isdir():
+        os.makedirs(path, exist_ok=True)
+        return
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if os.path.lexists(path):
+        os.unlink(path)
+    if member.issym():
+        os.symlink(member.linkname, path)
+    elif member.islnk():
+        os.link(os.path.join(target, posixpath.normpath(member.linkname)), path, follow_symlinks=False)
+    else:
+        source = opened.extractfile(member)
+        if source is None:
+            raise UnsafeArchive(f"{name} has no content")
+        handle = os.open(
+            path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o755 if member.mode & 0o111 else 0o644
+        )
+        with os.fdopen(handle, "wb") as file:
+            while chunk := source.read(_CHUNK):
+                file.write(chunk)
+
+
+def _entries(archive: str, limits: Limits) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo, str]]:
+    """Every entry with its name made plain, each checked against those before it."""
+    links: set[str] = set()
+    files: set[str] = set()
+    entries = total = 0
+    try:
+        with tarfile.open(archive, "r:gz") as opened:
+            while (member := opened.next()) is not None:
+                opened.members = []  # type: ignore[attr-defined]  # or the list of all entries would be kept
+                entries += 1
+                total += member.size
+                if entries > limits.entries:
+                    raise UnsafeArchive(f"it has more than {limits.entries} entries")
+                if total > limits.total_bytes:
+                    raise UnsafeArchive(f"it unpacks to more than {limits.total_bytes} bytes")
+                name = _checked(member, links, files)
+                (links if member.issym() else files).add(name)
+                yield opened, member, name
+    except (tarfile.TarError, EOFError, zlib.error, UnicodeError, OverflowError) as error:
+        raise UnsafeArchive(f"it is not a readable tar.gz ({error})") from error
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise UnsafeArchive(f"it is not a readable tar.gz ({error})") from error
+
+
+def _checked(member: tarfile.TarInfo, links: set[str], files: set[str]) -> str:
+    name = _inside(member.name, member.name)
+    parts = name.split("/")
+    for depth in range(1, len(parts)):
+        if "/".join(parts[:depth]) in links:
+            raise UnsafeArchive(f"{member.name!r} lies below a link")
+    if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
+        raise UnsafeArchive(f"{member.name!r} is neither file, folder nor link")
+    if member.issym():
+        if name == ".":
+            raise UnsafeArchive("the folder itself is a link")
+        _inside(posixpath.join(posixpath.dirname(name), member.linkname), member.name)
+        if member.linkname.startswith("/") or _climbs_late(member.linkname):
+            raise UnsafeArchive(f"the link {member.name!r} leads outside")
+    if member.islnk() and _inside(member.linkname, member.name) not in files:
+        raise UnsafeArchive(f"the hard link {member.name!r} names no file before it")
+    return name
+
+
+def _climbs_late(target: str) -> bool:
+    """Whether `..` follows a name in it: the name may be a link, and then the text does not tell where it leads."""
+    parts = [part for part in target.split("/") if part not in ("", ".")]
+    down = [part != ".." for part in parts]
+    return down != sorted(down)
+
+
+def _inside(path: str, shown: str) -> str:
+    if "\0" in path or path.startswith("/") or not path:
+        raise UnsafeArchive(f"{shown!r} is not a path inside the archive")
+    plain = posixpath.normpath(path)
+    if plain == ".." or plain.startswith("../"):
+        raise UnsafeArchive(f"{shown!r} leads outside")
+    return plain
