@@ -11,16 +11,19 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from corral import datafolder, logs
 from corral.kernel.errors import CorralError
+from corral.kernel.ids import JobId
+from corral.kernel.tokens import JOB_TOKEN_SECONDS, mint_job_token
 from corral.settings import Settings
 from corral.supervisor import PARENT, READY_FD, end_with_parent
 
 if TYPE_CHECKING:
-    pass
+    from corral.engines.local.engine import LocalEngine
+    from corral.model.inventory import Node
 
 REFUSED: Final = 78
 """The exit code of a process that can never start as it was told (EX_CONFIG)."""
@@ -30,20 +33,20 @@ REPLACED: Final = 75
 
 def serve_front(settings: Settings) -> int:
     """Serve the API and the portal until told to end; the exit code."""
-    return _guarded(settings, "front")
+    return _guarded(settings, "front", _front)
 
 
 def serve_control(settings: Settings) -> int:
     """Schedule, launch and watch until told to end; the exit code."""
-    return _guarded(settings, "control")
+    return _guarded(settings, "control", _control)
 
 
-def _guarded(settings: Settings, what: str) -> int:
+def _guarded(settings: Settings, what: str, serve: Callable[[Settings], Coroutine[Any, Any, None]]) -> int:
     """Run one of the two; a refusal is told to the supervisor and said in one sentence."""
     logs.configure(settings.log_level)
     try:
         datafolder.prepare(settings.data_folder)
-        asyncio.run(_front(settings) if what == "front" else _control(settings))
+        asyncio.run(serve(settings))
     except (CorralError, BaseExceptionGroup) as error:
         refusal = _refusal(error)
         if refusal is None:
@@ -62,6 +65,10 @@ def _refusal(error: BaseException) -> CorralError | None:
         inside = [_refusal(each) for each in error.exceptions]
         return inside[0] if all(inside) else None
     return error if isinstance(error, CorralError) else None
+
+
+async def _front(settings: Settings) -> None:
+    raise NotImplementedError
 
 
 async def _control(settings: Settings) -> None:
@@ -86,10 +93,11 @@ async def _control(settings: Settings) -> None:
         ),
         policy=find_policy(),
     )
+    key = datafolder.read_key(settings.data_folder)
     control.context = LaunchContext(
         api_url=settings.advertise or os.environ.get("CORRAL_LISTENING_URL", ""),
-        job_token=_job_tokens(settings, clock.now),
-        open_secrets=_secret_opener(settings, store),
+        job_token=lambda job: mint_job_token(key, JobId(job), clock.now() + JOB_TOKEN_SECONDS),
+        open_secrets=lambda job: {},
         nodes=control.machines.node,
     )
     door = Door(control, settings.run_folder / "control.sock")
@@ -103,7 +111,7 @@ async def _control(settings: Settings) -> None:
 def _local_engine(settings: Settings) -> LocalEngine:
     """This machine, or the nodes that the cluster document describes on it."""
     from corral.devices.described import described_nodes
-    from corral.engines.local import LocalEngine
+    from corral.engines.local.engine import LocalEngine
     from corral.spec.cluster import load_cluster
     from corral.storage.logs import LogStore
 
@@ -121,7 +129,21 @@ def _local_engine(settings: Settings) -> LocalEngine:
     )
 
 
-async def _until_told(*running: Any) -> None:
+def _machine_as_found() -> tuple[Node, ...]:
+    from corral.devices.described import machine_cpu_millis, machine_memory, shared_memory
+    from corral.model.inventory import Node
+
+    return (
+        Node(
+            "local/machine",
+            cpu_millis=machine_cpu_millis(),
+            memory_bytes=machine_memory(),
+            shm_bytes=shared_memory(),
+        ),
+    )
+
+
+async def _until_told(*running: Coroutine[Any, Any, None]) -> None:
     """Run everything until SIGTERM or SIGINT; the first failure ends all and is raised."""
     ending = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -129,8 +151,7 @@ async def _until_told(*running: Any) -> None:
         loop.add_signal_handler(number, ending.set)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(work) for work in running]
-        waiting = group.create_task(ending.wait())
-        await waiting
+        await ending.wait()
         for task in tasks:
             task.cancel()
 

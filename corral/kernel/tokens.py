@@ -1,0 +1,45 @@
+"""Why: a running job proves which job it is by a signature alone, so control makes tokens and front checks them without a word.
+
+A job token reads `cjt_JOB_EXPIRY_SIGNATURE`: the signature is HMAC-SHA256 by a key derived from the server's own.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from typing import Final
+
+from corral.kernel.ids import JobId
+
+JOB_TOKEN_PREFIX: Final = "cjt_"
+_PURPOSE: Final = "job-token"
+
+
+def derive_key(key: bytes, purpose: str) -> bytes:
+    """A key of 32 bytes for one purpose only, from the server's key (HMAC-SHA256 as a pseudo-random function)."""
+    return hmac.new(key, b"corral:" + purpose.encode(), hashlib.sha256).digest()
+
+
+def mint_job_token(key: bytes, job: JobId, expires_at: float) -> str:
+    """The token of a job, valid until `expires_at` (seconds since 1970); `key` is the server's key."""
+    body = f"{job}_{int(expires_at)}"
+    return f"{JOB_TOKEN_PREFIX}{body}_{_signature(key, body)}"
+
+
+def verify_job_token(key: bytes, token: str, now: float) -> JobId | None:
+    """The job whose token it is; None when it is none of this server's, or has expired."""
+    if not token.startswith(JOB_TOKEN_PREFIX) or len(token) > 200 or not token.isascii():
+        return None
+    parts = token.removeprefix(JOB_TOKEN_PREFIX).split("_", 2)
+    if len(parts) != 3 or not parts[1].isdigit() or len(parts[1]) > 15:
+        return None
+    job, expiry, signature = parts
+    if not hmac.compare_digest(signature, _signature(key, f"{job}_{expiry}")) or int(expiry) <= now:
+        return None
+    return JobId(job)
+
+
+def _signature(key: bytes, body: str) -> str:
+    digest = hmac.new(derive_key(key, _PURPOSE), body.encode(), hashlib.sha256).digest()
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
