@@ -1,0 +1,182 @@
+"""Why: one signs in once and is remembered; accounts and tokens are managed from the same place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from corral.cli.output import age, fields, output_option, say, show, table
+from corral.cli.server_of import connect
+
+if TYPE_CHECKING:
+    from corral.client.sync import Client
+
+
+@click.command("login")
+@click.argument("address", required=False, default="")
+@click.option("-u", "--user", default="", help="Sign in with this account's password.")
+@click.option("--token", is_flag=True, help="Read a token from standard input instead (it never stands in arguments).")
+@click.option("--ca", type=click.Path(exists=True, dir_okay=False), default=None, help="Trust this authority (PEM).")
+@click.option("--name", default="", help="Remember the server under this name.")
+@click.option("--logout", is_flag=True, help="Revoke and forget the token instead.")
+def login_command(address: str, user: str, token: bool, ca: str | None, name: str, logout: bool) -> None:
+    """Sign in to a server and remember it.
+
+    ADDRESS is a one-time link as `corral up` prints it, or a server's URL. Without it: the server known last.
+
+    \b
+    corral login 'http://127.0.0.1:8470/sign-in#link=TOKEN'
+    corral login https://corral.example.org --user alice
+    """
+    from corral.client import config
+    from corral.client.sync import Client
+
+    url, _, fragment = address.partition("/sign-in#link=")
+    here = config.current()
+    url = (url or here.url).rstrip("/")
+    authority = ca or (here.ca if config.same_server(url, here.url) else "")
+    if logout:
+        with Client(url, here.token, ca=authority) as client:
+            client.logout()
+        config.forget(url)
+        say(f"Signed out of {url}.")
+        return
+    secret = click.get_text_stream("stdin").readline().strip() if token else ""
+    with Client(url, secret, ca=authority) as client:
+        if token:
+            who = client.me()["user"]
+        else:
+            signed = client.login(link=fragment) if fragment else _by_password(client, user)
+            secret, who = signed["token"], signed["user"]
+    config.remember(config.Context(url, secret, who, authority), name)
+    say(f"Signed in to {url} as {who}.")
+
+
+def _by_password(client: Client, user: str) -> dict[str, str]:
+    user = user or click.prompt("User", err=True)
+    password = click.prompt("Password", hide_input=True, err=True)
+    return client.login(user=user, password=password)
+
+
+@click.group("users", invoke_without_command=True)
+@output_option
+@click.pass_context
+def users_command(context: click.Context, output: str) -> None:
+    """List, make and change accounts (for administrators)."""
+    if context.invoked_subcommand is not None:
+        return
+    with connect() as client:
+        found = client.users(limit=1000)["items"]
+    if show(found, output, names=[user["name"] for user in found]):
+        return
+    rows = [
+        (
+            user["name"],
+            user["role"],
+            ", ".join(user["groups"]),
+            "" if user["uid"] is None else user["uid"],
+            "locked" if user["disabled"] else "",
+            age(user["createdAt"]),
+        )
+        for user in found
+    ]
+    click.echo(table(("NAME", "ROLE", "GROUPS", "UID", "", "AGE"), rows))
+
+
+@users_command.command("add")
+@click.argument("name")
+@click.option("--admin", is_flag=True, help="An administrator's account.")
+@click.option("-g", "--group", "groups", multiple=True, help="A group it is in; repeat it.")
+@click.option("--password", is_flag=True, help="Ask for a password (else it is opened by the link that is printed).")
+def add_user(name: str, admin: bool, groups: Sequence[str], password: bool) -> None:
+    """Make an account, and print its one-time sign-in link."""
+    chosen = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True) if password else None
+    with connect() as client:
+        client.create_user(name, role="admin" if admin else "user", groups=groups, password=chosen)
+        say(f"{name} has an account.")
+        if not password:
+            click.echo(client.login_link(name)["link"])
+
+
+@users_command.command("change")
+@click.argument("name")
+@click.option("--role", type=click.Choice(("admin", "user")), default=None)
+@click.option("-g", "--group", "groups", multiple=True, help="All groups it is in from now on; repeat it.")
+@click.option("--password", is_flag=True, help="Ask for a new password.")
+@click.option("--lock/--unlock", default=None, help="Whether it is refused.")
+def change_user(name: str, role: str | None, groups: Sequence[str], password: bool, lock: bool | None) -> None:
+    """Change an account."""
+    chosen = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True) if password else None
+    with connect() as client:
+        client.change_user(name, role=role, groups=groups or None, password=chosen, disabled=lock)
+    say(f"{name} is changed.")
+
+
+@users_command.command("link")
+@click.argument("name")
+def link_user(name: str) -> None:
+    """Print a new one-time sign-in link for an account."""
+    with connect() as client:
+        click.echo(client.login_link(name)["link"])
+
+
+@users_command.command("rm")
+@click.argument("name")
+def remove_user(name: str) -> None:
+    """Remove an account."""
+    with connect() as client:
+        client.delete_user(name)
+    say(f"{name} is removed.")
+
+
+@click.group("token", invoke_without_command=True)
+@output_option
+@click.pass_context
+def token_command(context: click.Context, output: str) -> None:
+    """List, make and revoke your tokens."""
+    if context.invoked_subcommand is not None:
+        return
+    with connect() as client:
+        found = client.tokens()["items"]
+    if show(found, output, names=[token["id"] for token in found]):
+        return
+    rows = [
+        (
+            each["id"],
+            each["name"],
+            each["kind"],
+            age(each["createdAt"]),
+            each["expiresAt"] or "never",
+            age(each["lastUsedAt"]),
+        )
+        for each in found
+    ]
+    click.echo(table(("ID", "NAME", "KIND", "AGE", "EXPIRES", "LAST USED"), rows))
+
+
+@token_command.command("create")
+@click.argument("name", required=False, default="")
+@click.option("--days", type=click.FloatRange(0, 3650, min_open=True), default=90.0, show_default=True)
+@output_option
+def create_token(name: str, days: float, output: str) -> None:
+    """Make a token for a program; it is shown this once.
+
+    \b
+    export CORRAL_TOKEN=$(corral token create ci -o name)
+    """
+    with connect() as client:
+        made = client.create_token(name, days=days)
+    if not show(made, output, names=[made["token"]]):
+        click.echo(fields({"Token": made["token"], "Id": made["id"], "Expires": made["expiresAt"]}))
+
+
+@token_command.command("revoke")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+def revoke_token(ids: Sequence[str]) -> None:
+    """Revoke tokens."""
+    with connect() as client:
+        for each in ids:
+            client.revoke_token(each)
+            say(f"{each} is revoked.")

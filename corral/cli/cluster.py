@@ -1,0 +1,147 @@
+"""Why: what there is to run on, and who holds it, is the other half of every question about waiting."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import click
+
+from corral.cli.output import age, output_option, paint, say, show, state, table
+from corral.cli.server_of import connect
+
+
+@click.command("nodes")
+@click.argument("name", required=False, default="")
+@output_option
+def nodes_command(name: str, output: str) -> None:
+    """List machines, their devices and who holds them; with a NAME (engine/node) one machine's devices."""
+    with connect() as client:
+        if name:
+            node = client.node(name)
+            if not show(node, output, names=[node["name"]]):
+                click.echo(_devices(node))
+            return
+        found: list[dict[str, Any]] = []
+        after = ""
+        while True:
+            page = client.nodes(limit=1000, after=after)
+            found += page["items"]
+            after = page["next"] or ""
+            if not after:
+                break
+    if show(found, output, names=[node["name"] for node in found]):
+        return
+    if not found:
+        say("No machines are known yet; corral doctor says what to mend.")
+        return
+    click.echo(
+        table(
+            ("NAME", "STATE", "DEVICES", "FREE", "CPU", "FREE", "MEMORY", "FREE", "MODEL", "CELLS"),
+            (_node_row(node) for node in found),
+            right=frozenset({2, 3, 4, 5, 6, 7}),
+        )
+    )
+
+
+@click.command("top")
+@click.option("-i", "--interval", type=click.FloatRange(0.2, 3600), default=2.0, show_default=True, help="Seconds.")
+@click.option("--once", is_flag=True, help="Print it once and end; also when the output is no terminal.")
+def top_command(interval: float, once: bool) -> None:
+    """Watch what runs and what is free, live, until Ctrl-C."""
+    with connect() as client:
+        if once or not sys.stdout.isatty():
+            click.echo(_top(client.top()))
+            return
+        click.echo("\x1b[?1049h\x1b[?25l", nl=False)
+        try:
+            while True:
+                screen = _top(client.top()).split("\n")
+                rows = _height() - 1
+                click.echo("\x1b[H" + "".join(line + "\x1b[K\n" for line in screen[:rows]) + "\x1b[J", nl=False)
+                time.sleep(interval)
+        except KeyboardInterrupt:
+            return
+        finally:
+            click.echo("\x1b[?25h\x1b[?1049l", nl=False)
+
+
+def _top(top: dict[str, Any]) -> str:
+    total, free = top["total"], top["free"]
+    bars = "   ".join(
+        f"{name} {_bar(total[field] - free[field], total[field])}"
+        for name, field in (("devices", "devices"), ("cpu", "cpuMillis"), ("memory", "memoryBytes"))
+        if total[field]
+    )
+    rows = [
+        (
+            job["name"],
+            job["user"],
+            state(job["state"]),
+            job["devices"] or "",
+            f"{job['tasks']['running']}/{job['tasks']['total']}",
+            age(job["startedAt"]),
+            job["id"],
+        )
+        for job in top["jobs"]
+    ]
+    head = f"{top['at']}   {top['running']} running, {top['waiting']} waiting\n{bars}\n\n"
+    headings = ("NAME", "USER", "STATE", "DEVICES", "TASKS", "RAN", "ID")
+    return head + table(headings, rows, right=frozenset({3, 4, 5}))
+
+
+def _bar(used: float, total: float, width: int = 20) -> str:
+    filled = round(width * used / total) if total else 0
+    colour = "red" if used >= total else "yellow" if used > total * 0.8 else "green"
+    return f"[{paint('█' * filled, colour)}{'·' * (width - filled)}] {100 * used / total:.0f}%"
+
+
+def _node_row(node: dict[str, Any]) -> tuple[object, ...]:
+    total, free = node["total"], node["free"]
+    models = sorted({device["model"] or device["kind"] for device in node["devices"]})
+    described = " (described)" if any(device["described"] for device in node["devices"]) else ""
+    return (
+        node["name"],
+        paint("ready", "green") if node["ready"] else paint(f"not ready: {node['reason']}", "red"),
+        total["devices"],
+        free["devices"],
+        f"{total['cpuMillis'] / 1000:g}",
+        f"{free['cpuMillis'] / 1000:g}",
+        _gib(total["memoryBytes"]),
+        _gib(free["memoryBytes"]),
+        ", ".join(models) + described,
+        " ".join(f"{level}={cell}" for level, cell in node["levels"].items()),
+    )
+
+
+def _devices(node: dict[str, Any]) -> str:
+    rows = [
+        (
+            device["index"],
+            device["id"],
+            device["model"] or device["kind"],
+            " ".join(f"{level}={cell}" for level, cell in device["cells"].items()),
+            "" if device["healthy"] else paint(device["healthReason"] or "unhealthy", "red"),
+            _holder(device["job"]),
+        )
+        for device in node["devices"]
+    ]
+    head = table(
+        ("NAME", "STATE", "DEVICES", "FREE", "CPU", "FREE", "MEMORY", "FREE", "MODEL", "CELLS"), [_node_row(node)]
+    )
+    return head + "\n\n" + table(("DEVICE", "ID", "MODEL", "CELLS", "HEALTH", "HELD BY"), rows)
+
+
+def _holder(job: dict[str, Any] | None) -> str:
+    return f"{job['name']} {job['role']}-{job['index']} ({job['user']})" if job else paint("free", dim=True)
+
+
+def _gib(size: int) -> str:
+    return f"{size / 1024**3:.1f}Gi"
+
+
+def _height() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().lines

@@ -1,0 +1,99 @@
+"""Why: `corral get` answers what people ask of a job: where is it, why not, how did it end, and what to do about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from corral.cli.output import age, fields, paint, state, table
+
+if TYPE_CHECKING:
+    from corral.client.types import Job
+
+_SHOWN = 40
+
+
+def detail_text(job: Job) -> str:
+    """Everything about a job that fits a screen."""
+    parts = [_head(job), _reasons(job), _exit(job), _placement(job), _links(job)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _head(job: Job) -> str:
+    tasks = job["tasks"]
+    counts = ", ".join(f"{tasks[kind]} {kind}" for kind in ("waiting", "running", "succeeded", "failed") if tasks[kind])
+    pairs: dict[str, object] = {
+        "Name": paint(job["name"], bold=True),
+        "Id": job["id"],
+        "State": state(job["state"]),
+        "User": job["user"],
+        "Queue": f"{job['queue']}, priority {job['priority']}",
+        "Type": job["jobType"],
+        "Tasks": f"{tasks['total']}" + (f" ({counts})" if counts else ""),
+        "Devices": job["devices"] or "",
+        "Submitted": f"{job['createdAt']} ({age(job['createdAt'])} ago)",
+        "Ran": age(job["startedAt"], job["endedAt"]),
+        "Retries": _retries(job),
+        "Depends on": ", ".join(job.get("dependsOn", ())),
+        "Tags": ", ".join(job["tags"]),
+    }
+    return fields(pairs)
+
+
+def _retries(job: Job) -> str:
+    if not job["retries"]:
+        return ""
+    left = job.get("retriesLeft")
+    return f"{job['retries']}" + (f", {left} left" if left is not None else "")
+
+
+def _reasons(job: Job) -> str:
+    reasons = job.get("reasons")
+    if reasons:
+        lines = [f"{paint('Waiting because', 'yellow', bold=True)} {reasons['binding']['message']}"]
+        lines += [f"  also: {other['message']}" for other in reasons["others"]]
+        if reasons["ahead"]:
+            lines.append(f"  {reasons['ahead']} ahead of it in order")
+        if not reasons["possible"]:
+            lines.append("  no machine known now could hold it, even empty")
+        return "\n".join(lines)
+    waiting = job["waiting"]
+    return f"{paint('Waiting because', 'yellow', bold=True)} {waiting['message']}" if waiting else ""
+
+
+def _exit(job: Job) -> str:
+    end = job["exit"]
+    if end is None:
+        return ""
+    colour = "green" if end["class"] == "succeeded" else "red"
+    line = f"{paint('Ended:', colour, bold=True)} {end['phrase']} (exit code {end['code']}, {end['class']})"
+    if end["message"]:
+        line += "\n  " + end["message"].replace("\n", "\n  ")
+    if job["state"] == "failed":
+        line += f"\n  Read what it printed: corral logs {job['id']} --tail 50"
+    return line
+
+
+def _placement(job: Job) -> str:
+    placed: list[dict[str, Any]] = job.get("placement", [])
+    if not placed:
+        return ""
+    rows = [
+        (
+            f"{task['role']}-{task['index']}",
+            task["state"],
+            "" if task.get("rank") is None else task["rank"],
+            task["node"],
+            ",".join(str(device) for device in task["devices"]),
+            task["host"],
+            " ".join(f"{name}={','.join(map(str, ports))}" for name, ports in task["ports"].items()),
+        )
+        for task in placed[:_SHOWN]
+    ]
+    text = table(("TASK", "STATE", "RANK", "NODE", "DEVICES", "HOST", "PORTS"), rows)
+    rest = job["tasks"]["total"] - len(rows)
+    notes = "".join(f"\nNote: {note}" for note in job.get("notes", ()))
+    return text + (f"\n… and {rest} more; corral get -o json shows them" if rest > 0 else "") + notes
+
+
+def _links(job: Job) -> str:
+    return fields(dict(job.get("links", {}))) if job.get("links") else ""

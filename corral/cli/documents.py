@@ -1,0 +1,89 @@
+"""Why: a job file is checked where it is written, without a server, with the very code that the server uses."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from corral.cli.codes import OK, USAGE
+from corral.cli.output import paint
+
+if TYPE_CHECKING:
+    from corral.spec.job import UnifiedJob
+
+_set = click.option("-p", "--set", "parameters", multiple=True, metavar="NAME=VALUE", help="A parameter of the file.")
+_files = click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+
+
+@click.command("validate")
+@_files
+@_set
+@click.option("--cluster", is_flag=True, help="The files are cluster documents.")
+@click.option("-o", "--output", type=click.Choice(("table", "json")), default="table", show_default=True)
+def validate_command(files: Sequence[str], parameters: Sequence[str], cluster: bool, output: str) -> int:
+    """Check job FILES: every problem with its line, column, what was expected, and what was probably meant.
+
+    No server is needed. Ends with 2 when any file cannot be accepted.
+    """
+    from corral.spec.errors import SpecError
+
+    found: list[dict[str, Any]] = []
+    for file in files:
+        try:
+            _read_cluster(file) if cluster else _read(file, parameters)
+        except SpecError as error:
+            found += [problem.to_document() for problem in error.problems]
+            if output == "table":
+                for problem in error.problems:
+                    click.echo(f"{paint('✘' if sys.stdout.isatty() else 'error:', 'red')} {problem}")
+        else:
+            if output == "table":
+                click.echo(f"{paint('✔' if sys.stdout.isatty() else 'ok:', 'green')} {file}")
+    if output == "json":
+        click.echo(json.dumps({"valid": not found, "problems": found}, indent=2, ensure_ascii=False))
+    return USAGE if found else OK
+
+
+@click.command("convert")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@_set
+@click.option("-o", "--output", type=click.Choice(("yaml", "json")), default="yaml", show_default=True)
+@click.option("--complete", is_flag=True, help="Write every field, those at their defaults too.")
+@click.option("--schema", is_flag=True, help="Print the JSON schema that editors complete job files from instead.")
+def convert_command(file: str, parameters: Sequence[str], output: str, complete: bool, schema: bool) -> int:
+    """Show the canonical form of a job FILE."""
+    job = _read(file, parameters)
+    document = _schema() if schema else job.to_document(complete=complete)
+    if output == "json":
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        import yaml
+
+        click.echo(yaml.dump(document, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True), nl=False)
+    return OK
+
+
+def _read(file: str, parameters: Sequence[str]) -> UnifiedJob:
+    from corral.cli.submit import pair
+    from corral.spec.reading import load_job
+
+    text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    shown = "standard input" if file == "-" else file
+    return load_job(text, parameters=dict(pair(each) for each in parameters), filename=shown)
+
+
+def _read_cluster(file: str) -> None:
+    from corral.spec.cluster import load_cluster
+
+    load_cluster(sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes(), filename=file)
+
+
+def _schema() -> dict[str, Any]:
+    from corral.spec.schema import short_schema
+
+    return short_schema()

@@ -1,0 +1,94 @@
+"""Why: to follow a job is to see why it waits, then what it prints, then how it ended, whatever restarts meanwhile."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from corral.cli.output import age, paint, say, state
+from corral.cli.progress import StatusLine, waited
+from corral.kernel.errors import Unavailable
+
+if TYPE_CHECKING:
+    from corral.client.sync import Client
+    from corral.client.types import Job
+
+_AWAY_SECONDS = 60.0
+
+
+def follow_job(client: Client, ref: str) -> Job:
+    """Print a job's log until it has ended, and how it ended; the job as it is then.
+
+    Ctrl-C ends the following, not the job.
+    """
+    status = StatusLine()
+    begun = time.monotonic()
+    try:
+        _await_start(client, ref, status, begun)
+        status.clear()
+        print_log(client, ref, follow=True)
+        job = client.wait(ref)
+    except KeyboardInterrupt:
+        status.clear()
+        say(f"It goes on; follow it again: corral logs -f {ref}, end it: corral stop {ref}")
+        raise
+    finally:
+        status.clear()
+    say(_end(job))
+    return job
+
+
+def print_log(client: Client, ref: str, *, follow: bool, tail: int | None = None, prefix: bool | None = None) -> None:
+    """Print the log of all tasks; names stand before the lines when there are several tasks.
+
+    A server that goes away is waited for, and the log goes on where it stopped.
+    """
+    if prefix is None:
+        prefix = client.job(ref)["tasks"]["total"] > 1
+    printed = 0
+    away = 0.0
+    while True:
+        skip = printed
+        try:
+            for piece in client.log(ref, follow=follow, tail=tail, prefix=prefix):
+                away = 0.0
+                if skip and tail is None and not prefix:
+                    piece, skip = piece[skip:], max(0, skip - len(piece))
+                sys.stdout.buffer.write(piece)
+                sys.stdout.buffer.flush()
+                printed += len(piece)
+            return
+        except Unavailable:
+            away = away or time.monotonic()
+            if not follow or time.monotonic() - away > _AWAY_SECONDS:
+                raise
+            time.sleep(0.5)  # the server is away; its tasks go on writing
+
+
+def _await_start(client: Client, ref: str, status: StatusLine, begun: float) -> None:
+    class Started(Exception):
+        pass
+
+    def tell(job: Job) -> None:
+        if job["state"] not in ("waiting", "starting"):
+            raise Started
+        reason = waiting["message"] if (waiting := job["waiting"]) else ""
+        passed = waited(time.monotonic() - begun)
+        status.tell(f"{job['name']}: {job['state']} {passed} {reason}")
+
+    try:
+        client.wait(ref, tell=tell)
+    except Started:
+        return
+
+
+def _end(job: Job) -> str:
+    ran = age(job["startedAt"], job["endedAt"])
+    end = job["exit"]
+    line = f"{job['name']}: {state(job['state'])}" + (f" after {ran}" if ran else "")
+    if end is not None and job["state"] != "succeeded":
+        line += f"; {end['phrase']} (exit code {end['code']})"
+        if end["message"]:
+            line += "\n" + paint(end["message"], dim=True)
+    return line

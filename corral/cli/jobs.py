@@ -1,0 +1,191 @@
+"""Why: looking at jobs and steering them is most of what people do here, each by one short command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from corral.cli.output import age, output_option, paint, say, show, state, table
+from corral.cli.server_of import connect
+
+if TYPE_CHECKING:
+    from corral.client.types import Job
+
+STATES = ("waiting", "starting", "running", "stopping", "succeeded", "failed", "stopped")
+jobs_argument = click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
+
+
+@click.command("ls")
+@click.option("-s", "--state", "states", multiple=True, type=click.Choice(STATES), help="Only jobs in this state.")
+@click.option("-u", "--user", "users", multiple=True, help="Only this user's jobs.")
+@click.option("--queue", "queues", multiple=True, help="Only jobs of this queue.")
+@click.option("-q", "--search", default="", help="A part of the name, or the beginning of the id.")
+@click.option("--tag", default="", help="Only jobs with this tag.")
+@click.option("--type", "job_type", default="", help="Only jobs of this type (pytorch, shell, …).")
+@click.option("--live", is_flag=True, help="Only jobs that are not over.")
+@click.option("-n", "--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many at most.")
+@click.option("--order", type=click.Choice(("newest", "oldest", "name", "priority", "ended")), default="newest")
+@output_option
+def ls_command(
+    states: Sequence[str],
+    users: Sequence[str],
+    queues: Sequence[str],
+    search: str,
+    tag: str,
+    job_type: str,
+    live: bool,
+    limit: int,
+    order: str,
+    output: str,
+) -> None:
+    """List jobs, newest first.
+
+    \b
+    corral ls                      the last 50
+    corral ls --live               those that wait or run
+    corral ls -s failed -u alice   by state and user
+    corral ls -o name | xargs corral rm
+    """
+    wanted = [*states, *(STATES[:4] if live else ())]
+    found: list[Job] = []
+    after = ""
+    with connect() as client:
+        while len(found) < limit:
+            page = client.jobs(
+                state=wanted,
+                user=users,
+                queue=queues,
+                q=search,
+                tag=tag,
+                job_type=job_type,
+                order=order,
+                limit=min(limit - len(found), 1000),
+                after=after,
+            )
+            found += page["items"]
+            after = page["next"] or ""
+            if not after:
+                break
+    if show(found, output, names=[job["id"] for job in found]):
+        return
+    if not found:
+        say("No jobs. Run one: corral run -- echo hello")
+        return
+    rows = [
+        (
+            job["name"],
+            state(job["state"]),
+            f"{job['tasks']['running']}/{job['tasks']['total']}",
+            job["devices"] or "",
+            job["user"],
+            job["queue"],
+            age(job["createdAt"]),
+            age(job["startedAt"], job["endedAt"]),
+            job["id"],
+            short_reason(job),
+        )
+        for job in found
+    ]
+    headings = ("NAME", "STATE", "TASKS", "DEVICES", "USER", "QUEUE", "AGE", "RAN", "ID", "")
+    click.echo(table(headings, rows, right=frozenset({2, 3, 6, 7})))
+    if after:
+        say(f"There are more; corral ls -n {limit * 4} shows them.")
+
+
+@click.command("get")
+@click.argument("job")
+@output_option
+def get_command(job: str, output: str) -> None:
+    """Show one job: where its tasks run, why it waits, how it ended.
+
+    JOB is an id, a name (the latest job of that name), or USER~NAME. With -o yaml the document is included.
+    """
+    from corral.cli.detail import detail_text
+
+    with connect() as client:
+        found = client.job(job)
+    if not show(found, output, names=[found["id"]]):
+        click.echo(detail_text(found))
+
+
+@click.command("explain")
+@click.argument("job")
+@output_option
+def explain_command(job: str, output: str) -> None:
+    """Say why a job waits: the binding constraint, the jobs ahead, and what would start it."""
+    with connect() as client:
+        found = client.explain(job)
+    if show(found, output, names=[found["job"]]):
+        return
+    click.echo(f"{state(found['state'])}: {found['message']}")
+    reasons = found.get("reasons")
+    if reasons:
+        for other in reasons["others"]:
+            click.echo(f"  also: {other['message']}")
+        if reasons["ahead"]:
+            click.echo(f"  {reasons['ahead']} ahead of it" + _names(found.get("ahead", ())))
+    if found.get("change"):
+        click.echo(f"  {paint('It would start now with:', bold=True)} {found['change']}")
+
+
+@click.command("stop")
+@jobs_argument
+@click.option("--wait", is_flag=True, help="Wait until they have ended.")
+def stop_command(jobs: Sequence[str], wait: bool) -> None:
+    """End jobs: their tasks get the signal, and are killed after their grace period."""
+    with connect() as client:
+        stopped = [client.stop(job) for job in jobs]
+        for job in stopped:
+            say(f"{job['name']} ({job['id']}) is being stopped.")
+        if wait:
+            for job in stopped:
+                ended = client.wait(job["id"])
+                say(f"{ended['name']} ({ended['id']}): {ended['state']}.")
+
+
+@click.command("restart")
+@jobs_argument
+def restart_command(jobs: Sequence[str]) -> None:
+    """Begin jobs anew, whether they run or have ended."""
+    with connect() as client:
+        for job in jobs:
+            begun = client.restart(job)
+            say(f"{begun['name']} ({begun['id']}) begins anew.")
+
+
+@click.command("scale")
+@click.argument("job")
+@click.argument("replicas", type=click.IntRange(0, 100_000))
+@click.option("--role", default="", help="The role to scale; default: the one that replicaSpec names.")
+def scale_command(job: str, replicas: int, role: str) -> None:
+    """Set how many replicas an elastic job asks for, within its bounds."""
+    with connect() as client:
+        scaled = client.scale(job, replicas, role=role)
+    say(f"{scaled['name']} ({scaled['id']}) asks for {replicas} replicas.")
+
+
+@click.command("rm")
+@jobs_argument
+@click.option("--stop", is_flag=True, help="Stop those that still run first.")
+def rm_command(jobs: Sequence[str], stop: bool) -> None:
+    """Remove ended jobs with their logs; a line of history stays."""
+    with connect() as client:
+        for job in jobs:
+            client.delete(job, stop=stop)
+            say(f"{job} is removed.")
+
+
+def short_reason(job: Job) -> str:
+    """What stands at the end of a job's line: why it waits, or how it failed."""
+    if (waiting := job["waiting"]) is not None:
+        return paint(waiting["message"][:80], dim=True)
+    if job["state"] == "failed" and (end := job["exit"]) is not None:
+        return paint(f"{end['phrase']} ({end['code']})"[:80], dim=True)
+    return ""
+
+
+def _names(ahead: Sequence[Any]) -> str:
+    shown = ", ".join(job["name"] for job in ahead[:5])
+    return f": {shown}" + (", …" if len(ahead) > 5 else "") if shown else ""

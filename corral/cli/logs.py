@@ -1,0 +1,85 @@
+"""Why: what a job printed and what happened to it are read in the same way: now, or from now on."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from corral.cli.output import output_option, paint, show, table
+from corral.cli.server_of import connect
+
+
+@click.command("logs")
+@click.argument("job")
+@click.argument("task", required=False, default="")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job has ended; its result is the exit code.")
+@click.option("-t", "--tail", type=click.IntRange(0, 1_000_000), default=None, help="Only the last so many lines.")
+@click.option("--stream", type=click.Choice(("all", "stdout", "stderr")), default="all", help="Of one task.")
+@click.option("--attempt", default="", help="Of one task: this attempt (its id) instead of the latest.")
+@click.option("--prefix/--no-prefix", default=None, help="The task's name before each line; default: if several.")
+def logs_command(
+    job: str, task: str, follow: bool, tail: int | None, stream: str, attempt: str, prefix: bool | None
+) -> int:
+    """Print what a job prints: of all tasks, or of one TASK (such as worker-0).
+
+    \b
+    corral logs digits --tail 20
+    corral logs -f digits
+    corral logs digits worker-1 --stream stderr
+    """
+    from corral.cli.following import follow_job, print_log
+
+    with connect() as client:
+        if task:
+            role, index = split_task(task)
+            pieces = client.log(job, role, index, follow=follow, tail=tail, stream=stream, attempt=attempt)
+            for piece in pieces:
+                sys.stdout.buffer.write(piece)
+                sys.stdout.buffer.flush()
+        elif follow and tail is None and prefix is None:
+            return 0 if follow_job(client, job)["state"] == "succeeded" else 1
+        else:
+            print_log(client, job, follow=follow, tail=tail, prefix=prefix)
+    return 0
+
+
+@click.command("events")
+@click.argument("job", required=False, default="")
+@click.option("-f", "--follow", is_flag=True, help="Go on as things happen, until Ctrl-C.")
+@click.option("-n", "--limit", type=click.IntRange(1, 1000), default=200, show_default=True)
+@output_option
+def events_command(job: str, follow: bool, limit: int, output: str) -> None:
+    """Show what happened to a JOB; with -f and without a job, what happens to all from now on."""
+    if not job and not follow:
+        raise click.UsageError("Name a job, or follow all jobs with -f.")
+    with connect() as client:
+        last = 0
+        if job:
+            found = client.job_events(job, limit=limit)["items"]
+            last = found[-1]["seq"] if found else 0
+            if not follow and show(found, output, names=[str(event["seq"]) for event in found]):
+                return
+            rows = [(event["at"], event["kind"], _task(event), event["message"]) for event in found]
+            click.echo(table(("TIME", "KIND", "TASK", "WHAT"), rows))
+        if follow:
+            for event in client.events(after=last if job else None, job=job):
+                if output == "json":
+                    click.echo(json.dumps(event, ensure_ascii=False))
+                else:
+                    who = _task(event) if job else f"{event['job']} {_task(event)}"
+                    click.echo(f"{paint(event['at'], dim=True)}  {event['kind']}  {who}  {event['message']}")
+
+
+def split_task(task: str) -> tuple[str, int]:
+    """The role and index of `worker-0`."""
+    role, _, index = task.rpartition("-")
+    if not role or not index.isdigit():
+        raise click.UsageError(f"{task!r} is not a task; write its role and index, such as worker-0.")
+    return role, int(index)
+
+
+def _task(event: object) -> str:
+    assert isinstance(event, dict)
+    return f"{event['role']}-{event['index']}" if event["role"] else ""

@@ -1,0 +1,82 @@
+"""Why: this is what a person meets first, so it loads only the command that was asked for and never shows a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    import click
+
+
+def main() -> NoReturn:
+    """The `corral` command."""
+    if sys.argv[1:] in (["version"], ["--version"], ["-V"]):  # needs nothing, so nothing is imported for it
+        from corral import __version__
+
+        print(f"corral {__version__}")
+        sys.exit(0)
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Carry out one command line and give its exit code; every failure has become one sentence on standard error."""
+    import click
+
+    from corral.cli.codes import USAGE, exit_code
+    from corral.cli.root import corral
+    from corral.kernel.errors import CorralError
+
+    try:
+        result = corral.main(args=arguments, prog_name="corral", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.Abort:
+        print("Interrupted.", file=sys.stderr)
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return USAGE
+    except CorralError as error:
+        if os.environ.get("CORRAL_DEBUG"):
+            raise
+        _tell(error.message)
+        return exit_code(error)
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone; nothing is wrong
+        return 0
+    except Exception as error:
+        if os.environ.get("CORRAL_DEBUG"):
+            raise
+        _tell(f"{_sentence(error)} (CORRAL_DEBUG=1 shows where)")
+        return 1
+
+
+def _tell(message: str) -> None:
+    import click
+
+    click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
+    click.echo(message, err=True)
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'the system'}: {error.strerror}"
+    return f"{type(error).__name__}: {error}"
+
+
+def load(module: str, name: str) -> click.Command:
+    """The command `name` of `corral.cli.module`."""
+    command: click.Command = getattr(import_module(f"corral.cli.{module}"), name)
+    return command
+
+
+if __name__ == "__main__":
+    main()

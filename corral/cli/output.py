@@ -1,0 +1,122 @@
+"""Why: one answer is a table for eyes, JSON or YAML for programs, names for pipes; made by hand because that is fast."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar
+
+import click
+
+FORMATS: Final = ("table", "json", "yaml", "name")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_STATES: Final = {
+    "waiting": ("◌", "yellow"),
+    "starting": ("◔", "cyan"),
+    "running": ("●", "blue"),
+    "stopping": ("◑", "magenta"),
+    "succeeded": ("✔", "green"),
+    "failed": ("✘", "red"),
+    "stopped": ("■", "bright_black"),
+}
+
+
+def output_option(command: Function) -> Function:
+    """`-o table|json|yaml|name`."""
+    return click.option(
+        "-o", "--output", type=click.Choice(FORMATS), default="table", show_default=True, help="How to print it."
+    )(command)
+
+
+def coloured() -> bool:
+    """Whether standard output is a terminal that wants colours (https://no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def show(data: Any, output: str, *, names: Sequence[str] = ()) -> bool:
+    """Print `data` unless a table is wanted; whether it did."""
+    if output == "json":
+        click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+    elif output == "yaml":
+        import yaml
+
+        click.echo(yaml.dump(data, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True), nl=False)
+    elif output == "name":
+        for name in names:
+            click.echo(name)
+    else:
+        return False
+    return True
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, right: frozenset[int] = frozenset()) -> str:
+    """Aligned columns, two blanks apart; the columns in `right` are flush right; the last is never padded."""
+    shown = [[_cell(value) for value in row] for row in rows]
+    widths = [max([len(heading), *(_width(row[at]) for row in shown)]) for at, heading in enumerate(headings)]
+    lines = [_line([paint(heading, dim=True) for heading in headings], widths, right)]
+    lines += [_line(row, widths, right) for row in shown]
+    return "\n".join(lines)
+
+
+def paint(text: str, colour: str = "", *, bold: bool = False, dim: bool = False) -> str:
+    """`text` in a colour, where colours are wanted."""
+    return click.style(text, fg=colour or None, bold=bold or None, dim=dim or None) if coloured() else text
+
+
+def state(word: str) -> str:
+    """A job's state by shape, word and colour."""
+    mark, colour = _STATES.get(word, ("·", ""))
+    return paint(f"{mark} {word}" if coloured() else word, colour)
+
+
+def age(time: str | None, until: str | None = None) -> str:
+    """How long since `time` (or from it to `until`), short: `42s`, `3m12s`, `5h`, `3d`."""
+    if not time:
+        return ""
+    begin = datetime.fromisoformat(time)
+    end = datetime.fromisoformat(until) if until else datetime.now(UTC)
+    return span((end - begin).total_seconds())
+
+
+def span(seconds: float) -> str:
+    """A length of time in at most two units."""
+    whole = max(0, round(seconds))
+    for size, unit, below, small in ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):
+        if whole >= size:
+            rest = whole % size // below
+            return f"{whole // size}{unit}" + (f"{rest}{small}" if rest else "")
+    return f"{whole}s"
+
+
+def fields(pairs: Mapping[str, object]) -> str:
+    """`Name:  value` lines; empty values are left out."""
+    kept = {name: _cell(value) for name, value in pairs.items() if value not in (None, "", [], ())}
+    width = max((len(name) for name in kept), default=0) + 1
+    return "\n".join(f"{paint((name + ':').ljust(width), dim=True)} {value}" for name, value in kept.items())
+
+
+def say(message: str) -> None:
+    """Tell people something that is not the command's output."""
+    click.echo(message, err=True)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else str(value)
+
+
+def _width(text: str) -> int:
+    return len(click.unstyle(text)) if "\x1b" in text else len(text)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], right: frozenset[int]) -> str:
+    built = []
+    for at, cell in enumerate(cells):
+        pad = " " * (widths[at] - _width(cell))
+        built.append(pad + cell if at in right else cell + pad)
+    return "  ".join(built).rstrip()

@@ -1,0 +1,89 @@
+"""Why: the list of commands is data, so that showing one command's help imports that command alone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from corral.cli.main import load
+
+COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
+    "up": ("server", "Server", "Start Corral on this machine."),
+    "down": ("server", "Server", "Stop the server; jobs go on unless --stop-jobs."),
+    "serve": ("server", "Server", "Run one of the server's two processes by itself."),
+    "doctor": ("server", "Server", "Check this installation and say what to mend."),
+    "backup": ("server", "Server", "Write a consistent copy of the store while it is in use."),
+    "restore": ("server", "Server", "Bring a backup back."),
+    "rotate-key": ("server", "Server", "Seal all secrets with a new key."),
+    "login": ("accounts", "Account", "Sign in to a server."),
+    "users": ("accounts", "Account", "List, make and change accounts."),
+    "token": ("accounts", "Account", "List, make and revoke tokens."),
+    "submit": ("submit", "Jobs", "Submit a job file."),
+    "run": ("submit", "Jobs", "Run a command as a job, without a file."),
+    "ls": ("jobs", "Jobs", "List jobs."),
+    "get": ("jobs", "Jobs", "Show one job: placement, why it waits, how it ended."),
+    "logs": ("logs", "Jobs", "Print or follow what a job prints."),
+    "events": ("logs", "Jobs", "Show what happened, to a job or to all."),
+    "explain": ("jobs", "Jobs", "Say why a job waits and what would start it."),
+    "stop": ("jobs", "Jobs", "End jobs."),
+    "restart": ("jobs", "Jobs", "Begin jobs anew."),
+    "scale": ("jobs", "Jobs", "Set how many replicas an elastic job asks for."),
+    "rm": ("jobs", "Jobs", "Remove ended jobs."),
+    "exec": ("shell", "Jobs", "Run a command inside a running task."),
+    "cp": ("shell", "Jobs", "Copy files to or from a running task."),
+    "nodes": ("cluster", "Cluster", "List machines, their devices and who holds them."),
+    "top": ("cluster", "Cluster", "Watch what runs, live."),
+    "validate": ("documents", "Documents", "Check a job file without a server."),
+    "convert": ("documents", "Documents", "Show a job file's canonical form."),
+    "completion": ("extras", "Other", "Print a shell's completion script."),
+    "version": ("extras", "Other", "Print the version."),
+}
+"""Every command: the module it is in, the section of the help it stands in, and its line there."""
+
+
+class Root(click.Group):
+    """A group that imports a command only when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every command's name, in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command itself."""
+        if cmd_name not in COMMANDS:
+            return None
+        return load(COMMANDS[cmd_name][0], cmd_name.replace("-", "_") + "_command")
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that `args` begins with, or a hint at the one that was meant."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else " corral --help lists the commands."
+            ctx.fail(f"There is no command {args[0][:50]!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands in sections, from the table alone."""
+        for section in ("Jobs", "Cluster", "Documents", "Account", "Server", "Other"):
+            rows = [(name, line) for name, (_, kind, line) in COMMANDS.items() if kind == section]
+            with formatter.section(section):
+                formatter.write_dl(rows)
+
+
+@click.command(cls=Root, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+def corral() -> None:
+    """Run AI jobs on shared accelerators.
+
+    \b
+    corral up                                         start a server on this machine
+    corral submit -f job.yaml                         run a job file and follow its log
+    corral run --devices 1 -- python train.py         run a command without a file
+
+    Which server: the one of the last `corral login`, or CORRAL_URL and CORRAL_TOKEN. Exit codes: 0 ok, 1 the job
+    failed, 2 usage, 3 not found, 4 refused, 5 server unreachable.
+    """

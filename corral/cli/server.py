@@ -1,0 +1,179 @@
+"""Why: starting and tending a server is done by the same command, on the machine where its data folder is.
+
+These are the only commands that know the server's own code; it is imported when one of them runs.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from corral.cli.codes import OK, REFUSED
+from corral.cli.output import fields, paint, say
+from corral.kernel.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from corral.settings import Settings
+
+_file = click.Path(dir_okay=False, path_type=Path)
+_folder = click.Path(file_okay=False, path_type=Path)
+data_option = click.option("--data", "data_folder", type=_folder, help="The data folder [CORRAL_DATA_FOLDER].")
+_SETTINGS = (
+    data_option,
+    click.option("--cluster", type=_file, help="A cluster document: racks, nodes, described devices, queues."),
+    click.option("--host", default=None, help="The address to listen on; default: 127.0.0.1."),
+    click.option("--port", type=click.IntRange(0, 65535), default=None, help="The port; default: 8470; 0 is any."),
+    click.option("--advertise", default=None, metavar="URL", help="Where tasks reach the server."),
+    click.option("--database-url", default=None, metavar="URL", help="PostgreSQL instead of the embedded SQLite."),
+    click.option("--trust-users", is_flag=True, default=None, help="Several accounts, though tasks share one uid."),
+    click.option("--tls-cert", "tls_certificate", type=_file, help="Serve HTTPS with this certificate chain (PEM)."),
+    click.option("--tls-key", type=_file, help="The certificate's private key (PEM)."),
+    click.option("--log-level", type=click.Choice(("debug", "info", "warning", "error")), default=None),
+)
+
+
+def _settings_options(command: Any) -> Any:
+    for option in reversed(_SETTINGS):
+        command = option(command)
+    return command
+
+
+@click.command("up")
+@_settings_options
+@click.option("--detach", is_flag=True, help="Leave it running in the background.")
+@click.option("-o", "--output", type=click.Choice(("table", "json")), default="table", help="With --detach.")
+def up_command(detach: bool, output: str, **given: Any) -> None:
+    """Start Corral on this machine: server, portal, scheduler and local engine.
+
+    Prints the address, and on a fresh server a one-time sign-in link. Ctrl-C (or `corral down`) ends the server and
+    leaves the jobs running; the next `corral up` takes them over.
+
+    \b
+    corral up                                  this machine as found
+    corral up --cluster examples/cluster.yaml  with racks and described devices
+    """
+    settings = make_settings(**given)
+    from corral import lifecycle
+
+    facts = lifecycle.up(settings, detach=detach)
+    if output == "json":
+        click.echo(json.dumps(facts))
+        return
+    click.echo(fields({"Corral is ready": facts["url"], "Sign in (once)": facts.get("link", "")}))
+    if facts.get("link"):
+        say(f"From the command line: corral login '{facts['link']}'")
+
+
+@click.command("down")
+@data_option
+@click.option("--stop-jobs", is_flag=True, help="Stop all jobs first, and wait until they have ended.")
+def down_command(data_folder: Path | None, stop_jobs: bool) -> int:
+    """Stop the server of the data folder; its jobs go on, unless --stop-jobs."""
+    settings = make_settings(data_folder=data_folder)
+    from corral import lifecycle
+
+    if not lifecycle.down(settings, stop_jobs=stop_jobs):
+        say(f"No server runs on {settings.data_folder}.")
+        return OK
+    say("The server has ended." + ("" if stop_jobs else " Jobs go on; the next corral up takes them over."))
+    return OK
+
+
+@click.command("serve")
+@click.argument("what", type=click.Choice(("front", "control")))
+@_settings_options
+def serve_command(what: str, **given: Any) -> int:
+    """Run one of the server's two processes in the foreground, unsupervised (for containers)."""
+    settings = make_settings(**given)
+    from corral import app
+
+    return app.serve_front(settings) if what == "front" else app.serve_control(settings)
+
+
+@click.command("doctor")
+@data_option
+@click.option("-o", "--output", type=click.Choice(("table", "json")), default="table", show_default=True)
+def doctor_command(data_folder: Path | None, output: str) -> int:
+    """Check this installation and say what to mend; ends with 4 when something must be."""
+    settings = make_settings(data_folder=data_folder)
+    from corral import upkeep
+
+    checks = upkeep.doctor(settings)
+    bad = any(check.state == "bad" for check in checks)
+    if output == "json":
+        click.echo(json.dumps([check._asdict() for check in checks], indent=2))
+    else:
+        marks = {"good": ("✔", "green"), "note": ("·", "yellow"), "bad": ("✘", "red")}
+        for check in checks:
+            mark, colour = marks[check.state]
+            click.echo(f"{paint(mark, colour)} {check.name}: {check.message}")
+    return REFUSED if bad else OK
+
+
+@click.command("backup")
+@click.argument("target", type=_file)
+@data_option
+@click.option("--with-key", is_flag=True, help="Put the key beside it, so that sealed secrets can be opened again.")
+def backup_command(target: Path, data_folder: Path | None, with_key: bool) -> None:
+    """Write a consistent copy of the store to TARGET, while the server is in use."""
+    settings = make_settings(data_folder=data_folder)
+    from corral import upkeep
+
+    size = upkeep.backup(settings, target, with_key=with_key)
+    say(f"{target} has {size / 1024**2:.1f} MiB.")
+    if not with_key:
+        say("The key is not in it: without it, sealed secrets cannot be opened. Keep it elsewhere, or use --with-key.")
+
+
+@click.command("restore")
+@click.argument("source", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@data_option
+@click.option("--yes", is_flag=True, help="Replace what the data folder has without asking.")
+def restore_command(source: Path, data_folder: Path | None, yes: bool) -> None:
+    """Bring a backup back into the data folder of a stopped server.
+
+    What still runs is found again at the next start: jobs that the backup knows are adopted, others are ended.
+    """
+    settings = make_settings(data_folder=data_folder)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise click.UsageError("This replaces the store; say --yes.")
+        click.confirm(f"Replace the store of {settings.data_folder}?", abort=True, err=True)
+    from corral import upkeep
+
+    kept = upkeep.restore(settings, source)
+    say(f"The store is that of {source}." + (f" The one before is kept as {kept}." if kept else ""))
+
+
+@click.command("rotate-key")
+@data_option
+def rotate_key_command(data_folder: Path | None) -> None:
+    """Make a new key and seal all secrets with it; sessions and job tokens signed with the old one end."""
+    settings = make_settings(data_folder=data_folder)
+    from corral import upkeep
+
+    say(f"{upkeep.rotate_key(settings)} secrets are sealed with the new key; the old one is forgotten.")
+
+
+def make_settings(**given: Any) -> Settings:
+    """The settings that the options and the environment give.
+
+    Raises InvalidInput naming the setting that cannot be used, or the extra that is not installed.
+    """
+    try:
+        from pydantic import ValidationError
+
+        from corral.settings import Settings
+    except ModuleNotFoundError as error:
+        message = f"The server is not installed here ({error.name} is missing); run: pip install 'corral[server]'."
+        raise InvalidInput("no-server", message) from None
+    try:
+        return Settings(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise InvalidInput("invalid-setting", f"The setting {name} cannot be used: {first['msg']}.") from None

@@ -1,0 +1,204 @@
+"""Why: from a file or a bare command, a job goes to the server in one call, its code beforehand if that is new there."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from corral.cli.codes import JOB_FAILED, OK
+from corral.cli.output import output_option, say, show
+from corral.cli.server_of import connect
+from corral.kernel.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from corral.client.sync import Client
+    from corral.client.types import Job
+
+_SENT_OPTIONS = (
+    click.option("-f", "--follow/--no-follow", default=None, help="Print its log; its result is the exit code."),
+    click.option("--wait-for-capacity", is_flag=True, help="Accept it although no machine known now could hold it."),
+    click.option("--no-image", is_flag=True, help="Run without the image that it names, as plain processes."),
+    click.option("--dry-run", is_flag=True, help="Only say whether it would be accepted, and whether it would start."),
+    click.option("--idempotency-key", default="", help="The same key again gives the same job; default: a new one."),
+    output_option,
+)
+
+
+def _sent(command: Any) -> Any:
+    for option in reversed(_SENT_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command("submit")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.option("-p", "--set", "parameters", multiple=True, metavar="NAME=VALUE", help="A parameter of the file.")
+@_sent
+def submit_command(file: str, parameters: Sequence[str], **sent: Any) -> int:
+    """Submit a job FILE (- reads standard input).
+
+    \b
+    corral submit job.yaml               prints the job's id
+    corral submit -f job.yaml            follows its log and ends with its result
+    corral submit job.yaml --set lr=0.1  with a parameter
+    """
+    text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    folder = Path.cwd() if file == "-" else Path(file).resolve().parent
+    pairs = dict(pair(each) for each in parameters)
+    with connect() as client:
+        code = _send_code(client, _code_folder(text, folder))
+        return _send(client, text, code=code, parameters=pairs, **sent)
+
+
+@click.command("run", context_settings={"ignore_unknown_options": False})
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("--name", default="", help="The job's name; default: the program's, with a few letters.")
+@click.option("-n", "--replicas", type=click.IntRange(1, 10_000), default=1, show_default=True, help="How many tasks.")
+@click.option("-d", "--devices", type=click.IntRange(0, 1024), default=0, show_default=True, help="Devices per task.")
+@click.option("--model", default="", help="The model of the devices.")
+@click.option("--cpu", default="1", show_default=True, help="Processors per task.")
+@click.option("--memory", default="", help="Memory per task, such as 2Gi.")
+@click.option("--framework", default="", help="shell, pytorch, jax, …; default: shell for one task, else pytorch.")
+@click.option("--image", default="", help="The container image.")
+@click.option("-e", "--env", "env", multiple=True, metavar="NAME=VALUE", help="An environment variable.")
+@click.option("--code", default="", metavar="FOLDER", help="Pack this folder; it is the working directory.")
+@click.option("--queue", default="", help="The queue; default: default.")
+@click.option("--priority", default="", help="crit, prod, test, oppo or a number.")
+@click.option("--topology", default="", metavar="LEVEL", help="Keep all tasks inside one node, rack, ….")
+@click.option("--max-duration", default="", help="End it after so long, such as 2h.")
+@click.option("--retries", type=click.IntRange(-2, 10_000), default=0, show_default=True, help="Tries after a failure.")
+@click.option("--detach", is_flag=True, help="Print the id and go on, instead of following.")
+@_sent
+def run_command(command: Sequence[str], env: Sequence[str], code: str, detach: bool, **asked: Any) -> int:
+    """Run COMMAND as a job, without a file, and follow it.
+
+    \b
+    corral run -- hostname
+    corral run --replicas 2 --devices 1 -- python train.py
+    corral run --code . -d 1 -- python train.py --epochs 5
+    """
+    if asked["follow"] is None:
+        asked["follow"] = not detach and not asked["dry_run"] and asked["output"] == "table"
+    sent = {each: asked.pop(each) for each in ("follow", "wait_for_capacity", "no_image", "dry_run")}
+    sent |= {each: asked.pop(each) for each in ("idempotency_key", "output")}
+    text = json.dumps(job_of(command, dict(pair(each) for each in env), **asked)).encode()
+    with connect() as client:
+        return _send(client, text, code=_send_code(client, Path(code) if code else None), parameters={}, **sent)
+
+
+def job_of(command: Sequence[str], env: dict[str, str], **asked: Any) -> dict[str, Any]:
+    """The short document that the options of `corral run` stand for; what was not asked for is left out."""
+    program = os.path.basename(command[0]).lower().split(".")[0]
+    clean = "".join(char if char.isascii() and char.isalnum() else "-" for char in program).strip("-") or "run"
+    devices: Any = {"count": asked["devices"], "model": asked["model"]} if asked["model"] else asked["devices"]
+    resources = {"cpu": asked["cpu"], "memory": asked["memory"], "devices": devices}
+    role = {
+        "replicas": asked["replicas"],
+        "resources": {name: value for name, value in resources.items() if value},
+        "command": list(command),
+        "image": asked["image"],
+        "env": env,
+    }
+    document = {
+        "name": asked["name"] or f"{clean[:40]}-{secrets.token_hex(2)}",
+        "framework": asked["framework"] or ("pytorch" if asked["replicas"] > 1 and asked["devices"] else "shell"),
+        "roles": {"worker": {name: value for name, value in role.items() if value}},
+        "queue": asked["queue"],
+        "priority": asked["priority"],
+        "topology": {"required": asked["topology"]} if asked["topology"] else None,
+        "maxDuration": asked["max_duration"],
+        "retryPolicy": {"maxRetries": asked["retries"]} if asked["retries"] else None,
+    }
+    return {name: value for name, value in document.items() if value}
+
+
+def _send(
+    client: Client,
+    text: bytes,
+    *,
+    code: str,
+    parameters: dict[str, str],
+    follow: bool | None,
+    output: str,
+    dry_run: bool,
+    idempotency_key: str,
+    **flags: bool,
+) -> int:
+    key = idempotency_key or secrets.token_hex(16)
+    job = client.submit(text, code=code, parameters=parameters, dry_run=dry_run, idempotency_key=key, **flags)
+    if dry_run:
+        _tell_trial(job, output)
+        return OK
+    if not show(job, output, names=[job["id"]]):
+        if follow:
+            say(f"{job['name']} is job {job['id']}.")
+        else:
+            click.echo(job["id"])
+            say(f"Follow it: corral logs -f {job['id']}")
+    if not follow:
+        return OK
+    from corral.cli.following import follow_job
+
+    ended = follow_job(client, job["id"])
+    return OK if ended["state"] == "succeeded" else JOB_FAILED
+
+
+def _tell_trial(trial: Job, output: str) -> None:
+    answer: dict[str, Any] = dict(trial)
+    if show(answer, output):
+        return
+    starts = {True: "would start now", False: "would wait", None: "would be accepted; nobody could say when it starts"}
+    reasons = answer.get("reasons")
+    click.echo(f"The job {starts[answer['wouldStart']]}" + (f": {reasons['binding']['message']}" if reasons else "."))
+
+
+def _code_folder(text: bytes, folder: Path) -> Path | None:
+    """The folder that a job file's `code:` names on this machine; a URI is left to the server."""
+    if b"code" not in text:
+        return None
+    from corral.spec.errors import SpecError
+    from corral.spec.source import parse_source
+
+    try:
+        data = parse_source(text).data
+    except SpecError:
+        return None  # the server says what is wrong with it, with lines and columns
+    home = data.get("spec", data) if isinstance(data, dict) else None
+    code = home.get("code") if isinstance(home, dict) else None
+    uri = code.get("uri") if isinstance(code, dict) else code
+    if not isinstance(uri, str) or not uri or "://" in uri or "{{" in uri or "$" in uri:
+        return None
+    return folder / os.path.expanduser(uri)
+
+
+def _send_code(client: Client, folder: Path | None) -> str:
+    """The digest of `folder`'s archive, which is on the server afterwards; "" for no folder."""
+    if folder is None:
+        return ""
+    from corral.cli.packing import pack
+    from corral.cli.progress import upload_bar
+
+    archive = pack(folder)
+    with archive.file:
+        if not client.has_code(archive.digest):
+            with upload_bar(archive.size, f"Sending {archive.files} files") as tell:
+                client.put_code(archive.pieces(tell), archive.size)
+    return archive.digest
+
+
+def pair(text: str) -> tuple[str, str]:
+    """The two sides of `NAME=VALUE`.
+
+    Raises InvalidInput when it is not that.
+    """
+    name, sign, value = text.partition("=")
+    if not name or not sign:
+        raise InvalidInput("invalid-parameter", f"{text!r} must read NAME=VALUE.")
+    return name, value

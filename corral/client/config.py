@@ -1,0 +1,121 @@
+"""Why: a person signs in once; where and as whom is remembered in one private file, and the environment overrides it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from corral.kernel.errors import InvalidInput, Unauthenticated
+
+DEFAULT_URL = "http://127.0.0.1:8470"
+
+
+class Context(NamedTuple):
+    """A server and who one is there; `ca` is a file of certificates to trust besides the system's."""
+
+    url: str
+    token: str = ""
+    user: str = ""
+    ca: str = ""
+
+
+def config_path() -> Path:
+    """The file: `$CORRAL_CONFIG`, else `corral/config.json` in the user's configuration folder."""
+    named = os.environ.get("CORRAL_CONFIG")
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    return Path(base, "corral", "config.json")
+
+
+def load() -> dict[str, Any]:
+    """The whole file; an absent one is empty.
+
+    Raises InvalidInput when it cannot be read.
+    """
+    path = config_path()
+    try:
+        data = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {"current": "", "contexts": {}}
+    except (OSError, ValueError) as error:
+        raise InvalidInput("unreadable-config", f"{path} cannot be read ({error}); repair or remove it.") from None
+    if not isinstance(data, dict) or not isinstance(data.get("contexts", {}), dict):
+        raise InvalidInput("unreadable-config", f"{path} is not a Corral configuration; repair or remove it.")
+    data.setdefault("current", "")
+    data.setdefault("contexts", {})
+    return data
+
+
+def current() -> Context:
+    """Which server to talk to, and with which token: CORRAL_URL and CORRAL_TOKEN before the file."""
+    url = os.environ.get("CORRAL_URL", "")
+    data = load()
+    contexts = data["contexts"]
+    stored = contexts.get(data["current"], {})
+    if url:
+        stored = next((each for each in contexts.values() if same_server(each.get("url", ""), url)), {})
+    return Context(
+        url=(url or stored.get("url", "") or DEFAULT_URL).rstrip("/"),
+        token=os.environ.get("CORRAL_TOKEN", "") or stored.get("token", ""),
+        user=stored.get("user", ""),
+        ca=os.environ.get("CORRAL_CA", "") or stored.get("ca", ""),
+    )
+
+
+def remember(context: Context, name: str = "") -> str:
+    """Store a context and make it the current one; its name is `name`, or the server's address."""
+    with _changed() as data:
+        name = name or context.url.partition("://")[2]
+        data["contexts"][name] = {field: value for field, value in context._asdict().items() if value}
+        data["current"] = name
+    return name
+
+
+def forget(url: str) -> None:
+    """Drop the token of the server at `url`."""
+    with _changed() as data:
+        for stored in data["contexts"].values():
+            if same_server(stored.get("url", ""), url):
+                stored.pop("token", None)
+
+
+def require_token(context: Context) -> str:
+    """The token of a context.
+
+    Raises Unauthenticated when nobody has signed in.
+    """
+    if not context.token:
+        message = f"Nobody is signed in to {context.url}; run: corral login LINK (corral up prints one)."
+        raise Unauthenticated("not-signed-in", message)
+    return context.token
+
+
+def same_server(one: str, other: str) -> bool:
+    """Whether two URLs name the same server."""
+    return one.rstrip("/").lower() == other.rstrip("/").lower()
+
+
+@contextlib.contextmanager
+def _changed() -> Iterator[dict[str, Any]]:
+    """The file's data, written back whole and private (0600)."""
+    data = load()
+    yield data
+    path = config_path()
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".config-")
+    try:
+        with os.fdopen(handle, "w") as file:
+            json.dump(data, file, indent=2)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise

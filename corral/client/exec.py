@@ -1,0 +1,151 @@
+"""Why: a terminal needs both directions at once, which only the WebSocket has; its library loads when first needed."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING
+
+from corral.client.calls import raise_for
+from corral.kernel.errors import Unavailable
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class ExecStream:
+    """One command inside a running task: iterate over its output, `send` its input; then `exit_code` is set."""
+
+    def __init__(self, url: str, token: str, *, ca: str = "") -> None:
+        from websockets.exceptions import WebSocketException
+        from websockets.sync.client import connect
+
+        target = "ws" + url.removeprefix("http")
+        context = ssl.create_default_context(cafile=ca or None) if target.startswith("wss") else None
+        try:
+            self._socket = connect(
+                target,
+                additional_headers={"Authorization": f"Bearer {token}"},
+                ssl=context,
+                compression=None,
+                proxy=None,
+                max_size=None,
+            )
+        except (OSError, TimeoutError, WebSocketException) as error:
+            raise Unavailable("unreachable", f"The task cannot be entered: {error}.") from None
+        self.exit_code: int | None = None
+
+    def __enter__(self) -> ExecStream:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def send(self, data: bytes) -> None:
+        """Give the command input."""
+        from websockets.exceptions import ConnectionClosed
+
+        try:
+            self._socket.send(data)
+        except ConnectionClosed:
+            raise Unavailable("exec-ended", "The command in the task has ended.") from None
+
+    def end_input(self) -> None:
+        """Tell the command that there is no more input."""
+        self._socket.send(json.dumps({"eof": True}))
+
+    def resize(self, rows: int, columns: int) -> None:
+        """Tell the command's terminal its size."""
+        self._socket.send(json.dumps({"resize": [rows, columns]}))
+
+    def __iter__(self) -> Iterator[bytes]:
+        from websockets.exceptions import ConnectionClosed
+
+        while True:
+            try:
+                frame = self._socket.recv()
+            except ConnectionClosed as closed:
+                if self.exit_code is None:
+                    raise Unavailable("exec-broken", "The connection into the task broke; try again.") from closed
+                return
+            if isinstance(frame, bytes):
+                yield frame
+            else:
+                self._control(json.loads(frame))
+
+    def close(self) -> None:
+        """End the connection, and with it the command."""
+        self._socket.close()
+
+    def _control(self, message: dict[str, object]) -> None:
+        if "exit" in message:
+            self.exit_code = int(str(message["exit"]))
+        elif isinstance(error := message.get("error"), dict):
+            raise_for(int(error.get("status", 503)), json.dumps(error).encode())
+
+
+class AsyncExecStream:
+    """The same for async programs: an async context manager, iterated over with `async for`."""
+
+    def __init__(self, url: str, token: str, trust: ssl.SSLContext | bool) -> None:
+        from websockets.asyncio.client import connect
+
+        target = "ws" + url.removeprefix("http")
+        context = trust if isinstance(trust, ssl.SSLContext) else None
+        self._connecting = connect(
+            target,
+            additional_headers={"Authorization": f"Bearer {token}"},
+            ssl=context if context or not target.startswith("wss") else ssl.create_default_context(),
+            compression=None,
+            proxy=None,
+            max_size=None,
+        )
+        self.exit_code: int | None = None
+
+    async def __aenter__(self) -> AsyncExecStream:
+        from websockets.exceptions import WebSocketException
+
+        try:
+            self._socket = await self._connecting
+        except (OSError, TimeoutError, WebSocketException) as error:
+            raise Unavailable("unreachable", f"The task cannot be entered: {error}.") from None
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._socket.close()
+
+    async def send(self, data: bytes) -> None:
+        """Give the command input."""
+        await self._socket.send(data)
+
+    async def end_input(self) -> None:
+        """Tell the command that there is no more input."""
+        await self._socket.send(json.dumps({"eof": True}))
+
+    async def resize(self, rows: int, columns: int) -> None:
+        """Tell the command's terminal its size."""
+        await self._socket.send(json.dumps({"resize": [rows, columns]}))
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        from websockets.exceptions import ConnectionClosed
+
+        while True:
+            try:
+                frame = await self._socket.recv()
+            except ConnectionClosed as closed:
+                if self.exit_code is None:
+                    raise Unavailable("exec-broken", "The connection into the task broke; try again.") from closed
+                return
+            if isinstance(frame, bytes):
+                yield frame
+                continue
+            message = json.loads(frame)
+            if "exit" in message:
+                self.exit_code = int(message["exit"])
+            elif isinstance(refused := message.get("error"), dict):
+                raise_for(int(refused.get("status", 503)), json.dumps(refused).encode())

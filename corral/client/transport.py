@@ -1,0 +1,164 @@
+"""Why: the command line must be there before a person notices; `http.client` imports in a third of httpx2's time.
+
+See docs/decisions/0002-sync-client-transport.md for the measurement. One connection is kept and used again; a request
+that failed before any answer on a connection that had idled is sent once more on a fresh one, if it may be repeated.
+"""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+from corral.client.calls import Call, raise_for
+from corral.kernel.errors import InvalidInput, Unavailable
+
+PIECE = 256 * 1024
+_REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
+
+
+class Transport:
+    """Sends calls to one server and reads their answers; not to be shared between threads."""
+
+    def __init__(self, url: str, token: str, *, ca: str = "", timeout: float = 30.0) -> None:
+        self.url = checked_url(url)
+        parts = urlsplit(self.url)
+        self._base = parts.path.rstrip("/")
+        self._https = parts.scheme == "https"
+        self._host = parts.hostname or ""
+        self._port = parts.port
+        self._token = token
+        self._ca = ca
+        self._timeout = timeout
+        self._kept: http.client.HTTPConnection | None = None
+
+    def send(self, call: Call) -> tuple[int, http.client.HTTPMessage, bytes]:
+        """The status, headers and body of the answer to `call`.
+
+        Raises the error that a refusal stands for, Unavailable when no server answers.
+        """
+        used = self._kept is not None
+        connection = self._kept or self._connect()
+        self._kept = None
+        try:
+            response = self._exchange(connection, call)
+            body = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            if used and call.method in _REPEATABLE and not isinstance(error, TimeoutError):
+                return self.send(call)
+            raise self._unreachable(error) from None
+        if response.will_close:
+            connection.close()
+        else:
+            self._kept = connection
+        raise_for(response.status, body, response.headers.get("retry-after", ""))
+        return response.status, response.headers, body
+
+    def stream(self, call: Call, *, timeout: float | None = None) -> Iterator[bytes]:
+        """The answer's body as it arrives, on a connection of its own."""
+        connection = self._connect(timeout)
+        try:
+            response = self._exchange(connection, call)
+            if response.status >= 400:
+                raise_for(response.status, response.read(), response.headers.get("retry-after", ""))
+            while piece := response.read1(PIECE):
+                yield piece
+        except (OSError, http.client.HTTPException) as error:
+            raise self._unreachable(error) from None
+        finally:
+            connection.close()
+
+    def upload(self, call: Call, pieces: Iterable[bytes], size: int) -> bytes:
+        """Send a long body in pieces; a server that refuses early is listened to."""
+        connection = self._connect()
+        try:
+            connection.putrequest(call.method, self._base + call.path)
+            for name, value in {**self._headers(), **call.headers, "Content-Length": str(size)}.items():
+                connection.putheader(name, value)
+            connection.endheaders()
+            try:
+                for piece in pieces:
+                    connection.send(piece)
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # the answer that is waiting says why
+            response = connection.getresponse()
+            body = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise self._unreachable(error) from None
+        finally:
+            connection.close()
+        raise_for(response.status, body)
+        return body
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
+
+    def _exchange(self, connection: http.client.HTTPConnection, call: Call) -> http.client.HTTPResponse:
+        connection.request(call.method, self._base + call.path, call.body, {**self._headers(), **call.headers})
+        return connection.getresponse()
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"Accept": "application/json", "User-Agent": "corral"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        return headers
+
+    def _connect(self, timeout: float | None = -1.0) -> http.client.HTTPConnection:
+        wait: Any = self._timeout if timeout == -1.0 else timeout
+        if not self._https:
+            connection = http.client.HTTPConnection(self._host, self._port, timeout=wait)
+        else:
+            connection = http.client.HTTPSConnection(self._host, self._port, timeout=wait, context=self._tls())
+        try:
+            connection.connect()
+        except (OSError, http.client.HTTPException) as error:
+            raise self._unreachable(error) from None
+        connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+
+    def _tls(self) -> ssl.SSLContext:
+        context = ssl.create_default_context()
+        if self._ca:
+            try:
+                context.load_verify_locations(self._ca)
+            except (OSError, ssl.SSLError):
+                raise InvalidInput("unreadable-ca", f"{self._ca} has no certificates; name a PEM file.") from None
+        return context
+
+    def _unreachable(self, error: BaseException) -> Unavailable:
+        return why_unreachable(self.url, error)
+
+
+def checked_url(url: str) -> str:
+    """A server's address without a slash at its end.
+
+    Raises InvalidInput when it is none.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InvalidInput("invalid-url", f"{url!r} is not a server's address; it reads like http://127.0.0.1:8470.")
+    return url.rstrip("/")
+
+
+def why_unreachable(url: str, error: BaseException) -> Unavailable:
+    """The error to raise when a server did not answer because of `error`."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        reason = f"its certificate is not trusted ({error.verify_message}); name its authority with CORRAL_CA"
+    elif isinstance(error, TimeoutError):
+        reason = "it does not answer in time"
+    elif isinstance(error, ConnectionRefusedError):
+        reason = "nothing listens there; is it running? (corral up)"
+    elif isinstance(error, socket.gaierror):
+        reason = "its name is not known"
+    elif isinstance(error, OSError) and error.strerror:
+        reason = error.strerror
+    else:
+        reason = "the connection broke"
+    return Unavailable("unreachable", f"The server at {url} cannot be reached: {reason}.")
