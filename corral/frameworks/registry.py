@@ -11,15 +11,22 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
 from corral.frameworks.base import Framework
+from corral.frameworks.horovod import Horovod
+from corral.frameworks.jax import Jax
+from corral.frameworks.mpi import Cntk, Mpi
+from corral.frameworks.notebook import Notebook
 from corral.frameworks.pytorch import PyTorch
 from corral.frameworks.shell import External, Shell
+from corral.frameworks.tensorflow import TensorFlow
 from corral.kernel.errors import InvalidInput
 from corral.spec.errors import did_you_mean, shorten
 
 GROUP: Final = "corral.frameworks"
 """The entry-point group that plug-ins register in."""
 
-_BUILT_IN: Final = {kind.job_type: kind for kind in (PyTorch, Shell, External)}
+_BUILT_IN: Final = {
+    kind.job_type: kind for kind in (PyTorch, TensorFlow, Jax, Mpi, Horovod, Cntk, Notebook, Shell, External)
+}
 
 
 def job_types() -> tuple[str, ...]:

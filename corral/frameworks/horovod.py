@@ -1,0 +1,50 @@
+"""Why: Horovod's own launcher decides which processes make up the ring, and asks a script who is there."""
+
+from __future__ import annotations
+
+from corral.frameworks.base import Gang
+from corral.frameworks.launched import IN_TASK_FOLDER, Launched
+
+_ON_INTERFACE = ("sh", "-c", 'exec "$0" --network-interface "$CORRAL_AGENT_INTERFACE" "$@"')
+_DISCOVERING = (
+    "sh",
+    "-c",
+    'exec "$0" --host-discovery-script "$CORRAL_AGENT_DIR/hosts" --network-interface "$CORRAL_AGENT_INTERFACE" "$@"',
+)
+
+
+class Horovod(Launched):
+    """`jobType: horovod`: `horovodrun` over Gloo in the leading task; elastic jobs discover hosts through the agents.
+
+    horovodrun writes its environment on the command lines that it sends, so the leading agent gives it only what it
+    needs to run; each process has the environment of its own task.
+    """
+
+    job_type = "horovod"
+    launchers = ("horovodrun",)
+
+    def lead_options(self, gang: Gang) -> tuple[str, ...]:
+        """The launcher gets a bare environment."""
+        return ("--bare",)
+
+    def launcher(self, gang: Gang, command: tuple[str, ...]) -> tuple[str, ...]:
+        """A fixed ring in rank order, or bounds and the discovery script."""
+        started = (*IN_TASK_FOLDER, *command)
+        if not gang.elastic:
+            hosts = ",".join(f"{task.key}:{gang.role(task).processes}" for task in gang.tasks)
+            return (*_ON_INTERFACE, "horovodrun", "--gloo", "-np", str(gang.processes), "-H", hosts, *started)
+        counted, size = gang.job.counted_role, gang.job.spec.replica_spec
+        fixed = sum(role.replicas * role.processes for role in gang.job.spec.roles if role.name != counted.name)
+        return (
+            *_DISCOVERING,
+            "horovodrun",
+            "--gloo",
+            "--min-np",
+            str(fixed + size.min_replicas * counted.processes),
+            "--max-np",
+            str(fixed + size.max_replicas * counted.processes),
+            "--blacklist-cooldown-range",
+            "5",
+            "10",
+            *started,
+        )

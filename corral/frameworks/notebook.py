@@ -1,0 +1,49 @@
+"""Why: a notebook is a job whose command is a server with a door: it needs an address, a path and a token."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from corral.frameworks.base import Framework, Gang
+from corral.frameworks.references import host_of, port_of, secret
+from corral.model.placement import TaskPlacement
+
+PORT: Final = "notebook"
+PURPOSE: Final = "notebook"
+"""Of the secret that is the token: the server computes the same one for whoever may open the job."""
+
+
+def base_url(job_id: str, task: str) -> str:
+    """The path under which a task's notebook serves, so that a proxy can pass requests on unchanged."""
+    return f"/proxy/{job_id}/{task}/"
+
+
+class Notebook(Framework):
+    """`jobType: notebook`: JupyterLab, or the role's own command with the same address, path and token in reach."""
+
+    job_type = "notebook"
+
+    def ports(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
+        """Where the notebook serves."""
+        return (PORT,)
+
+    def env(self, gang: Gang, task: TaskPlacement) -> dict[str, str]:
+        """The token, which Jupyter reads from its environment, and the path."""
+        return {
+            "JUPYTER_TOKEN": secret(PURPOSE),
+            "CORRAL_NOTEBOOK_URL": base_url(gang.job_id, str(task.key)),
+        }
+
+    def command(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
+        """The role's own command, or JupyterLab on the task's address."""
+        return super().command(gang, task) or (
+            "jupyter",
+            "lab",
+            "--no-browser",
+            "--allow-root",
+            f"--ServerApp.ip={host_of(task.key)}",
+            f"--ServerApp.port={port_of(task.key, PORT)}",
+            "--ServerApp.port_retries=0",
+            f"--ServerApp.base_url={base_url(gang.job_id, str(task.key))}",
+            "--ServerApp.root_dir=.",
+        )

@@ -1,0 +1,77 @@
+"""Why: whatever an agent starts in its task must also end with it, and report the code a shell would give."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping, Sequence
+
+from corral.runtime.agent import UNREACHABLE
+
+KILL_AFTER_SECONDS = 5.0
+
+
+class Command:
+    """One command in a process group of its own, so that it can be ended with everything it started in it."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    @classmethod
+    async def start(cls, argv: Sequence[str], env: Mapping[str, str]) -> Command:
+        """Start `argv`; its output is the agent's own, so it lands in the log of this task. Raises OSError."""
+        return cls(await asyncio.create_subprocess_exec(*argv, env=dict(env), process_group=0))
+
+    async def wait(self) -> int:
+        """The exit code; 128 + signal when one ended it."""
+        code = await self._process.wait()
+        return 128 - code if code < 0 else code
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the group, if it is still there."""
+        try:
+            os.killpg(self._process.pid, number)
+        except ProcessLookupError:
+            return
+
+    async def end(self) -> int:
+        """Ask the group to end, kill it after a while, and give the exit code."""
+        self.signal(signal.SIGTERM)
+        try:
+            return await asyncio.wait_for(self.wait(), KILL_AFTER_SECONDS)
+        except TimeoutError:
+            self.signal(signal.SIGKILL)
+            return await self.wait()
+
+
+class Commands:
+    """The remote commands that run in this task, by the number their sender gave them."""
+
+    def __init__(self) -> None:
+        self._running: dict[int, Command] = {}
+
+    async def run(self, number: int, text: str) -> int:
+        """Run shell text with this task's own environment and folder; its exit code."""
+        env = dict(os.environ, CORRAL_TASK_DIR=os.getcwd())
+        try:
+            command = await Command.start(("/bin/sh", "-c", text), env)
+        except OSError as error:
+            print(f"corral agent: {error}", flush=True)
+            return UNREACHABLE
+        self._running[number] = command
+        try:
+            return await command.wait()
+        finally:
+            command.signal(signal.SIGTERM)
+            del self._running[number]
+
+    async def end(self, number: int) -> None:
+        """End one command that may have ended already."""
+        command = self._running.get(number)
+        if command is not None:
+            await command.end()
+
+    async def end_all(self) -> None:
+        """End every command."""
+        await asyncio.gather(*(command.end() for command in list(self._running.values())))

@@ -1,0 +1,241 @@
+"""Why: launchers start remote processes by ssh; here they find a stand-in for it, and agents already in every task.
+
+The leading agent waits for the members, makes a folder with what a launcher may want (`ssh`, `rsh` and `hosts` programs, a
+host file), runs the launcher there, and tells the members to leave when it has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import itertools
+import json
+import os
+import shlex
+import signal
+import socket
+import struct
+import sys
+import tempfile
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from corral.runtime.agent import UNREACHABLE
+from corral.runtime.agent_channel import MAX_LINE, BrokenChannel, Channel, accept
+from corral.runtime.agent_commands import Command, Commands
+
+WAIT_SECONDS = 600.0
+"""How long members may take to join."""
+_FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+_BARE = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH")
+_SIOCGIFADDR = 0x8915
+_Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
+
+
+@dataclass
+class _Joined:
+    channel: Channel
+    slots: int
+    answers: dict[int, asyncio.Future[int]] = field(default_factory=dict)
+
+
+class Leader:
+    """The agent of the leading task: knows the members, and passes commands to them."""
+
+    def __init__(self, name: str, slots: int, secret: str, folder: Path) -> None:
+        self._name, self._slots, self._secret = name, slots, secret
+        self._folder = folder
+        self._members: dict[str, _Joined] = {}
+        self._changed = asyncio.Event()
+        self._own = Commands()
+        self._numbers = itertools.count(1)
+        self._serving: set[asyncio.Future[None]] = set()
+
+    async def run(self, argv: Sequence[str], host: str, port: int, wait_for: int, *, bare: bool) -> int:
+        """Serve members and stand-ins while `argv` runs; its exit code."""
+        joining = await asyncio.start_server(self._begin(self._welcome), host, port, limit=MAX_LINE)
+        door = str(self._folder / "socket")
+        asking = await asyncio.start_unix_server(self._begin(self._stand_in), door, limit=MAX_LINE)
+        try:
+            if not await self._all_here(wait_for):
+                here = ", ".join(self._hosts())
+                print(
+                    f"corral agent: {wait_for} tasks were expected in {WAIT_SECONDS:g} s, here are {here}", flush=True
+                )
+                return 1
+            self._write_programs()
+            return await self._launch(argv, _environment(self._folder, host, bare=bare))
+        finally:
+            joining.close()
+            asking.close()
+            await self._own.end_all()
+            for member in list(self._members.values()):
+                with suppress(BrokenChannel):  # a member that is gone has left already
+                    await member.channel.send({"do": "leave"})
+
+    def _begin(self, serve: _Serve) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]:
+        def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.ensure_future(serve(reader, writer))
+            self._serving.add(task)
+            task.add_done_callback(self._serving.discard)
+
+        return connected
+
+    async def _launch(self, argv: Sequence[str], env: dict[str, str]) -> int:
+        loop, early = asyncio.get_running_loop(), list[int]()
+        for number in _FORWARDED:
+            loop.add_signal_handler(number, early.append, number)
+        try:
+            command = await Command.start(argv, env)
+        except OSError as error:
+            print(f"corral agent: cannot start {argv[0]}: {error.strerror}", flush=True)
+            return 127 if isinstance(error, FileNotFoundError) else 126
+        for number in _FORWARDED:
+            loop.add_signal_handler(number, command.signal, number)
+        for number in early:
+            command.signal(number)
+        return await command.wait()
+
+    async def _all_here(self, wait_for: int) -> bool:
+        async def enough() -> None:
+            while len(self._members) + 1 < wait_for:
+                self._changed.clear()
+                await self._changed.wait()
+
+        try:
+            await asyncio.wait_for(enough(), WAIT_SECONDS)
+        except TimeoutError:
+            return False
+        return True
+
+    def _hosts(self) -> list[str]:
+        return [f"{self._name}:{self._slots}", *(f"{name}:{m.slots}" for name, m in self._members.items())]
+
+    async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One member, from joining to leaving."""
+        try:
+            channel = await accept(reader, writer, self._secret)
+            hello = await channel.receive()
+        except BrokenChannel:
+            return
+        name, member = str(hello.get("name", "")), _Joined(channel, int(hello.get("slots", 1)))
+        self._members[name] = member
+        self._changed.set()
+        try:
+            while True:
+                answer = await channel.receive()
+                future = member.answers.pop(int(answer.get("number", 0)), None)
+                if future is not None and not future.done():
+                    future.set_result(int(answer.get("exit", UNREACHABLE)))
+        except BrokenChannel:
+            if self._members.get(name) is member:
+                del self._members[name]
+            for future in member.answers.values():
+                if not future.done():
+                    future.set_result(UNREACHABLE)
+        finally:
+            channel.close()
+
+    async def _stand_in(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One request of a stand-in: run a command, or list the hosts; a stand-in that leaves ends its command."""
+        try:
+            asked = json.loads(await reader.readline())
+            if "command" not in asked:
+                answer: dict[str, object] = {"hosts": self._hosts()}
+            else:
+                work = asyncio.ensure_future(self._remote(str(asked["host"]), str(asked["command"])))
+                left = asyncio.ensure_future(reader.read())
+                await asyncio.wait((work, left), return_when=asyncio.FIRST_COMPLETED)
+                if not work.done():
+                    work.cancel()
+                    await asyncio.wait((work,))
+                    return
+                left.cancel()
+                answer = {"exit": work.result()}
+            writer.write(json.dumps(answer).encode() + b"\n")
+            await writer.drain()
+        except OSError:
+            return  # the stand-in was killed: nobody waits for the answer
+        finally:
+            writer.close()
+
+    async def _remote(self, host: str, command: str) -> int:
+        number = next(self._numbers)
+        if host == self._name:
+            try:
+                return await self._own.run(number, command)
+            except asyncio.CancelledError:
+                await self._own.end(number)
+                raise
+        member = self._members.get(host)
+        if member is None:
+            print(f"corral agent: no task {host} has joined", flush=True)
+            return UNREACHABLE
+        future = member.answers[number] = asyncio.get_running_loop().create_future()
+        try:
+            await member.channel.send({"do": "run", "number": number, "command": command})
+            return int(await future)
+        except BrokenChannel:
+            return UNREACHABLE
+        except asyncio.CancelledError:
+            with suppress(BrokenChannel):  # the command ends with its agent anyway
+                await member.channel.send({"do": "end", "number": number})
+            raise
+
+    def _write_programs(self) -> None:
+        runtime = f"{shlex.quote(sys.executable)} {shlex.quote(os.path.abspath(sys.argv[0]))} agent"
+        for name, mode in (("ssh", "remote"), ("rsh", "remote"), ("hosts", "hosts")):
+            path = self._folder / name
+            path.write_text(f'#!/bin/sh\nexec {runtime} {mode} {shlex.quote(str(self._folder / "socket"))} "$@"\n')
+            path.chmod(0o700)
+        lines = (entry.rpartition(":") for entry in self._ordered())
+        (self._folder / "hostfile").write_text("".join(f"{name} slots={slots}\n" for name, _, slots in lines))
+
+    def _ordered(self) -> list[str]:
+        """Hosts in rank order, where the environment tells it; members join in any order."""
+        order = {name: rank for rank, name in enumerate(os.environ.get("CORRAL_AGENT_ORDER", "").split(","))}
+        return sorted(self._hosts(), key=lambda entry: order.get(entry.rpartition(":")[0], len(order)))
+
+
+def make_leader(name: str, slots: int, secret: str) -> tuple[Leader, tempfile.TemporaryDirectory[str]]:
+    """A leader and its folder, private to this uid, which the caller removes."""
+    folder = tempfile.TemporaryDirectory(prefix="corral-agent-")
+    return Leader(name, slots, secret, Path(folder.name)), folder
+
+
+def _environment(folder: Path, host: str, *, bare: bool) -> dict[str, str]:
+    kept = dict(os.environ)
+    if bare:
+        kept = {
+            name: kept[name] for name in kept if name in _BARE or name.startswith(("HOROVOD_", "PYTHON", "VIRTUAL_"))
+        }
+    kept["PATH"] = f"{folder}{os.pathsep}{kept.get('PATH', os.defpath)}"
+    interface = interface_of(host)
+    kept |= {"CORRAL_AGENT_DIR": str(folder), "CORRAL_AGENT_INTERFACE": interface}
+    kept |= {
+        "OMPI_MCA_plm_rsh_agent": str(folder / "rsh"),
+        "OMPI_MCA_orte_default_hostfile": str(folder / "hostfile"),
+    }
+    if host.startswith("127."):  # Open MPI leaves the loopback interface out unless it is named
+        kept |= {"OMPI_MCA_btl": "self,tcp"}
+        kept |= {"OMPI_MCA_btl_tcp_if_include": interface, "OMPI_MCA_oob_tcp_if_include": interface}
+    return kept
+
+
+def interface_of(host: str) -> str:
+    """The name of the network interface that has the address of `host`; "lo" for all of 127.0.0.0/8, "" if none has."""
+    address = socket.gethostbyname(host)
+    if address.startswith("127."):
+        return "lo"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            try:
+                answer = fcntl.ioctl(probe, _SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
+            except OSError:
+                continue  # an interface without an address
+            if socket.inet_ntoa(answer[20:24]) == address:
+                return name
+    return ""
