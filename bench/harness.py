@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,8 +55,12 @@ class Server:
 
 
 @contextlib.contextmanager
-def running_server(*options: str, settings: Mapping[str, str] | None = None) -> Iterator[Server]:
-    """Start a server with an empty data folder on a free port, signed in; stop it and its jobs at the end.
+def running_server(
+    *options: str, settings: Mapping[str, str] | None = None, prepare: Callable[[Path], object] | None = None
+) -> Iterator[Server]:
+    """Start a server with a data folder of its own on a free port, signed in; stop it and its jobs at the end.
+
+    The data folder is empty, or what `prepare` made of it.
 
     Raises RuntimeError with what the server said when it does not become ready.
     """
@@ -66,6 +70,8 @@ def running_server(*options: str, settings: Mapping[str, str] | None = None) -> 
         environment = {key: value for key, value in os.environ.items() if not key.startswith("CORRAL_")}
         environment |= {"XDG_CONFIG_HOME": str(home / "config"), "PYTHONUNBUFFERED": "1", **(settings or {})}
         command = [str(CORRAL), "up", "--data", str(data), "--port", "0", *options]
+        if prepare is not None:
+            prepare(data)
         begun = time.perf_counter()
         process = subprocess.Popen(
             command,
