@@ -1,4 +1,4 @@
-"""Why: a running job proves which job it is by a signature alone, so control makes tokens and front checks them without a word.
+"""Why: a running job proves which job it is by a signature alone, so control makes tokens that front checks on its own.
 
 A job token reads `cjt_JOB_EXPIRY_SIGNATURE`: the signature is HMAC-SHA256 by a key derived from the server's own.
 """

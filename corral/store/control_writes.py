@@ -29,7 +29,7 @@ from corral.model.writes import (
 from corral.store import tables
 from corral.store.database import Database, rows
 from corral.store.faults import LeadershipLost
-from corral.store.job_writes import add_events, clean, encode, event_row
+from corral.store.job_writes import add_events, clean, encode, fact_row
 from corral.store.removal import remove_jobs
 from corral.store.writer import Transaction
 
@@ -212,7 +212,7 @@ def _commit(transaction: Transaction, batch: ControlBatch) -> CommitResult:
     if batch.attempts:
         put(transaction, tables.attempts, [_attempt_row(each) for each in _last_of_each(batch.attempts)])
     if batch.facts:
-        add_events(transaction, [_fact_row(each) for each in batch.facts])
+        add_events(transaction, [fact_row(each) for each in batch.facts])
     if batch.outbox_done:
         transaction.write(_OUTBOX_DONE, [{"s": seq} for seq in batch.outbox_done])
     seqs = _add_outbox(transaction, batch)
@@ -296,21 +296,6 @@ def _attempt_row(attempt: AttemptWrite) -> dict[str, Any]:
         "exit_class": attempt.exit_class,
         "diagnostics": clean(attempt.diagnostics),
     }
-
-
-def _fact_row(write: Any) -> dict[str, Any]:
-    fact = write.fact
-    return event_row(
-        write.job,
-        write.at,
-        fact.kind,
-        fact.message,
-        actor=write.actor,
-        role=fact.role,
-        index=fact.index,
-        attempt=fact.attempt,
-        data=fact.data,
-    )
 
 
 def _add_outbox(transaction: Transaction, batch: ControlBatch) -> tuple[int, ...]:

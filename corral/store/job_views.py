@@ -157,6 +157,12 @@ class JobViews(Database):
         more = write_cursor((last.job_attempt, last.task_attempt)) if last is not None else None
         return Page([_attempt_record(row) for row in found[: bounded(limit)]], more)
 
+    async def attempt_ended(self, attempt: str) -> bool | None:
+        """Whether an attempt is over; None when nothing is known of it."""
+        query = select(tables.attempts.c.ended_at).where(tables.attempts.c.id == attempt)
+        row = await self.read(lambda connection: connection.execute(query).first())
+        return None if row is None else row.ended_at is not None
+
     async def events(self, after_seq: int, limit: int = 500, job: str | None = None) -> list[EventRecord]:
         """The events after a seq, in commit order."""
         table = tables.events

@@ -11,7 +11,7 @@ from corral.kernel.errors import Conflict, NotFound
 from corral.kernel.ids import JobId
 from corral.model.records import plain
 from corral.model.runs import JobRun
-from corral.model.writes import IntentKind, NewJob, Submitted
+from corral.model.writes import FactWrite, IntentKind, NewJob, Submitted
 from corral.store import tables
 from corral.store.database import Database
 from corral.store.writer import Transaction
@@ -64,6 +64,15 @@ class JobWrites(Database):
 
         return await self.write(run)
 
+    async def tell(self, write: FactWrite) -> int:
+        """Store one fact that somebody else than control saw; returns its seq."""
+
+        def run(transaction: Transaction) -> int:
+            transaction.ring("front")
+            return add_events(transaction, [fact_row(write)])
+
+        return await self.write(run)
+
 
 _WORDS: Final = {
     IntentKind.SUBMITTED: "run",
@@ -100,6 +109,22 @@ def event_row(
         "attempt": attempt,
         "data": encode(plain(data)) if data else "{}",
     }
+
+
+def fact_row(write: FactWrite) -> dict[str, Any]:
+    """A fact as a row for `add_events`."""
+    fact = write.fact
+    return event_row(
+        write.job,
+        write.at,
+        fact.kind,
+        fact.message,
+        actor=write.actor,
+        role=fact.role,
+        index=fact.index,
+        attempt=fact.attempt,
+        data=fact.data,
+    )
 
 
 def add_events(transaction: Transaction, rows: list[dict[str, Any]]) -> int:

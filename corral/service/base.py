@@ -1,0 +1,161 @@
+"""Why: every part of the service decides, refuses and writes the audit log in the same way."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Protocol
+
+import structlog
+
+from corral.kernel.clock import Clock
+from corral.kernel.errors import CorralError, Forbidden, NotFound, Unavailable
+from corral.kernel.ids import AttemptId
+from corral.model.writes import JobRecord
+from corral.service.actor import Actor
+from corral.service.rules import Decision, Resource, decide, meaning_of
+from corral.service.seal import Sealer
+from corral.store import Store
+
+log = structlog.get_logger()
+
+
+class ControlDoor(Protocol):
+    """Questions that only control can answer."""
+
+    async def ask(self, path: str, body: Any = None) -> Any:
+        """The JSON answer of control to a GET (or, with a body, a POST) of `path`.
+
+        Raises Unavailable when no control answers.
+        """
+        ...
+
+
+class NoControl:
+    """The door of a server without control: everything it is asked is unavailable."""
+
+    async def ask(self, path: str, body: Any = None) -> Any:
+        """Refuse.
+
+        Raises Unavailable.
+        """
+        raise Unavailable("no-control", "The scheduler does not answer; try again in a moment.", retry_after=2)
+
+
+class Blobs(Protocol):
+    """Where uploaded code is kept, by content."""
+
+    async def put(self, chunks: Any, *, limit: int) -> tuple[str, int]:
+        """Store a stream of at most `limit` bytes; returns its SHA-256 and its size."""
+        ...
+
+    async def size(self, digest: str) -> int | None:
+        """The size of a blob, None when it is not there."""
+        ...
+
+
+class Logs(Protocol):
+    """Where the logs of attempts are read."""
+
+    def source(self, attempt: AttemptId, stream: str, *, ended: Any) -> Any:
+        """The bytes of one stream; `ended` is an async function that says whether the attempt is over."""
+        ...
+
+
+class ServiceBase:
+    """What every part of the service stands on."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        key: bytes,
+        clock: Clock,
+        door: ControlDoor | None = None,
+        blobs: Blobs | None = None,
+        logs: Logs | None = None,
+        token_days: float = 90.0,
+        code_limit: int = 512 * 1024**2,
+        several_users: bool = True,
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.sealer = Sealer(key)
+        self.door: ControlDoor = door or NoControl()
+        self.blobs = blobs
+        self.logs = logs
+        self.key = key
+        self.token_days = token_days
+        self.code_limit = code_limit
+        self.several_users = several_users
+        self._background: set[asyncio.Task[None]] = set()
+
+    async def check(self, actor: Actor, action: str, resource: Resource, **detail: Any) -> Decision:
+        """Refuse what no rule allows, and note the refusal.
+
+        Raises Forbidden naming the rule.
+        """
+        decision = decide(actor, action, resource)
+        if not decision.allowed:
+            await self.note(actor, action, resource, decision, **detail)
+            who = f"job {actor.job}" if actor.kind == "job" else actor.user
+            thing = f"{resource.kind} {resource.name}".strip()
+            raise Forbidden(
+                "not-allowed",
+                f"{who} may not {action} ({thing}): {meaning_of(decision.rule)} (rule {decision.rule})",
+                rule=decision.rule,
+            )
+        return decision
+
+    async def note(self, actor: Actor, action: str, resource: Resource, decision: Decision, **detail: Any) -> None:
+        """Write a line of the audit log."""
+        await self.store.add_audit(
+            at=self.clock.now(),
+            actor=f"job:{actor.job}" if actor.kind == "job" else actor.user,
+            action=action,
+            resource=f"{resource.kind}:{resource.name}" if resource.name else resource.kind,
+            rule=decision.rule,
+            allowed=decision.allowed,
+            detail=detail,
+        )
+
+    async def find(self, actor: Actor, ref: str) -> JobRecord:
+        """The job that `ref` names for this actor.
+
+        Raises NotFound.
+        """
+        record = await self.store.find_job(ref, actor.user)
+        if record is None and "~" not in ref:
+            record = await self.store.find_job(ref, None)
+        if record is None:
+            raise NotFound("job-not-found", f"There is no job {ref[:100]}; `corral ls` lists them.")
+        return record
+
+    async def job_for(self, actor: Actor, ref: str, action: str) -> tuple[JobRecord, Decision]:
+        """The job, once `actor` may do `action` to it.
+
+        Raises NotFound, Forbidden.
+        """
+        record = await self.find(actor, ref)
+        return record, await self.check(actor, action, job_resource(record))
+
+    def behind(self, work: Any) -> None:
+        """Run `work` after the answer; a failure is logged."""
+        task = asyncio.create_task(_logged(work))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def close(self) -> None:
+        """Wait for what runs behind answers."""
+        await asyncio.gather(*self._background, return_exceptions=True)
+
+
+async def _logged(work: Any) -> None:
+    try:
+        await work
+    except CorralError as error:
+        log.warning("left undone", code=error.code, message=error.message)
+
+
+def job_resource(record: JobRecord) -> Resource:
+    """A job as the rules see it."""
+    return Resource("job", record.id, owner=record.user, queue=record.queue)

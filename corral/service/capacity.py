@@ -1,0 +1,85 @@
+"""Why: a job that no machine known could ever hold is refused when it is submitted, not left waiting for ever.
+
+This only counts (devices, processors, memory, labels, on nodes as last reported); the scheduler has the last word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from corral.kernel.units import format_cpu, format_memory
+from corral.model.inventory import Device, Node
+from corral.spec.job import UnifiedJob
+from corral.spec.role import Role
+
+
+def impossible(job: UnifiedJob, nodes: Sequence[Node]) -> str:
+    """One sentence that says why `nodes`, all empty, could not hold the job; "" when nothing speaks against it."""
+    wanted = job.gang_size()
+    devices_wanted = 0
+    for role in job.spec.roles:
+        count = wanted[role.name]
+        if count == 0:
+            continue
+        fitting = [node for node in nodes if _has_labels(node, role)]
+        if not fitting:
+            return f"Role {role.name} wants nodes labelled {dict(role.node_selector)}, and there are none."
+        places = sum(_places(node, role) for node in fitting)
+        if places < count:
+            return _sentence(role, count, places, fitting)
+        devices_wanted += count * _device_count(role)
+    there = sum(_healthy(node, "", "") for node in nodes)
+    if devices_wanted > there:
+        return f"The job wants {devices_wanted} devices at once, and there are {there} healthy ones."
+    return ""
+
+
+def _places(node: Node, role: Role) -> int:
+    """How many tasks of a role the node holds when it is empty."""
+    resources = role.resources
+    places = node.max_tasks
+    if resources.cpu_millis:
+        places = min(places, node.cpu_millis // resources.cpu_millis)
+    if resources.memory_bytes:
+        places = min(places, node.memory_bytes // resources.memory_bytes)
+    if resources.devices.ids:
+        named = {str(device.index) for device in node.devices} | {device.id for device in node.devices}
+        return min(places, 1) if named.issuperset(str(each) for each in resources.devices.ids) else 0
+    if resources.devices.count:
+        healthy = _healthy(node, resources.devices.kind, resources.devices.model)
+        places = min(places, healthy // resources.devices.count)
+    return places
+
+
+def _healthy(node: Node, kind: str, model: str) -> int:
+    return sum(device.healthy and _is(device, kind, model) for device in node.devices)
+
+
+def _is(device: Device, kind: str, model: str) -> bool:
+    return (not kind or device.kind == kind) and (not model or model.lower() in device.model.lower())
+
+
+def _has_labels(node: Node, role: Role) -> bool:
+    return all(node.labels.get(name) == value for name, value in role.node_selector.items())
+
+
+def _device_count(role: Role) -> int:
+    devices = role.resources.devices
+    return len(devices.ids) or devices.count
+
+
+def _sentence(role: Role, count: int, places: int, nodes: Sequence[Node]) -> str:
+    devices, resources = role.resources.devices, role.resources
+    kind = devices.model or devices.kind or "devices"
+    asked = []
+    if _device_count(role):
+        what = f"the devices {', '.join(map(str, devices.ids))}" if devices.ids else f"{devices.count} {kind}"
+        largest = max((_healthy(node, devices.kind, devices.model) for node in nodes), default=0)
+        asked.append(f"{what} (the largest node has {largest})")
+    if resources.cpu_millis:
+        asked.append(f"{format_cpu(resources.cpu_millis)} processors")
+    if resources.memory_bytes:
+        asked.append(f"{format_memory(resources.memory_bytes)} of memory")
+    return (
+        f"Role {role.name} wants {count} tasks with {', '.join(asked)} each; all nodes together have room for {places}."
+    )

@@ -1,0 +1,64 @@
+"""Why: what opens the door is random, long, and kept only as a hash; passwords cost an attacker memory and time."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+from typing import Final
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerifyMismatchError
+
+TOKEN_PREFIX: Final = "crl_"
+LINK_SECONDS: Final = 15 * 60.0
+"""How long a one-time sign-in link can be used."""
+_HASHER: Final = PasswordHasher()
+"""argon2id with the library's defaults: RFC 9106's low-memory profile (64 MiB)."""
+_NOBODY: Final = "$argon2id$v=19$m=65536,t=3,p=4$c29tZXNhbHRzb21lc2FsdA$b3n2UtR1lVKBFEQ5vMaXVIwKcSGM2LxUs0sLMlqfKLM"
+"""A hash that no password fits: an unknown user costs as much time as a known one."""
+
+
+def new_token() -> str:
+    """A bearer token: `crl_` and 256 random bits."""
+    return TOKEN_PREFIX + secrets.token_urlsafe(32)
+
+
+def new_link() -> str:
+    """The secret of a one-time link: 256 random bits."""
+    return secrets.token_urlsafe(32)
+
+
+def new_id() -> str:
+    """A short random id for a token's record."""
+    return secrets.token_hex(8)
+
+
+def digest(secret: str) -> str:
+    """The hash that is stored; the secrets are random, so a plain hash is enough."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+class Passwords:
+    """Hashes and checks passwords off the event loop, one at a time: each costs 64 MiB."""
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Semaphore(1)
+
+    async def hash(self, password: str) -> str:
+        """The argon2id hash of a password."""
+        async with self._turn:
+            return await asyncio.to_thread(_HASHER.hash, password)
+
+    async def fits(self, stored: str, password: str) -> bool:
+        """Whether the password fits the stored hash ("" fits nothing, and takes as long)."""
+        async with self._turn:
+            return await asyncio.to_thread(_fits, stored or _NOBODY, password)
+
+
+def _fits(stored: str, password: str) -> bool:
+    try:
+        _HASHER.verify(stored, password)
+    except (VerifyMismatchError, InvalidHashError):
+        return False
+    return stored != _NOBODY

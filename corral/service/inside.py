@@ -1,0 +1,161 @@
+"""Why: what concerns the inside of a task: its peers and reports, its log, a terminal in it, the code it starts from."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import msgspec
+
+from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
+from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
+from corral.model.facts import Fact
+from corral.model.records import TaskRecord
+from corral.model.states import TaskState
+from corral.model.views import PeersView, Uploaded
+from corral.model.writes import FactWrite, JobRecord
+from corral.service.actor import Actor
+from corral.service.base import ServiceBase, job_resource
+from corral.service.job_detail import placement_record
+from corral.service.rules import Resource
+
+_EVERY_TASK: Final = 20_000
+_REPORT_BYTES: Final = 16 * 1024
+_MESSAGE: Final = 1000
+
+
+class Inside(ServiceBase):
+    """Peers, reports, logs, exec and code."""
+
+    async def peers(self, actor: Actor, *, attempt: str = "") -> PeersView:
+        """The started tasks of the job whose token this is, and whether all that were placed have started.
+
+        Raises Conflict `attempt-over` for a task of an earlier attempt of the job.
+        """
+        record = await self._own(actor, "runtime.peers")
+        if attempt and _parsed(attempt, record.id).job_attempt != record.run.attempt:
+            raise Conflict("attempt-over", "This attempt of the job is over; its tasks have no peers any more.")
+        tasks = (await self.store.job_tasks(record.id, limit=_EVERY_TASK)).items
+        placed = [task for task in tasks if task.node]
+        started = [task for task in placed if task.started_at is not None and task.host]
+        complete = bool(placed) and len(started) == len(placed)
+        return PeersView(record.run.attempt, complete, tuple(placement_record(task) for task in started))
+
+    async def report(self, actor: Actor, body: dict[str, Any]) -> None:
+        """Note what the runtime of a task saw: `{"attempt", "kind", "message", …}`.
+
+        Raises InvalidInput when it is too long or names another job's attempt.
+        """
+        record = await self._own(actor, "runtime.report")
+        if len(msgspec.json.encode(body)) > _REPORT_BYTES:
+            raise InvalidInput("report-too-long", f"A report has at most {_REPORT_BYTES} bytes.")
+        attempt = str(body.get("attempt", ""))
+        key = _parsed(attempt, record.id) if attempt else None
+        kind, message = str(body.get("kind", "report"))[:50], str(body.get("message", ""))[:_MESSAGE]
+        fact = Fact(
+            f"runtime.{kind}",
+            message or f"the runtime reported {kind}",
+            role=key.role if key else "",
+            index=key.index if key else -1,
+            attempt=attempt,
+            data=body,
+        )
+        await self.store.tell(FactWrite(JobId(record.id), self.clock.now(), fact, actor="runtime"))
+
+    async def _own(self, actor: Actor, action: str) -> JobRecord:
+        record = await self.store.find_job(actor.job) if actor.job else None
+        await self.check(actor, action, Resource("job", record.id if record else actor.job))
+        if record is None:
+            raise NotFound("job-not-found", "The job of this token is gone.")
+        return record
+
+    async def task_log(
+        self, actor: Actor, ref: str, role: str, index: int, *, attempt: str = "", stream: str = "all"
+    ) -> Any:
+        """The log of a task's latest attempt, or of the one named.
+
+        Raises NotFound for a task or an attempt that the job does not have.
+        """
+        record, _ = await self.job_for(actor, ref, "job.logs")
+        if attempt:
+            key = _parsed(attempt, record.id)
+            if (key.role, key.index) != (role, index):
+                raise NotFound("attempt-not-found", f"Task {role}-{index} has no attempt {attempt[:100]}.")
+            return self._source(record, AttemptId(attempt), stream)
+        return self._source(record, await self._latest(record, role, index), stream)
+
+    async def job_logs(self, actor: Actor, ref: str, *, limit: int = 64) -> list[tuple[str, int, Any]]:
+        """The logs of the job's first tasks."""
+        record, _ = await self.job_for(actor, ref, "job.logs")
+        tasks = (await self.store.job_tasks(record.id, limit=limit)).items
+        return [(task.role, task.index, self._source(record, _current(record, task), "all")) for task in tasks]
+
+    async def _latest(self, record: JobRecord, role: str, index: int) -> AttemptId:
+        task = await self.store.task(record.id, role, index)
+        if task is not None:
+            return record.run.attempt_of(task)
+        attempts = (await self.store.job_attempts(record.id, role, index, limit=1)).items
+        if not attempts:
+            raise NotFound("task-not-found", f"Job {record.name} has no task {role}-{index}.")
+        return AttemptId(attempts[0].id)
+
+    def _source(self, record: JobRecord, attempt: AttemptId, stream: str) -> Any:
+        if self.logs is None:
+            raise Unavailable("no-logs", "Logs cannot be read on this server.")
+
+        async def ended() -> bool:
+            known = await self.store.attempt_ended(attempt)
+            if known is None:
+                now = await self.store.find_job(record.id)
+                return now is None or not now.live
+            return known
+
+        return self.logs.source(attempt, stream, ended=ended)
+
+    async def open_exec(self, actor: Actor, ref: str, role: str, index: int) -> AttemptId:
+        """The running attempt that a terminal may be opened in.
+
+        Raises Conflict `task-not-running`.
+        """
+        record, decision = await self.job_for(actor, ref, "job.exec")
+        task = await self.store.task(record.id, role, index)
+        if task is None:
+            raise NotFound("task-not-found", f"Job {record.name} has no task {role}-{index}.")
+        if task.state is not TaskState.RUNNING:
+            raise Conflict("task-not-running", f"Task {role}-{index} is not running ({task.state}).")
+        await self.note(actor, "job.exec", job_resource(record), decision, task=f"{role}-{index}")
+        return record.run.attempt_of(task)
+
+    async def put_code(self, actor: Actor, chunks: AsyncIterator[bytes], *, declared: int | None = None) -> Uploaded:
+        """Store an uploaded archive.
+
+        Raises TooLarge (from the blob store), Unavailable when there is no blob store.
+        """
+        decision = await self.check(actor, "code.put", Resource("code", owner=actor.user))
+        if self.blobs is None:
+            raise Unavailable("no-blob-store", "Code cannot be stored on this server.")
+        digest, size = await self.blobs.put(chunks, limit=self.code_limit)
+        await self.store.put_blob(digest, actor.user, size, self.clock.now())
+        await self.note(actor, "code.put", Resource("code", digest, owner=actor.user), decision, size=size)
+        return Uploaded(digest, size)
+
+    async def code_exists(self, actor: Actor, digest: str) -> int | None:
+        """The size of an archive that the actor has uploaded; None when not, or when it is gone."""
+        await self.check(actor, "code.read", Resource("code", digest, owner=actor.user))
+        if self.blobs is None or await self.store.blob_size(digest, actor.user) is None:
+            return None
+        return await self.blobs.size(digest)
+
+
+def _parsed(attempt: str, job: str) -> Any:
+    try:
+        key = parse_attempt_id(attempt)
+    except ValueError:
+        raise InvalidInput("bad-attempt", f"{attempt[:100]!r} is no attempt's id.") from None
+    if key.job != job:
+        raise NotFound("attempt-not-found", "The attempt is another job's.")
+    return key
+
+
+def _current(record: JobRecord, task: TaskRecord) -> AttemptId:
+    return AttemptId(f"{record.id}.{record.run.attempt}.{task.role}.{task.index}.{task.attempt}")

@@ -1,0 +1,226 @@
+"""Why: what people do with jobs that are stored already: look, stop, restart, scale, delete."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import msgspec
+
+from corral.kernel.errors import Conflict, InvalidInput, NotFound
+from corral.model.records import (
+    ENDED_PHASES,
+    LIVE_PHASES,
+    AttemptRecord,
+    EventRecord,
+    JobFilter,
+    JobSummary,
+    Page,
+    TaskRecord,
+)
+from corral.model.views import Explanation, JobDetail, PlacementRecord, ReasonsView, ReasonView
+from corral.model.writes import IntentKind, JobRecord
+from corral.service.actor import Actor
+from corral.service.base import ServiceBase, job_resource
+from corral.service.job_detail import PLACEMENT_LIMIT, hide_environment, job_detail, placement_record, stored_reasons
+from corral.service.rules import Resource, decide
+from corral.spec.job import UnifiedJob
+
+_STOP_SECONDS: Final = 60.0
+"""How long a delete with `stop` waits for the job's end."""
+_LOOK_SECONDS: Final = 0.2
+
+
+class Jobs(ServiceBase):
+    """Views of jobs, and what is asked of them."""
+
+    async def list_jobs(self, actor: Actor, wanted: JobFilter, *, limit: int = 50, after: str = "") -> Page[JobSummary]:
+        """One page of jobs.
+
+        Raises InvalidInput for a state that does not exist.
+        """
+        await self.check(actor, "job.list", Resource("job"))
+        for phase in wanted.phases:
+            if phase not in (*LIVE_PHASES, *ENDED_PHASES):
+                raise InvalidInput(
+                    "unknown-state", f"A job's state is one of {', '.join((*LIVE_PHASES, *ENDED_PHASES))}."
+                )
+        return await self.store.list_jobs(wanted, limit=limit, after_cursor=after)
+
+    async def job(self, actor: Actor, ref: str) -> JobDetail:
+        """One job."""
+        record, _ = await self.job_for(actor, ref, "job.read")
+        return await self._detail(actor, record)
+
+    async def _detail(self, actor: Actor, record: JobRecord) -> JobDetail:
+        tasks = (await self.store.job_tasks(record.id, limit=PLACEMENT_LIMIT)).items
+        return job_detail(record, tasks, hide=not _may_read_environment(actor, record))
+
+    async def job_document(self, actor: Actor, ref: str) -> dict[str, Any]:
+        """The canonical document; the environment's values are the owner's to read."""
+        record, _ = await self.job_for(actor, ref, "job.read")
+        document: dict[str, Any] = msgspec.json.decode(record.doc)
+        if not _may_read_environment(actor, record):
+            hide_environment(document)
+        return document
+
+    async def job_tasks(
+        self, actor: Actor, ref: str, *, role: str = "", state: str = "", limit: int = 100, after: str = ""
+    ) -> Page[TaskRecord]:
+        """One page of the job's tasks."""
+        record, _ = await self.job_for(actor, ref, "job.read")
+        states = (state,) if state else ()
+        return await self.store.job_tasks(record.id, role=role, states=states, limit=limit, after_cursor=after)
+
+    async def task_attempts(
+        self, actor: Actor, ref: str, role: str, index: int, *, limit: int = 100, after: str = ""
+    ) -> Page[AttemptRecord]:
+        """One page of a task's attempts, the latest first."""
+        record, _ = await self.job_for(actor, ref, "job.read")
+        return await self.store.job_attempts(record.id, role, index, limit=limit, after_cursor=after)
+
+    async def job_events(self, actor: Actor, ref: str, *, limit: int = 200, after: str = "") -> Page[EventRecord]:
+        """What happened to the job, in order; `after` is the seq of the last event read."""
+        record, _ = await self.job_for(actor, ref, "job.read")
+        if after and not (after.isdigit() and len(after) < 19):
+            raise InvalidInput("bad-cursor", "The value of `after` was not given by this list; begin without it.")
+        found = await self.store.events(int(after or 0), limit + 1 if limit < 1000 else limit, record.id)
+        more = str(found[limit - 1].seq) if len(found) > limit or (limit >= 1000 and len(found) == limit) else None
+        return Page(found[:limit], more)
+
+    async def job_placement(
+        self, actor: Actor, ref: str, *, limit: int = 500, after: str = ""
+    ) -> Page[PlacementRecord]:
+        """Where the job's tasks run."""
+        record, _ = await self.job_for(actor, ref, "job.read")
+        page = await self.store.job_tasks(record.id, limit=limit, after_cursor=after)
+        return Page([placement_record(task) for task in page.items if task.node], page.next)
+
+    async def explain(self, actor: Actor, ref: str) -> Explanation:
+        """Why the job stands where it stands; for a waiting one the scheduler thinks it out anew.
+
+        Raises Unavailable when the job waits and no control answers.
+        """
+        record, _ = await self.job_for(actor, ref, "job.read")
+        if record.phase != "waiting":
+            return Explanation(record.id, record.phase, _standing(record), stored_reasons(record))
+        answer = await self.door.ask(f"/explain/{record.id}")
+        reasons = stored_reasons(record) if answer is None else _reasons(answer)
+        message = reasons.binding.message if reasons is not None else "It is about to be placed."
+        return Explanation(record.id, record.phase, message, reasons)
+
+    async def stop(self, actor: Actor, ref: str) -> JobDetail:
+        """Ask for the job's end.
+
+        Raises Conflict `job-over`.
+        """
+        record, decision = await self.job_for(actor, ref, "job.stop")
+        if not record.live:
+            raise Conflict("job-over", f"Job {record.name} is over already ({record.phase}).")
+        return await self._intend(actor, record, "job.stop", IntentKind.STOP, {}, decision)
+
+    async def restart(self, actor: Actor, ref: str) -> JobDetail:
+        """Ask for the job to begin anew."""
+        record, decision = await self.job_for(actor, ref, "job.restart")
+        return await self._intend(actor, record, "job.restart", IntentKind.RESTART, {}, decision)
+
+    async def scale(self, actor: Actor, ref: str, *, replicas: int, role: str = "") -> JobDetail:
+        """Ask for another number of replicas of the counted role.
+
+        Raises SpecError outside of the document's bounds, InvalidInput for another role, Conflict `job-over`.
+        """
+        record, decision = await self.job_for(actor, ref, "job.scale")
+        if not record.live:
+            raise Conflict("job-over", f"Job {record.name} is over already ({record.phase}).")
+        document = UnifiedJob.from_document(msgspec.json.decode(record.doc))
+        counted = document.counted_role.name
+        if role and role != counted:
+            raise InvalidInput("role-not-counted", f"Only role {counted} of this job can be scaled.")
+        document.scaled(replicas)
+        data = {"role": counted, "replicas": replicas}
+        return await self._intend(actor, record, "job.scale", IntentKind.SCALE, data, decision)
+
+    async def delete(self, actor: Actor, ref: str, *, stop: bool = False) -> None:
+        """Remove a job that is over; with `stop` one that is not is stopped first.
+
+        Raises Conflict `job-live`, or `still-stopping` when its end takes long.
+        """
+        record, decision = await self.job_for(actor, ref, "job.delete")
+        if record.live:
+            if not stop:
+                raise Conflict("job-live", f"Job {record.name} is not over; stop it first, or delete with stop=true.")
+            await self.store.intend(record.id, IntentKind.STOP, {}, actor=actor.user, at=self.clock.now())
+            await self._await_end(record)
+        await self.store.intend(record.id, IntentKind.DELETE, {}, actor=actor.user, at=self.clock.now())
+        await self.note(actor, "job.delete", job_resource(record), decision, name=record.name)
+
+    async def _await_end(self, record: JobRecord) -> None:
+        deadline = self.clock.now() + _STOP_SECONDS
+        while self.clock.now() < deadline:
+            now = await self.store.find_job(record.id)
+            if now is None or not now.live:
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
+        raise Conflict("still-stopping", f"Job {record.name} is still stopping; delete it once it is over.")
+
+    async def _intend(
+        self, actor: Actor, record: JobRecord, action: str, kind: IntentKind, data: dict[str, Any], decision: Any
+    ) -> JobDetail:
+        await self.store.intend(record.id, kind, data, actor=actor.user, at=self.clock.now())
+        await self.note(actor, action, job_resource(record), decision, **data)
+        return await self._detail(actor, record)
+
+    async def events_after(self, seq: int, limit: int = 500) -> list[EventRecord]:
+        """The events of all jobs after a seq; whoever hands them on asks `may_see`."""
+        return await self.store.events(seq, limit)
+
+    async def last_event(self) -> int:
+        """The seq of the last event."""
+        return await self.store.last_seq()
+
+    async def wait_for_events(self, timeout: float) -> None:
+        """Wait until something was stored, or `timeout` seconds."""
+        await self.store.wakeup.wait(timeout)
+
+    async def may_see(self, actor: Actor, event: EventRecord) -> bool:
+        """Whether the actor may see an event."""
+        return decide(actor, "event.read", Resource("job", event.job)).allowed
+
+    async def owner_of(self, job: str) -> str:
+        """Whose job it is.
+
+        Raises NotFound.
+        """
+        owner = await self.store.owner_of(job)
+        if owner is None:
+            raise NotFound("job-not-found", f"There is no job {job[:100]}.")
+        return owner
+
+
+def _may_read_environment(actor: Actor, record: JobRecord) -> bool:
+    return decide(actor, "job.environment", job_resource(record)).allowed
+
+
+def _reasons(answer: dict[str, Any]) -> ReasonsView:
+    """Control's answer (`corral.model.plan.Reasons` as JSON) as the API shows it."""
+    return ReasonsView(
+        msgspec.convert(answer["binding"], ReasonView),
+        tuple(msgspec.convert(other, ReasonView) for other in answer.get("others", ())),
+        answer.get("ahead", 0),
+        answer.get("possible", True),
+    )
+
+
+def _standing(record: JobRecord) -> str:
+    ended = record.summary.exit
+    match record.phase:
+        case "running":
+            return f"It runs: {record.summary.tasks.running} of {record.summary.tasks.total} tasks."
+        case "starting":
+            return "Its devices are given and its tasks are being started."
+        case "stopping":
+            return "Its tasks are being ended."
+        case _ if ended is not None:
+            return f"It has {record.phase}: {ended.phrase} ({ended.code}). {ended.message}".strip()
+        case _:
+            return f"It has {record.phase}."

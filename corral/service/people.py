@@ -1,0 +1,201 @@
+"""Why: accounts, groups and secrets are changed by few and the audit log shows by whom."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from corral.kernel.errors import Conflict, InvalidInput, NotFound
+from corral.model.accounts import AuditRecord, Group, User
+from corral.model.records import LIVE_PHASES, JobFilter, Page, rfc3339
+from corral.model.views import SecretView, UserView
+from corral.service.actor import Actor
+from corral.service.rules import Resource
+from corral.service.sessions import Sessions
+
+_USER: Final = re.compile(r"[a-z_][a-z0-9_.-]{0,31}")
+_SECRET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
+_SHORTEST: Final = 8
+_LONGEST: Final = 1024
+_SECRET_BYTES: Final = 64 * 1024
+_MAX_SECRETS: Final = 1000
+
+
+class People(Sessions):
+    """Users, groups, secrets and the audit log."""
+
+    async def users(self, actor: Actor, *, limit: int = 200, after: str = "") -> Page[UserView]:
+        """The accounts, by name."""
+        await self.check(actor, "user.list", Resource("user"))
+        page = await self.store.users(limit=limit, after_cursor=after)
+        return Page([_view(user) for user in page.items], page.next)
+
+    async def user(self, actor: Actor, name: str) -> UserView:
+        """One account.
+
+        Raises NotFound.
+        """
+        await self.check(actor, "user.read", Resource("user", name, owner=name))
+        return _view(await self._existing(name))
+
+    async def create_user(
+        self,
+        actor: Actor,
+        name: str,
+        *,
+        role: str = "user",
+        groups: tuple[str, ...] = (),
+        password: str | None = None,
+        uid: int | None = None,
+    ) -> UserView:
+        """Make an account; without a password it is opened by a sign-in link.
+
+        Raises InvalidInput, Conflict `user-exists` or `single-user`.
+        """
+        resource = Resource("user", name)
+        decision = await self.check(actor, "user.create", resource, role=role)
+        if not _USER.fullmatch(name):
+            raise InvalidInput(
+                "bad-user-name", "A user name has up to 32 of a-z, 0-9, _ . - and begins with a letter or _."
+            )
+        _check_role(role)
+        if not self.several_users and await self.store.count_users() > 0:
+            raise Conflict(
+                "single-user",
+                "This server runs every task under its own account, so it takes one user; "
+                "start it as root, or with --trust-users.",
+            )
+        user = User(name, role, tuple(groups), uid, self.clock.now(), has_password=password is not None)
+        await self.store.add_user(user, await self._hash(password) if password is not None else "")
+        await self.note(actor, "user.create", resource, decision, role=role, groups=list(groups))
+        return _view(user)
+
+    async def change_user(
+        self,
+        actor: Actor,
+        name: str,
+        *,
+        role: str | None = None,
+        groups: tuple[str, ...] | None = None,
+        password: str | None = None,
+        disabled: bool | None = None,
+        uid: int | None = None,
+    ) -> UserView:
+        """Change what is given; everybody may change their own password.
+
+        Raises NotFound, InvalidInput, Conflict `last-admin`.
+        """
+        only_password = password is not None and role is None and groups is None and disabled is None and uid is None
+        action = "user.password" if only_password else "user.change"
+        resource = Resource("user", name, owner=name)
+        decision = await self.check(actor, action, resource)
+        if role is not None:
+            _check_role(role)
+        hashed = await self._hash(password) if password is not None else None
+        user = await self.store.change_user(
+            name, role=role, groups=groups, uid=uid, disabled=disabled, password_hash=hashed
+        )
+        self._forget(user=name)
+        await self.note(
+            actor,
+            action,
+            resource,
+            decision,
+            role=role,
+            disabled=disabled,
+            groups=None if groups is None else list(groups),
+        )
+        return _view(user)
+
+    async def delete_user(self, actor: Actor, name: str) -> None:
+        """Delete an account whose jobs are all over.
+
+        Raises NotFound, Conflict.
+        """
+        resource = Resource("user", name)
+        decision = await self.check(actor, "user.delete", resource)
+        live = await self.store.list_jobs(JobFilter(users=(name,), phases=LIVE_PHASES), limit=1)
+        if live.items:
+            raise Conflict("user-has-jobs", f"{name} still has jobs that are not over; stop them first.")
+        await self.store.remove_user(name)
+        self._forget(user=name)
+        await self.note(actor, "user.delete", resource, decision)
+
+    async def groups(self, actor: Actor) -> list[Group]:
+        """Every group."""
+        await self.check(actor, "group.list", Resource("group"))
+        return await self.store.groups()
+
+    async def put_group(self, actor: Actor, group: Group) -> None:
+        """Store what a group grants."""
+        resource = Resource("group", group.name)
+        decision = await self.check(actor, "group.change", resource)
+        await self.store.put_group(group)
+        self._known.clear()
+        await self.note(actor, "group.change", resource, decision, queues=list(group.queues))
+
+    async def secrets(self, actor: Actor) -> list[SecretView]:
+        """The names of the actor's secrets."""
+        await self.check(actor, "secret.list", Resource("secret", owner=actor.user))
+        return [SecretView(name) for name in await self.store.secrets(_owner(actor))]
+
+    async def put_secret(self, actor: Actor, name: str, value: str) -> None:
+        """Seal a secret of the actor's.
+
+        Raises InvalidInput for a name or a size out of bounds.
+        """
+        resource = Resource("secret", name, owner=actor.user)
+        decision = await self.check(actor, "secret.put", resource)
+        if not _SECRET.fullmatch(name):
+            raise InvalidInput(
+                "bad-secret-name", "A secret's name has letters, digits, . _ - and begins with one of the first two."
+            )
+        if len(value.encode("utf-8", "replace")) > _SECRET_BYTES:
+            raise InvalidInput("secret-too-long", f"A secret has at most {_SECRET_BYTES} bytes.")
+        there = await self.store.secrets(_owner(actor))
+        if name not in there and len(there) >= _MAX_SECRETS:
+            raise Conflict("too-many-secrets", f"There are {_MAX_SECRETS} secrets already; delete some first.")
+        await self.store.put_secret(_owner(actor), name, self.sealer.seal(_owner(actor), name, value), self.clock.now())
+        await self.note(actor, "secret.put", resource, decision)
+
+    async def delete_secret(self, actor: Actor, name: str) -> None:
+        """Forget a secret; jobs that were given it keep it.
+
+        Raises NotFound.
+        """
+        resource = Resource("secret", name, owner=actor.user)
+        decision = await self.check(actor, "secret.delete", resource)
+        if not await self.store.remove_secret(_owner(actor), name):
+            raise NotFound("secret-not-found", f"There is no secret {name[:100]} of yours.")
+        await self.note(actor, "secret.delete", resource, decision)
+
+    async def audit(self, actor: Actor, *, limit: int = 200, after: str = "") -> Page[AuditRecord]:
+        """Who did what, the latest first."""
+        await self.check(actor, "audit.read", Resource("audit"))
+        return await self.store.audit(limit=limit, after_cursor=after)
+
+    async def _hash(self, password: str) -> str:
+        if not _SHORTEST <= len(password) <= _LONGEST:
+            raise InvalidInput("bad-password", f"A password has {_SHORTEST} to {_LONGEST} characters.")
+        return await self.passwords.hash(password)
+
+    async def _existing(self, name: str) -> User:
+        user = await self.store.user(name)
+        if user is None:
+            raise NotFound("user-not-found", f"There is no user {name[:100]}.")
+        return user
+
+
+def _owner(actor: Actor) -> str:
+    return f"user:{actor.user}"
+
+
+def _check_role(role: str) -> None:
+    if role not in ("admin", "user"):
+        raise InvalidInput("bad-role", "A role is admin or user.")
+
+
+def _view(user: User) -> UserView:
+    return UserView(
+        user.name, user.role, user.groups, user.uid, rfc3339(user.created_at), user.disabled, user.has_password
+    )

@@ -1,0 +1,113 @@
+"""Why: who may do what is one table read from top to bottom, so every refusal can name the rule that decided.
+
+The first rule that fits decides; the last one fits everything and refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import msgspec
+
+from corral.service.actor import Actor
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """What an action is about; empty fields do not matter to it."""
+
+    kind: str
+    """`job`, `queue`, `cluster`, `user`, `token`, `secret`, `code`, `audit`."""
+    name: str = ""
+    owner: str = ""
+    queue: str = ""
+    restricted: bool = False
+    """Whether some group grants the queue: then it is closed to everybody else."""
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """Whether the action is allowed, and the name of the rule that said so."""
+
+    allowed: bool
+    rule: str
+
+
+class Rule(NamedTuple):
+    """One line of the table."""
+
+    name: str
+    meaning: str
+    allows: bool
+    fits: Callable[[Actor, str, Resource], bool]
+
+
+def _own_job(actor: Actor, _: str, resource: Resource) -> bool:
+    return bool(actor.job) and resource.name == actor.job
+
+
+def _granted(actor: Actor, _: str, resource: Resource) -> bool:
+    return resource.queue in actor.queues or "*" in actor.queues
+
+
+def _of(actions: frozenset[str], and_: Callable[[Actor, str, Resource], bool] | None = None) -> Callable[..., bool]:
+    def fits(actor: Actor, action: str, resource: Resource) -> bool:
+        return action in actions and (and_ is None or and_(actor, action, resource))
+
+    return fits
+
+
+def _owner(actor: Actor, _: str, resource: Resource) -> bool:
+    return resource.owner == actor.user
+
+
+RUNTIME: Final = frozenset({"runtime.peers", "runtime.report", "runtime.code"})
+OPEN: Final = frozenset(
+    {"job.list", "job.read", "job.validate", "cluster.read", "queue.read", "code.put", "event.read"}
+)
+OWN_JOB: Final = frozenset(
+    {"job.stop", "job.restart", "job.scale", "job.delete", "job.exec", "job.logs", "job.environment", "job.explain"}
+)
+OWN_THINGS: Final = frozenset(
+    {
+        "user.read", "token.list", "token.create", "token.revoke", "secret.list", "secret.put", "secret.delete",
+        "code.read", "user.password",
+    }
+)  # fmt: skip
+ADMINISTRATION: Final = frozenset(
+    {"user.list", "user.create", "user.change", "user.delete", "user.link", "group.list", "group.change", "audit.read"}
+)
+ACTIONS: Final = RUNTIME | OPEN | OWN_JOB | OWN_THINGS | ADMINISTRATION | {"job.submit"}
+"""Every action that there is."""
+
+RULES: Final = (
+    Rule("job-token-own-job", "A running job may ask about itself.", True,
+         lambda actor, action, resource: actor.kind == "job" and action in RUNTIME and _own_job(actor, action, resource)),
+    Rule("job-token-only-runtime", "A running job's token is good for nothing else.", False,
+         lambda actor, _, __: actor.kind == "job"),
+    Rule("runtime-needs-job-token", "Only a running job may call the runtime's addresses.", False, _of(RUNTIME)),
+    Rule("administrator", "Administrators may do everything else.", True, lambda actor, _, __: actor.is_admin),
+    Rule("open-to-all", "Everybody who is signed in may look at jobs and machines.", True, _of(OPEN)),
+    Rule("queue-granted", "A group of the user grants the queue.", True, _of(frozenset({"job.submit"}), _granted)),
+    Rule("queue-not-granted", "The queue is granted to groups that the user is not in.", False,
+         _of(frozenset({"job.submit"}), lambda _, __, resource: resource.restricted)),
+    Rule("queue-open", "No group grants the queue, so it is open to everybody.", True, _of(frozenset({"job.submit"}))),
+    Rule("job-owner", "Owners may do everything with their jobs.", True, _of(OWN_JOB, _owner)),
+    Rule("job-not-owned", "Only its owner and administrators may change a job or read what it printed.", False,
+         _of(OWN_JOB)),
+    Rule("own-account", "Everybody manages what is their own.", True, _of(OWN_THINGS, _owner)),
+    Rule("administrators-only", "Only administrators may do this.", False, lambda _, __, ___: True),
+)  # fmt: skip
+"""The whole table."""
+
+
+def decide(actor: Actor, action: str, resource: Resource) -> Decision:
+    """Whether `actor` may do `action` to `resource`, by the first rule that fits."""
+    for rule in RULES:
+        if rule.fits(actor, action, resource):
+            return Decision(rule.allows, rule.name)
+    raise AssertionError("the last rule fits everything")
+
+
+def meaning_of(rule: str) -> str:
+    """The sentence of a rule."""
+    return next(each.meaning for each in RULES if each.name == rule)

@@ -1,0 +1,98 @@
+"""Why: a stolen database must not give away a secret: values are sealed by a key that is never in the database.
+
+AES-256-GCM with a random 96-bit nonce; the owner and the name of the secret are authenticated with it, so a sealed
+value cannot be moved to another place. A sealed value names its key, so that a rotation that was cut short can go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import contextlib
+import hashlib
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from corral.kernel.errors import Conflict
+from corral.kernel.tokens import derive_key
+
+if TYPE_CHECKING:
+    from corral.store import Store
+
+_VERSION: Final = "s1"
+_NONCE: Final = 12
+
+
+class Sealer:
+    """Seals and opens with one key; opens with others too, while a rotation is under way."""
+
+    def __init__(self, key: bytes, *others: bytes) -> None:
+        self._ciphers = {_key_id(each): AESGCM(derive_key(each, "seal")) for each in (key, *others)}
+        self._id = _key_id(key)
+
+    def seal(self, owner: str, name: str, value: str) -> str:
+        """`value` sealed for `owner` (`user:NAME` or `job:ID`) under `name`."""
+        nonce = secrets.token_bytes(_NONCE)
+        sealed = nonce + self._ciphers[self._id].encrypt(nonce, value.encode(), _place(owner, name))
+        return f"{_VERSION}.{self._id}.{base64.urlsafe_b64encode(sealed).decode()}"
+
+    def open(self, owner: str, name: str, sealed: str) -> str:
+        """The value that was sealed.
+
+        Raises Conflict when the key is another one, or the sealed value was changed or moved.
+        """
+        version, _, rest = sealed.partition(".")
+        key_id, _, body = rest.partition(".")
+        cipher = self._ciphers.get(key_id)
+        if version != _VERSION or cipher is None:
+            raise Conflict(
+                "sealed-with-another-key",
+                f"The secret {name} was sealed with another key; put the data folder's key back, or store it again.",
+            )
+        try:
+            raw = base64.urlsafe_b64decode(body)
+            return cipher.decrypt(raw[:_NONCE], raw[_NONCE:], _place(owner, name)).decode()
+        except (InvalidTag, ValueError, binascii.Error):
+            raise Conflict("secret-damaged", f"The secret {name} is damaged; store it again.") from None
+
+
+async def rotate_key(store: Store, key_file: Path) -> int:
+    """Replace the server's key and seal every secret with the new one; returns how many.
+
+    The new key is on disk as `KEY_FILE.new` before anything is sealed with it, and becomes `KEY_FILE` afterwards: cut
+    short anywhere, calling this again finishes it. The server must not run meanwhile.
+    """
+    old, new = await asyncio.to_thread(_two_keys, key_file)
+    sealer = Sealer(new, old)
+    count = await store.reseal(lambda owner, name, sealed: sealer.seal(owner, name, sealer.open(owner, name, sealed)))
+    await asyncio.to_thread(_coming(key_file).replace, key_file)
+    return count
+
+
+def _coming(key_file: Path) -> Path:
+    return key_file.with_name(key_file.name + ".new")
+
+
+def _two_keys(key_file: Path) -> tuple[bytes, bytes]:
+    """The key in use, and the one to come, made durable first when there is none."""
+    with contextlib.suppress(FileExistsError):
+        handle = os.open(_coming(key_file), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(base64.b64encode(secrets.token_bytes(32)))
+            file.flush()
+            os.fsync(file.fileno())
+    return base64.b64decode(key_file.read_bytes()), base64.b64decode(_coming(key_file).read_bytes())
+
+
+def _key_id(key: bytes) -> str:
+    return hashlib.sha256(b"corral-key-id:" + key).hexdigest()[:12]
+
+
+def _place(owner: str, name: str) -> bytes:
+    return f"{owner}\0{name}".encode()

@@ -1,0 +1,23 @@
+"""Why: one door to everything that a caller may do; every version of the API, and control's bridge, come through it."""
+
+from __future__ import annotations
+
+from corral.kernel.errors import CorralError
+from corral.model.views import Readiness
+from corral.service.inside import Inside
+from corral.service.jobs import Jobs
+from corral.service.machines import Machines
+from corral.service.people import People
+from corral.service.submitting import Submitting
+
+
+class Service(Submitting, Jobs, Machines, Inside, People):
+    """Everything that a caller may do."""
+
+    async def ready(self) -> Readiness:
+        """Whether calls can be answered now."""
+        try:
+            await self.store.ping()
+        except CorralError as error:
+            return Readiness(False, (error.message,))
+        return Readiness(True)

@@ -1,0 +1,234 @@
+"""Why: a person signs in once, by link or password, and is known by a revocable token from then on."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from corral.kernel.errors import Forbidden, InvalidInput, NotFound, Unauthenticated
+from corral.kernel.tokens import JOB_TOKEN_PREFIX, verify_job_token
+from corral.model.accounts import Group, Token, User
+from corral.model.records import rfc3339, rfc3339_or_none
+from corral.model.views import LoginLink, NewToken, SignedIn, TokenView
+from corral.service.actor import Actor
+from corral.service.base import ServiceBase
+from corral.service.credentials import LINK_SECONDS, TOKEN_PREFIX, Passwords, digest, new_id, new_link, new_token
+from corral.service.rules import Decision, Resource
+
+_CACHE_SECONDS: Final = 5.0
+"""How long another process's revocation may go unnoticed."""
+_CACHE_SIZE: Final = 10_000
+_TOUCH_SECONDS: Final = 60.0
+_DAY: Final = 86_400.0
+MAX_TOKEN_DAYS: Final = 3650.0
+
+
+class Sessions(ServiceBase):
+    """Tokens: checking, making and ending them."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.passwords = Passwords()
+        self._known: dict[str, tuple[float, Actor, float | None]] = {}
+        self._used: dict[str, float] = {}
+        self._touched_at = 0.0
+
+    async def authenticate(self, token: str) -> Actor:
+        """Who holds this token.
+
+        Raises Unauthenticated when it is unknown, expired or revoked, or its account is disabled.
+        """
+        now = self.clock.now()
+        if token.startswith(JOB_TOKEN_PREFIX):
+            return await self._authenticate_job(token, now)
+        if not token.startswith(TOKEN_PREFIX) or len(token) > 200 or not token.isascii():
+            raise _bad_token()
+        hashed = digest(token)
+        known = self._known.get(hashed)
+        if known is None or now - known[0] > _CACHE_SECONDS:
+            known = await self._look_up(hashed, now)
+        _, actor, expires_at = known
+        if expires_at is not None and expires_at <= now:
+            self._known.pop(hashed, None)
+            raise Unauthenticated("token-expired", "This token has expired; sign in again with `corral login`.")
+        self._touch(actor.token_id, now)
+        return actor
+
+    async def _look_up(self, hashed: str, now: float) -> tuple[float, Actor, float | None]:
+        found = await self.store.find_token(hashed)
+        if found is None:
+            self._known.pop(hashed, None)
+            raise _bad_token()
+        token, user, groups = found
+        if token.revoked_at is not None:
+            raise Unauthenticated("token-revoked", "This token was revoked; sign in again with `corral login`.")
+        if user.disabled:
+            raise Unauthenticated("account-disabled", f"The account {user.name} is disabled; ask an administrator.")
+        if len(self._known) >= _CACHE_SIZE:
+            self._known.clear()
+        known = (now, _actor(token, user, groups), token.expires_at)
+        self._known[hashed] = known
+        return known
+
+    async def _authenticate_job(self, token: str, now: float) -> Actor:
+        job = verify_job_token(self.key, token, now)
+        owner = await self.store.owner_of(job) if job is not None else None
+        if job is None or owner is None:
+            raise _bad_token()
+        return Actor(owner, "job", kind="job", job=job)
+
+    def _touch(self, token_id: str, now: float) -> None:
+        self._used[token_id] = now
+        if now - self._touched_at >= _TOUCH_SECONDS:
+            self._touched_at = now
+            used, self._used = self._used, {}
+            self.behind(self.store.touch_tokens(used))
+
+    def _forget(self, token_id: str = "", user: str = "") -> None:
+        """Drop what is known of a token or of a user, after a change."""
+        for hashed, (_, actor, _) in list(self._known.items()):
+            if actor.token_id == token_id or actor.user == user:
+                del self._known[hashed]
+
+    async def sign_in_link(self, link: str, *, name: str = "") -> SignedIn:
+        """Use up a one-time link.
+
+        Raises Unauthenticated.
+        """
+        user = await self.store.use_login_link(digest(link), self.clock.now())
+        return await self._sign_in(user, name or "sign-in link", "sign-in-link")
+
+    async def sign_in_password(self, user: str, password: str) -> SignedIn:
+        """Check a password; an unknown user takes as long as a wrong password.
+
+        Raises Unauthenticated.
+        """
+        stored = await self.store.password_hash(user) if "\0" not in user else ""
+        if len(password) > 1024 or not await self.passwords.fits(stored, password):
+            actor = Actor(user[:100])
+            await self.note(actor, "session.sign-in", Resource("user", user[:100]), Decision(False, "wrong-password"))
+            raise Unauthenticated("wrong-password", "User name or password is wrong.")
+        return await self._sign_in(user, "password", "password")
+
+    async def _sign_in(self, name: str, what: str, rule: str) -> SignedIn:
+        user = await self.store.user(name)
+        if user is None or user.disabled:
+            raise Unauthenticated("account-disabled", f"The account {name} is disabled; ask an administrator.")
+        secret, token = await self._make_token(user.name, what, "session", self.token_days)
+        await self.note(Actor(name), "session.sign-in", Resource("user", name), Decision(True, rule))
+        assert token.expires_at is not None
+        return SignedIn(secret, user.name, user.role, rfc3339(token.expires_at))
+
+    async def _make_token(self, user: str, name: str, kind: str, days: float) -> tuple[str, Token]:
+        secret, now = new_token(), self.clock.now()
+        token = Token(new_id(), user, name, kind, now, now + days * _DAY)
+        await self.store.add_token(token, digest(secret))
+        return secret, token
+
+    async def sign_out(self, actor: Actor) -> None:
+        """End the token that this call came with."""
+        await self.store.revoke_token(actor.token_id, self.clock.now())
+        self._forget(token_id=actor.token_id)
+
+    async def tokens(self, actor: Actor) -> list[TokenView]:
+        """The actor's tokens that are not revoked."""
+        await self.check(actor, "token.list", Resource("token", owner=actor.user))
+        return [_token_view(token) for token in await self.store.tokens(actor.user) if token.revoked_at is None]
+
+    async def create_token(self, actor: Actor, *, name: str = "", days: float = 90.0) -> NewToken:
+        """Make a token for the actor's own account; the answer is the only place that shows it.
+
+        Raises InvalidInput for a time out of bounds.
+        """
+        resource = Resource("token", name, owner=actor.user)
+        decision = await self.check(actor, "token.create", resource)
+        if not 0 < days <= MAX_TOKEN_DAYS:
+            raise InvalidInput("bad-days", f"A token is valid for at most {MAX_TOKEN_DAYS:.0f} days.")
+        secret, token = await self._make_token(actor.user, name or "token", "api", days)
+        await self.note(actor, "token.create", resource, decision, id=token.id)
+        return NewToken(
+            token.id,
+            token.name,
+            token.kind,
+            token.user,
+            rfc3339(token.created_at),
+            rfc3339_or_none(token.expires_at),
+            token=secret,
+        )
+
+    async def revoke_token(self, actor: Actor, token_id: str) -> None:
+        """End a token.
+
+        Raises NotFound.
+        """
+        token = await self.store.token(token_id)
+        if token is None or (token.user != actor.user and not actor.is_admin):
+            raise NotFound(
+                "token-not-found", f"There is no token {token_id[:100]} of yours; `corral token ls` lists them."
+            )
+        resource = Resource("token", token_id, owner=token.user)
+        decision = await self.check(actor, "token.revoke", resource)
+        await self.store.revoke_token(token_id, self.clock.now())
+        self._forget(token_id=token_id)
+        await self.note(actor, "token.revoke", resource, decision)
+
+    async def login_link(self, actor: Actor, user: str) -> LoginLink:
+        """Make a one-time sign-in link for an account.
+
+        Raises NotFound.
+        """
+        resource = Resource("user", user, owner=user)
+        decision = await self.check(actor, "user.link", resource)
+        link = await self._link_for(user)
+        await self.note(actor, "user.link", resource, decision)
+        return link
+
+    async def first_link(self, administrator: str, uid: int | None = None) -> LoginLink:
+        """The link that `corral up` prints: it makes the administrator's account when there is none.
+
+        Raises Forbidden when the account is there and is no administrator's.
+        """
+        user = await self.store.user(administrator)
+        if user is None:
+            user = User(administrator, "admin", uid=uid, created_at=self.clock.now())
+            await self.store.add_user(user)
+            await self.note(
+                Actor("server"), "user.create", Resource("user", administrator), Decision(True, "first-start")
+            )
+        elif user.role != "admin" or user.disabled:
+            raise Forbidden("not-an-administrator", f"{administrator} is no administrator; sign in as one who is.")
+        return await self._link_for(administrator)
+
+    async def _link_for(self, user: str) -> LoginLink:
+        if await self.store.user(user) is None:
+            raise NotFound("user-not-found", f"There is no user {user[:100]}.")
+        link, now = new_link(), self.clock.now()
+        await self.store.add_login_link(digest(link), user, now, now + LINK_SECONDS)
+        return LoginLink(link, rfc3339(now + LINK_SECONDS))
+
+
+def _bad_token() -> Unauthenticated:
+    return Unauthenticated("bad-token", "The token is not one of this server's; sign in again with `corral login`.")
+
+
+def _actor(token: Token, user: User, groups: list[Group]) -> Actor:
+    return Actor(
+        user.name,
+        user.role,
+        user.groups,
+        token.id,
+        token.kind,
+        queues=tuple(queue for group in groups for queue in group.queues),
+        storages=tuple(storage for group in groups for storage in group.storages),
+    )
+
+
+def _token_view(token: Token) -> TokenView:
+    return TokenView(
+        token.id,
+        token.name,
+        token.kind,
+        token.user,
+        rfc3339(token.created_at),
+        rfc3339_or_none(token.expires_at),
+        rfc3339_or_none(token.last_used_at),
+    )

@@ -1,0 +1,287 @@
+"""Why: whatever is wrong with a job is said before it is stored; once it is stored it is accepted for good."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from corral.frameworks.registry import job_types
+from corral.kernel.errors import Conflict, InvalidInput, NotFound
+from corral.kernel.ids import JobId, job_id
+from corral.model.records import JobSummary, TaskCounts, WaitingView, rfc3339
+from corral.model.views import JobDetail, ProblemView, ReasonsView, ReasonView, Trial, Validation
+from corral.model.writes import NewJob
+from corral.service.actor import Actor
+from corral.service.base import ServiceBase
+from corral.service.capacity import impossible
+from corral.service.job_detail import job_detail
+from corral.service.rules import Resource
+from corral.spec.errors import SpecError
+from corral.spec.job import UnifiedJob
+from corral.spec.parts import Array, Dependency
+from corral.spec.reading import load_job
+
+BLOB_SCHEME: Final = "blob:"
+CONTAINER_RUNTIME: Final = "engine.local.container_runtime"
+"""The setting in which control keeps what runs containers here ("" for nothing)."""
+MAX_ARRAY: Final = 1000
+"""Jobs of one array that are stored at once."""
+
+
+_LONGEST_NAME: Final = 63
+
+
+class SubmitResult(msgspec.Struct, frozen=True):
+    """The job (`created` is False when the idempotency key had made it before), or what a dry run found."""
+
+    created: bool
+    detail: JobDetail | None = None
+    trial: Trial | None = None
+
+
+class _Terms(msgspec.Struct, frozen=True):
+    idempotency_key: str
+    request_hash: str
+    wait_for_capacity: bool
+    no_image: bool
+    code_digest: str
+
+
+class Submitting(ServiceBase):
+    """Submit and validate."""
+
+    async def validate(
+        self,
+        actor: Actor,
+        text: bytes | str,
+        *,
+        filename: str = "job.yaml",
+        parameters: Mapping[str, str] | None = None,
+    ) -> Validation:
+        """Everything that is wrong with a document, or its canonical form."""
+        await self.check(actor, "job.validate", Resource("job"))
+        try:
+            job = load_job(text, parameters=parameters, filename=filename, job_types=job_types())
+        except SpecError as error:
+            problems = (msgspec.convert(problem.to_document(), ProblemView) for problem in error.problems)
+            return Validation(False, tuple(problems))
+        return Validation(True, document=job.to_document())
+
+    async def submit(
+        self,
+        actor: Actor,
+        text: bytes | str,
+        *,
+        filename: str = "job.yaml",
+        parameters: Mapping[str, str] | None = None,
+        idempotency_key: str = "",
+        wait_for_capacity: bool = False,
+        dry_run: bool = False,
+        no_image: bool = False,
+        code_digest: str = "",
+    ) -> SubmitResult:
+        """Accept a job: once this returns it is stored.
+
+        Raises SpecError with every problem, InvalidInput, Forbidden, Conflict (a name taken, an impossible request).
+        """
+        job = load_job(text, parameters=parameters, filename=filename, job_types=job_types())
+        data = text.encode() if isinstance(text, str) else text
+        asked = json.dumps([sorted((parameters or {}).items()), no_image, code_digest])
+        terms = _Terms(
+            idempotency_key,
+            hashlib.sha256(data + b"\0" + asked.encode()).hexdigest(),
+            wait_for_capacity or dry_run,
+            no_image,
+            code_digest,
+        )
+        decision = await self._check_queue(actor, job)
+        job = await self._with_code(actor, self._with_image(job, no_image), code_digest)
+        await self._check_container(job)
+        sealed = await self._sealed_secrets(actor, job)
+        job, needs = await self._with_dependencies(actor, job)
+        obstacle = await self._obstacle(job)
+        if dry_run:
+            return SubmitResult(False, trial=_trial(job, obstacle))
+        if obstacle and not wait_for_capacity:
+            raise Conflict("impossible-request", f"{obstacle} Ask for less, or submit with --wait-for-capacity.")
+        new = self._new_jobs(actor, job, terms, needs, sealed)
+        submitted = (await self.store.submit_all(new))[0]
+        if submitted.created:
+            await self.note(
+                actor, "job.submit", Resource("job", submitted.id, queue=job.spec.queue), decision, name=job.name
+            )
+        record = await self.store.find_job(submitted.id)
+        if record is None:
+            raise NotFound("job-not-found", f"Job {submitted.id} of this idempotency key has been removed.")
+        return SubmitResult(submitted.created, detail=job_detail(record, [], hide=False))
+
+    async def _check_queue(self, actor: Actor, job: UnifiedJob) -> Any:
+        queue = job.spec.queue
+        known = [each.name for each in await self.store.queues()]
+        if queue not in (known or ["default"]):
+            there = ", ".join(known[:20]) or "default"
+            raise InvalidInput("unknown-queue", f"There is no queue {queue}; choose one of {there}.")
+        restricted = any(queue in group.queues for group in await self.store.groups())
+        return await self.check(actor, "job.submit", Resource("queue", queue, queue=queue, restricted=restricted))
+
+    def _with_image(self, job: UnifiedJob, no_image: bool) -> UnifiedJob:
+        if not no_image:
+            return job
+        roles = [role.model_copy(update={"image": ""}) for role in job.spec.roles]
+        return _with_spec(job, roles=roles)
+
+    async def _check_container(self, job: UnifiedJob) -> None:
+        images = [role.image for role in job.spec.roles if role.image]
+        if images and not await self.store.setting(CONTAINER_RUNTIME, ""):
+            raise Conflict(
+                "no-container-runtime",
+                f"The job names the image {images[0][:200]}, and no container runtime is here; "
+                "install Docker or Podman, or submit with --no-image to run without it.",
+            )
+
+    async def _with_code(self, actor: Actor, job: UnifiedJob, digest: str) -> UnifiedJob:
+        uri = job.spec.code.uri
+        if digest:
+            uri = BLOB_SCHEME + digest
+        if not uri:
+            return job
+        if not uri.startswith(BLOB_SCHEME):
+            if "://" in uri:
+                return job
+            raise InvalidInput(
+                "code-not-uploaded",
+                f"The code folder {uri[:200]} is on your machine; the command line and the SDK upload it when they submit.",
+            )
+        owner_has = await self.store.blob_size(uri.removeprefix(BLOB_SCHEME), actor.user)
+        if owner_has is None:
+            raise InvalidInput("no-such-code", "The code was never uploaded by you; upload it and submit again.")
+        return _with_spec(job, code=job.spec.code.model_copy(update={"uri": uri}))
+
+    async def _sealed_secrets(self, actor: Actor, job: UnifiedJob) -> dict[str, str]:
+        names = {secret.name for role in job.spec.roles for secret in role.secrets}
+        if not names:
+            return {}
+        stored = await self.store.secrets(f"user:{actor.user}")
+        missing = sorted(names - stored.keys())
+        if missing:
+            raise InvalidInput(
+                "unknown-secret", f"You have no secret called {missing[0][:100]}; store it with `corral token secret`."
+            )
+        return {name: self.sealer.open(f"user:{actor.user}", name, stored[name]) for name in names}
+
+    async def _with_dependencies(self, actor: Actor, job: UnifiedJob) -> tuple[UnifiedJob, tuple[JobId, ...]]:
+        found = []
+        for need in job.spec.depends_on:
+            record = await self.store.find_job(need.job, actor.user)
+            if record is None:
+                raise InvalidInput(
+                    "unknown-dependency", f"There is no job {need.job[:100]} that this one could wait for."
+                )
+            found.append(need.model_copy(update={"job": record.id}))
+        if not found:
+            return job, ()
+        return _with_spec(job, depends_on=found), tuple(JobId(need.job) for need in found)
+
+    async def _obstacle(self, job: UnifiedJob) -> str:
+        nodes = [row.node for row in await self.store.nodes()]
+        return impossible(job, nodes) if nodes else ""
+
+    def _new_jobs(
+        self, actor: Actor, job: UnifiedJob, terms: _Terms, needs: tuple[JobId, ...], opened: dict[str, str]
+    ) -> list[NewJob]:
+        if not job.is_array:
+            return [self._new_job(actor, job, terms, needs, opened, self._new_id(0))]
+        size, parallel = job.spec.array.size, job.spec.array.max_parallel
+        if size > MAX_ARRAY:
+            raise InvalidInput("array-too-large", f"An array has at most {MAX_ARRAY} jobs; split it.")
+        if len(f"{job.name}-{size - 1}") > _LONGEST_NAME:
+            raise InvalidInput(
+                "name-too-long", f"The jobs of an array are called {job.name}-0 and so on; choose a shorter name."
+            )
+        ids = [self._new_id(index) for index in range(size)]
+        made = []
+        for index, own in enumerate(ids):
+            before = (ids[index - parallel],) if parallel and index >= parallel else ()
+            child = _array_child(job, index, before)
+            first = terms if index == 0 else msgspec.structs.replace(terms, idempotency_key="")
+            made.append(self._new_job(actor, child, first, (*needs, *before), opened, own, parent=ids[0]))
+        return made
+
+    def _new_id(self, offset: int) -> JobId:
+        return job_id(int(self.clock.now() * 1000) + offset, secrets.randbits(20))
+
+    def _new_job(
+        self,
+        actor: Actor,
+        job: UnifiedJob,
+        terms: _Terms,
+        needs: tuple[JobId, ...],
+        opened: dict[str, str],
+        own: JobId,
+        parent: str = "",
+    ) -> NewJob:
+        now, spec = self.clock.now(), job.spec
+        tags = (*spec.tags, f"array:{parent}") if parent else tuple(spec.tags)
+        summary = JobSummary(
+            own,
+            job.name,
+            actor.user,
+            spec.queue,
+            job.priority,
+            spec.job_type,
+            "waiting",
+            rfc3339(now),
+            tasks=TaskCounts(job.total_tasks, job.total_tasks),
+            devices=job.total_devices,
+            waiting=_first_wait(needs),
+            tags=tags,
+        )
+        return NewJob(
+            id=own,
+            user=actor.user,
+            name=job.name,
+            queue=spec.queue,
+            priority=job.priority,
+            doc=job.to_json(),
+            summary=summary,
+            created_at=now,
+            job_type=spec.job_type,
+            tags=tags,
+            secrets={name: self.sealer.seal(f"job:{own}", name, value) for name, value in opened.items()},
+            hold="dependency" if needs else "",
+            depends_on=needs,
+            array_parent=parent,
+            idempotency_key=terms.idempotency_key,
+            request_hash=terms.request_hash,
+        )
+
+
+def _first_wait(needs: tuple[JobId, ...]) -> WaitingView:
+    if needs:
+        return WaitingView("dependency", f"Waits for {len(needs)} other job{'s' if len(needs) > 1 else ''} to end.")
+    return WaitingView("submitted", "Waits for the scheduler's next look.")
+
+
+def _with_spec(job: UnifiedJob, **changes: Any) -> UnifiedJob:
+    return job.model_copy(update={"spec": job.spec.model_copy(update=changes)})
+
+
+def _array_child(job: UnifiedJob, index: int, before: tuple[JobId, ...]) -> UnifiedJob:
+    """One job of an array; `before` are those whose end makes room for it under maxParallel."""
+    numbers = {"CORRAL_ARRAY_INDEX": str(index), "CORRAL_ARRAY_SIZE": str(job.spec.array.size)}
+    roles = [role.model_copy(update={"env": {**role.env, **numbers}}) for role in job.spec.roles]
+    needs = [*job.spec.depends_on, *(Dependency(job=each, condition="ended") for each in before)]
+    child = _with_spec(job, roles=roles, depends_on=needs, array=Array())
+    return child.model_copy(update={"metadata": job.metadata.model_copy(update={"name": f"{job.name}-{index}"})})
+
+
+def _trial(job: UnifiedJob, obstacle: str) -> Trial:
+    if not obstacle:
+        return Trial(job.to_document())
+    reason = ReasonView("impossible-request", obstacle)
+    return Trial(job.to_document(), would_start=False, reasons=ReasonsView(reason, possible=False))
