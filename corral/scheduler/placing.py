@@ -90,7 +90,7 @@ class Trial:
         best: tuple[int, EngineIndex, Search, list[int]] | None = None
         for index, search in self._searches(request, shape):
             counts = self._most(request, index, search)
-            if counts and (best is None or sum(counts) > best[0]):
+            if sum(counts) > (best[0] if best else 0):
                 best = sum(counts), index, search, counts
         if best is None:
             return None
@@ -155,8 +155,8 @@ class Trial:
         else:
             numbered = _number(request, spots)
         tasks = tuple(
-            TaskPlacement(request.roles[spot.role].role, number, nodes[spot.at].name, indexes(spot.devices))
-            for spot, number in numbered
+            TaskPlacement(request.roles[spot.role].role, number, nodes[spot.at].name, indexes(spot.devices), order)
+            for order, (spot, number) in enumerate(numbered)
         )
         notes = ask.notes + _missed(request, ask, index, spots) if _has_wishes(ask) else ask.notes
         if request.network_rdma == "preferred" and not any(part.shape.selector for part in ask.parts):
@@ -168,7 +168,7 @@ def _fits(index: EngineIndex, search: Search, counts: Sequence[int]) -> bool:
     mark = index.mark()
     found = search.place(counts)
     index.undo(mark)
-    return bool(found)
+    return found is not None
 
 
 def _order(spot: Spot) -> tuple[int, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
@@ -11,10 +13,11 @@ from corral.kernel.ids import JobId
 from corral.model.placement import Placement
 from corral.model.plan import GangPlacement, Plan, Reason, Reasons
 from corral.scheduler.backfill import Reservation, reserve
+from corral.scheduler.bulk import place_alike
 from corral.scheduler.cluster import Cluster
 from corral.scheduler.explaining import why_not
 from corral.scheduler.placing import Trial
-from corral.scheduler.policy import Policy
+from corral.scheduler.policy import OrderKey, Policy
 from corral.scheduler.queue import Entry, Group, Queue
 
 _REFRESHED = 32
@@ -114,16 +117,33 @@ class Cycle:
         heap = [(group.keys[0], at, 0) for at, group in enumerate(groups)]
         heapify(heap)
         while heap:
-            key, at, i = heappop(heap)
+            _, at, first = heappop(heap)
             group = groups[at]
-            entry = group.entries[key]
-            tried = self._try(group, entry)
-            if isinstance(tried, Reasons):
-                self._tell(group, i, tried)
+            run = self._run_of(group, first, heap[0][0] if heap else None)
+            found = self._place(group, run)
+            if isinstance(found, Reasons):
+                self._tell(group, first, found)
                 continue
-            self.placed.append(GangPlacement(entry.request.job, entry.request.job_attempt, tried))
-            if i + 1 < len(group.keys):
-                heappush(heap, (group.keys[i + 1], at, i + 1))
+            for entry, placement in zip(run, found, strict=False):
+                self.placed.append(GangPlacement(entry.request.job, entry.request.job_attempt, placement))
+            following = first + len(found)
+            if following < len(group.keys):
+                heappush(heap, (group.keys[following], at, following))
+
+    @staticmethod
+    def _run_of(group: Group, first: int, other: OrderKey | None) -> list[Entry]:
+        """The gangs of a shape from `first` on that come before the next one of any other shape."""
+        end = len(group.keys) if other is None else bisect_left(group.keys, other, first)
+        return [group.entries[key] for key in group.keys[first:end]]
+
+    def _place(self, group: Group, run: list[Entry]) -> Sequence[Placement] | Reasons:
+        """Place some of a run, at least its first, or say why that one waits."""
+        if not isinstance(group.verdict, Verdict) and (self.reservation is None or self.policy.backfill):
+            found = place_alike(self.trial, [entry.request for entry in run], group.shape, self.now)
+            if found:
+                return found
+        tried = self._try(group, run[0])
+        return tried if isinstance(tried, Reasons) else (tried,)
 
     def _try(self, group: Group, entry: Entry) -> Placement | Reasons:
         """Place a gang, or say why it waits; that holds for the later ones of its shape."""
@@ -136,6 +156,7 @@ class Cycle:
         marks = self.trial.marks()
         placement = self.trial.place(entry.request, group.shape)
         if placement is not None:
+            group.verdict = None
             self.trial.started(entry.request, marks, self.now)
             return placement
         if self.reservation is not None:
@@ -146,8 +167,15 @@ class Cycle:
         return reasons
 
     def _maybe_head(self, entry: Entry, reasons: Reasons) -> None:
-        """The first gang that waits gets a reservation; the last cycle's is kept when it is the same."""
-        if self.reservation is not None or not reasons.possible:
+        """The first gang that waits gets a reservation; the last cycle's is kept when it is the same.
+
+        Growth that a gang can do without (every minimum 0) reserves nothing.
+        """
+        if (
+            self.reservation is not None
+            or not reasons.possible
+            or not any(role.minimum for role in entry.request.roles)
+        ):
             return
         found = reserve(self.trial, entry.request, self.now)
         if found is not None and found == self._last:
@@ -164,6 +192,7 @@ class Cycle:
                 marks = self.trial.marks()
                 placement = self.trial.place(entry.request, group.shape)
                 if placement is not None:
+                    group.verdict = None
                     self.trial.started(entry.request, marks, self.now)
                     return placement
                 fits = False

@@ -70,6 +70,8 @@ class Search:
         self.spots = []
         parts = [(part, part.batches(counts[part.role], self.node_depth)) for part in self.ask.parts]
         batches = [batch for _, of_part in parts for batch in of_part]
+        if not batches:
+            return []
         everything = Domain(0, 0, len(self.tree.nodes))
         required, preferred = self.ask.required, self.ask.preferred
         if len(parts) == 1:

@@ -1,0 +1,78 @@
+"""Why: most gangs that wait are small and alike: a run of them is placed node by node instead of one by one.
+
+The answer is the same as placing each by itself: the tightest node that holds one gang stays the tightest while it
+holds another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from corral.model.placement import Placement, TaskPlacement
+from corral.model.requests import GangRequest
+from corral.scheduler.asks import Ask
+from corral.scheduler.index import EngineIndex, Take
+from corral.scheduler.layout import indexes
+from corral.scheduler.placing import Trial
+
+
+def place_alike(trial: Trial, requests: Sequence[GangRequest], shape: Hashable, now: float) -> list[Placement]:
+    """Places for the first gangs of a run of one shape, as many as fit on single nodes and need no search.
+
+    They are held until the trial is undone.
+    """
+    first = requests[0]
+    if len(first.roles) != 1 or first.beside or first.network_rdma != "none":
+        return []
+    placed: list[Placement] = []
+    for index in trial.cluster.engines.values():
+        if len(placed) == len(requests):
+            break
+        if not index.unknown and index.tree.nodes:
+            ask = trial.ask(first, index, shape)
+            if _plain(index, ask):
+                mark = index.mark()
+                _fill(index, ask, requests, placed)
+                trial.started(first, {index.tree.engine: mark}, now)
+    return placed
+
+
+def _plain(index: EngineIndex, ask: Ask) -> bool:
+    """Whether a single node answers everything that is asked."""
+    node, part = index.tree.node_depth, ask.parts[0]
+    levels = (ask.required, ask.preferred, part.required, part.preferred, part.group_depth)
+    return not ask.unknown_level and not part.shape.ids and max(levels) <= node
+
+
+def _fill(index: EngineIndex, ask: Ask, requests: Sequence[GangRequest], placed: list[Placement]) -> None:
+    """Go from tightest node to tightest node until none holds a gang."""
+    shape, notes = ask.parts[0].shape, ask.notes
+    tasks = len(requests[0].roles[0].indexes)
+    count = len(index.tree.nodes)
+    while len(placed) < len(requests):
+        slots = index.slots(shape)
+        at = slots.tightest(tasks, 0, count)
+        if at < 0:
+            return
+        gangs = min(int(slots.room[at]) // tasks, len(requests) - len(placed))
+        node, layout, used = index.tree.nodes[at].name, index.tree.layouts[at], 0
+        free = index.free[at] & slots.masks[at]
+        for request in requests[len(placed) : len(placed) + gangs]:
+            role = request.roles[0]
+            if shape.devices:
+                blocks = layout.allot(free & ~used, tasks, 1, shape.devices, 0)
+            else:
+                blocks = ((0,),) * tasks
+            for block in blocks:
+                used |= block[0]
+            placed.append(
+                Placement(
+                    tuple(
+                        TaskPlacement(role.role, number, node, indexes(block[0]), order)
+                        for order, (number, block) in enumerate(zip(role.indexes, blocks, strict=True))
+                    ),
+                    notes,
+                )
+            )
+        total = gangs * tasks
+        index.take(Take(at, used, total, total * shape.cpu, total * shape.memory, total * shape.shm))
