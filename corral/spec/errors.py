@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import islice
 from typing import Final
 
 from corral.kernel.errors import InvalidInput
@@ -12,7 +13,10 @@ from corral.kernel.errors import InvalidInput
 Path = tuple[str | int, ...]
 """Where a value is in its document: ("roles", "worker", "ports", 0)."""
 
+MAX_PROBLEMS: Final = 100
+"""No more than so many are looked into: hostile text must not cost more than its length."""
 _SHOWN: Final = 20
+_FEW: Final = 1000
 _MEANT: Final = '; did you mean "'
 
 
@@ -53,10 +57,12 @@ class SpecError(InvalidInput):
     def __init__(self, problems: Sequence[Problem]) -> None:
         if not problems:
             raise ValueError("a SpecError without a problem would tell nobody anything")
-        self.problems = tuple(sorted(problems, key=lambda problem: (problem.line, problem.column)))
+        known = problems[:MAX_PROBLEMS]
+        self.problems = tuple(sorted(known, key=lambda problem: (problem.line, problem.column)))
         lines = [str(problem) for problem in self.problems[:_SHOWN]]
         if len(self.problems) > _SHOWN:
-            lines.append(f"and {len(self.problems) - _SHOWN} more")
+            least = "at least " if len(self.problems) == MAX_PROBLEMS else ""
+            lines.append(f"and {least}{len(self.problems) - _SHOWN} more")
         super().__init__("invalid-document", "\n".join(lines), problems=[each.to_document() for each in self.problems])
 
 
@@ -73,7 +79,7 @@ def path_text(path: Path) -> str:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of a message that names the nearest of `known`, or all of them when they are few; may be empty."""
-    names = sorted(known)
+    names = sorted(islice(known, _FEW))
     lowered = {name.lower(): name for name in names}
     near = get_close_matches(word[:100].lower(), lowered, n=1, cutoff=0.6)
     if near:

@@ -180,20 +180,25 @@ def _cell_findings(path: Path, devices: DescribedDevices, below: list[str]) -> I
 
 def _queue_findings(document: ClusterDocument) -> Iterator[tuple[Path, str]]:
     queues = document.queue_shapes
+    rooted: set[str] = set()
     for name, shape in queues.items():
         path: Path = ("queues", name, "parent")
         if shape.parent is not None and shape.parent not in queues:
             yield path, f'no queue is called "{shape.parent}"{did_you_mean(shape.parent, queues)}'
-        elif _circles(document, name):
+        chain = _ancestry(document, name, rooted)
+        if chain is None:
             yield path, "a queue cannot be part of itself"
+        else:
+            rooted |= chain
 
 
-def _circles(document: ClusterDocument, name: str) -> bool:
+def _ancestry(document: ClusterDocument, name: str, rooted: set[str]) -> set[str] | None:
+    """The queue and those it is part of, as far as none of `rooted`; None when they go round in a circle."""
     seen: set[str] = set()
-    parent = document.queue_shapes[name].parent
-    while parent is not None and parent in document.queue_shapes and parent not in seen:
-        if parent == name:
-            return True
-        seen.add(parent)
-        parent = document.queue_shapes[parent].parent
-    return False
+    here: str | None = name
+    while here is not None and here in document.queue_shapes and here not in rooted:
+        if here in seen:
+            return None
+        seen.add(here)
+        here = document.queue_shapes[here].parent
+    return seen

@@ -210,5 +210,5 @@ def _role(name: str, given: dict[str, Any], shared: dict[str, Any], counted: boo
     for field in ("env", "nodeSelector"):
         role[field] = shared[field] | role.get(field, {})
     own = role.get("secrets", [])
-    role["secrets"] = [each for each in shared["secrets"] or [] if each not in own] + own
+    role["secrets"] = own + [each for each in shared["secrets"] or [] if each not in own]
     return role

@@ -192,17 +192,20 @@ class _Builder:
         self._count = 0
 
     def build(self, node: _Node, path: Path, depth: int, as_text: bool) -> Any:
-        self._count += 1
-        if self._count > MAX_NODES:
-            self._refuse(node, path, f"more than {MAX_NODES} values once its aliases are expanded")
-        if depth > MAX_DEPTH:
-            self._refuse(node, path, f"nested deeper than {MAX_DEPTH} levels once its aliases are expanded")
+        self._spend(1, depth, node, path)
         self._source.values[path] = node.mark
         if node.items is not None:
             return [self.build(item, (*path, i), depth + 1, as_text) for i, item in enumerate(node.items)]
         if node.pairs is not None:
             return self._mapping(node.pairs, path, depth, as_text)
         return self._scalar(node, as_text)
+
+    def _spend(self, count: int, depth: int, node: _Node, path: Path) -> None:
+        self._count += count
+        if self._count > MAX_NODES:
+            self._refuse(node, path, f"more than {MAX_NODES} values once its aliases are expanded")
+        if depth > MAX_DEPTH:
+            self._refuse(node, path, f"nested deeper than {MAX_DEPTH} levels once its aliases are expanded")
 
     def _scalar(self, node: _Node, as_text: bool) -> Scalar:
         if not node.plain:
@@ -231,8 +234,8 @@ class _Builder:
         for part in value.items if value.items is not None else [value]:
             if part.pairs is None:
                 self._refuse(part, path, "<< takes a mapping, or a list of mappings")
-            missing = [(k, v) for k, v in part.pairs or () if (k.plain and k.text == "<<") or k.text not in data]
-            self._count += 1
+            self._spend(len(part.pairs) + 1, depth + 1, part, path)
+            missing = [(k, v) for k, v in part.pairs if (k.plain and k.text == "<<") or k.text not in data]
             data |= self._mapping(missing, path, depth + 1, as_text)
 
     def _key(self, key: _Node, path: Path) -> str:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, Final
 
-from corral.spec.errors import Path, Problem, SpecError, describe, did_you_mean, shorten
+from corral.spec.errors import MAX_PROBLEMS, Path, Problem, SpecError, describe, did_you_mean, shorten
 from corral.spec.scalars import resolve
 from corral.spec.source import Source
 
@@ -27,7 +28,7 @@ def render(source: Source, given: Any, overrides: Mapping[str, str], text_under:
     known = dict(given) if isinstance(given, dict) else {}
     problems = [
         Problem(f"--set {shorten(name)}: no such parameter{did_you_mean(name, known)}", filename=source.filename)
-        for name in overrides
+        for name in islice(overrides, MAX_PROBLEMS)
         if name not in known
     ]
     values = {name: _as_text(value) for name, value in (known | dict(overrides)).items()}
@@ -79,6 +80,8 @@ class _Renderer:
         return resolve(rendered) if whole and not as_text else rendered
 
     def _lookup(self, match: re.Match[str], path: Path) -> str:
+        if len(self.problems) >= MAX_PROBLEMS:
+            return ""
         named = _PARAMETER.fullmatch(match[1])
         if named is None:
             message = f"cannot fill in {describe(match[0])}; only <% $parameters.NAME %> stands for something"

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from corral.spec.base import PATTERN_MEANINGS
-from corral.spec.errors import Path, Problem, describe, did_you_mean
+from corral.spec.errors import MAX_PROBLEMS, Path, Problem, describe, did_you_mean
 from corral.spec.source import Source
 
 _BOUNDS: Final = {
@@ -46,7 +46,7 @@ def problems_of(
 ) -> list[Problem]:
     """What a document did wrong, in its author's words; `relocate` maps the model's paths to the document's."""
     found: dict[tuple[Path, str], Problem] = {}
-    for detail in error.errors(include_url=False):
+    for detail in error.errors(include_url=False)[:MAX_PROBLEMS]:
         for path, message, at_key in _explain(dict(detail), model, source, relocate):
             found.setdefault((path, message), source.problem(path, message, at_key=at_key))
     return list(found.values())

@@ -228,6 +228,8 @@ def test_a_long_list_of_problems_ends() -> None:
     text = "name: a\nroles: {w: {command: [x]}}\n" + "".join(f"zz{n}: 1\n" for n in range(50))
     lines = _refusal(text).splitlines()
     assert (len(lines), lines[-1]) == (21, "and 30 more")
+    endless = "".join(f"zz{n}: 1\n" for n in range(20_000))
+    assert _refusal(f"name: a\nroles: {{w: {{command: [x]}}}}\n{endless}").splitlines()[-1] == "and at least 80 more"
 
 
 def test_the_canonical_form_blames_its_own_paths() -> None:

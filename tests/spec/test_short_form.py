@@ -141,7 +141,7 @@ def test_what_the_job_says_holds_for_roles_that_do_not_say_otherwise() -> None:
     p, q = job.role("p"), job.role("q")
     assert (p.image, q.image, p.working_dir, q.node_selector) == ("base", "own", "/w", {"z": "a"})
     assert (p.env, q.env) == ({"A": "1", "B": "2"}, {"A": "1", "B": "3"})
-    assert [each.name for each in q.secrets] == ["t", "u"]
+    assert [each.name for each in q.secrets] == ["u", "t"]
 
 
 def test_the_elastic_role_is_counted_else_the_first() -> None:

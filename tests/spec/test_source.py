@@ -78,6 +78,10 @@ def test_aliases_and_merges_mean_what_they_mean_elsewhere() -> None:
     ("text", "said"),
     [
         (BOMB, "more than 100000 values once its aliases are expanded"),
+        (
+            "a: &a {" + ",".join(f"k{n}: 1" for n in range(1000)) + "}\nb: {<<: [" + "*a," * 9000 + "]}",
+            "more than 100000 values once its aliases are expanded",
+        ),
         ("a: &a [*a]", "the alias *a contains itself"),
         ("a: &a {<<: *a}", "the alias *a contains itself"),
         ("[" * 100_000, f"nested deeper than {MAX_DEPTH} levels"),
@@ -101,6 +105,12 @@ def test_hostile_text_is_refused_early(text: str, said: str) -> None:
 
 def test_nested_aliases_count_towards_the_depth() -> None:
     text = "a: &a0 [x]\n" + "".join(f"k{n}: &a{n + 1} [*a{n}]\n" for n in range(100))
+    with pytest.raises(SpecError, match="nested deeper than 64 levels once its aliases are expanded"):
+        parse_source(text)
+
+
+def test_nested_merges_count_towards_the_depth() -> None:
+    text = "k0: &a0 {x: 1}\n" + "".join(f"k{n + 1}: &a{n + 1} {{<<: *a{n}}}\n" for n in range(5000))
     with pytest.raises(SpecError, match="nested deeper than 64 levels once its aliases are expanded"):
         parse_source(text)
 
