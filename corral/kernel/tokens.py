@@ -13,6 +13,8 @@ from typing import Final
 from corral.kernel.ids import JobId
 
 JOB_TOKEN_PREFIX: Final = "cjt_"
+JOB_TOKEN_SECONDS: Final = 90 * 86_400.0
+"""How long a job's token is good for, unless its maker says otherwise."""
 _PURPOSE: Final = "job-token"
 
 

@@ -9,11 +9,12 @@ import structlog
 
 from corral.kernel.clock import Clock
 from corral.kernel.errors import CorralError, Forbidden, NotFound, Unavailable
-from corral.kernel.ids import AttemptId
 from corral.model.writes import JobRecord
 from corral.service.actor import Actor
 from corral.service.rules import Decision, Resource, decide, meaning_of
 from corral.service.seal import Sealer
+from corral.storage.blobs import BlobStore
+from corral.storage.logs import LogStore
 from corral.store import Store
 
 log = structlog.get_logger()
@@ -41,26 +42,6 @@ class NoControl:
         raise Unavailable("no-control", "The scheduler does not answer; try again in a moment.", retry_after=2)
 
 
-class Blobs(Protocol):
-    """Where uploaded code is kept, by content."""
-
-    async def put(self, chunks: Any, *, limit: int) -> tuple[str, int]:
-        """Store a stream of at most `limit` bytes; returns its SHA-256 and its size."""
-        ...
-
-    async def size(self, digest: str) -> int | None:
-        """The size of a blob, None when it is not there."""
-        ...
-
-
-class Logs(Protocol):
-    """Where the logs of attempts are read."""
-
-    def source(self, attempt: AttemptId, stream: str, *, ended: Any) -> Any:
-        """The bytes of one stream; `ended` is an async function that says whether the attempt is over."""
-        ...
-
-
 class ServiceBase:
     """What every part of the service stands on."""
 
@@ -71,8 +52,8 @@ class ServiceBase:
         key: bytes,
         clock: Clock,
         door: ControlDoor | None = None,
-        blobs: Blobs | None = None,
-        logs: Logs | None = None,
+        blobs: BlobStore | None = None,
+        logs: LogStore | None = None,
         token_days: float = 90.0,
         code_limit: int = 512 * 1024**2,
         several_users: bool = True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
 import msgspec
@@ -18,10 +18,13 @@ from corral.service.actor import Actor
 from corral.service.base import ServiceBase, job_resource
 from corral.service.job_detail import placement_record
 from corral.service.rules import Resource
+from corral.storage.logs import LogFile
 
 _EVERY_TASK: Final = 20_000
 _REPORT_BYTES: Final = 16 * 1024
 _MESSAGE: Final = 1000
+_LOOK_SECONDS: Final = 1.0
+"""How often the follower of a log that is not there looks whether it will ever be."""
 
 
 class Inside(ServiceBase):
@@ -71,7 +74,7 @@ class Inside(ServiceBase):
 
     async def task_log(
         self, actor: Actor, ref: str, role: str, index: int, *, attempt: str = "", stream: str = "all"
-    ) -> Any:
+    ) -> TaskLog:
         """The log of a task's latest attempt, or of the one named.
 
         Raises NotFound for a task or an attempt that the job does not have.
@@ -84,7 +87,7 @@ class Inside(ServiceBase):
             return self._source(record, AttemptId(attempt), stream)
         return self._source(record, await self._latest(record, role, index), stream)
 
-    async def job_logs(self, actor: Actor, ref: str, *, limit: int = 64) -> list[tuple[str, int, Any]]:
+    async def job_logs(self, actor: Actor, ref: str, *, limit: int = 64) -> list[tuple[str, int, TaskLog]]:
         """The logs of the job's first tasks."""
         record, _ = await self.job_for(actor, ref, "job.logs")
         tasks = (await self.store.job_tasks(record.id, limit=limit)).items
@@ -99,18 +102,18 @@ class Inside(ServiceBase):
             raise NotFound("task-not-found", f"Job {record.name} has no task {role}-{index}.")
         return AttemptId(attempts[0].id)
 
-    def _source(self, record: JobRecord, attempt: AttemptId, stream: str) -> Any:
+    def _source(self, record: JobRecord, attempt: AttemptId, stream: str) -> TaskLog:
         if self.logs is None:
             raise Unavailable("no-logs", "Logs cannot be read on this server.")
 
-        async def ended() -> bool:
+        async def over() -> bool:
             known = await self.store.attempt_ended(attempt)
             if known is None:
                 now = await self.store.find_job(record.id)
                 return now is None or not now.live
             return known
 
-        return self.logs.source(attempt, stream, ended=ended)
+        return TaskLog(self.logs.source(attempt, stream), over)
 
     async def open_exec(self, actor: Actor, ref: str, role: str, index: int) -> AttemptId:
         """The running attempt that a terminal may be opened in.
@@ -134,7 +137,7 @@ class Inside(ServiceBase):
         decision = await self.check(actor, "code.put", Resource("code", owner=actor.user))
         if self.blobs is None:
             raise Unavailable("no-blob-store", "Code cannot be stored on this server.")
-        digest, size = await self.blobs.put(chunks, limit=self.code_limit)
+        digest, size = await self.blobs.put(chunks, self.code_limit)
         await self.store.put_blob(digest, actor.user, size, self.clock.now())
         await self.note(actor, "code.put", Resource("code", digest, owner=actor.user), decision, size=size)
         return Uploaded(digest, size)
@@ -144,7 +147,24 @@ class Inside(ServiceBase):
         await self.check(actor, "code.read", Resource("code", digest, owner=actor.user))
         if self.blobs is None or await self.store.blob_size(digest, actor.user) is None:
             return None
-        return await self.blobs.size(digest)
+        return self.blobs.size(digest)
+
+
+class TaskLog:
+    """The log of one attempt; one that never wrote anything ends when the attempt is over."""
+
+    def __init__(self, file: LogFile, over: Callable[[], Awaitable[bool]]) -> None:
+        self._file = file
+        self._over = over
+        self.size, self.read, self.tail, self.close = file.size, file.read, file.tail, file.close
+
+    async def wait(self, offset: int, seconds: float) -> bool:
+        """Wait for bytes beyond `offset`; False once there will be none any more."""
+        if not self._file.exists():
+            if await self._over():
+                return self._file.exists()
+            seconds = min(seconds, _LOOK_SECONDS)
+        return await self._file.wait(offset, seconds)
 
 
 def _parsed(attempt: str, job: str) -> Any:
