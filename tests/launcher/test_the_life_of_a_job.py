@@ -301,6 +301,15 @@ def test_an_instance_found_before_it_was_asked_for_is_ended_before_the_task_begi
     assert driver.starts() == ["0123456789abc.0.a.0.1"]
 
 
+def test_a_stop_waits_for_the_end_of_an_instance_that_was_found() -> None:
+    driver = Driver(view(role(replicas=2)))
+    driver.started("a-0")
+    driver.stop()
+    assert driver.run.state is JobState.DELETION_PENDING
+    driver.exited("a-0", 143)
+    assert driver.run.state is JobState.COMPLETED and code_of(driver) == STOP_REQUESTED
+
+
 def test_a_place_for_a_task_that_needs_none_goes_back() -> None:
     driver = Driver(view(role(replicas=2, min_failed=2)))
     driver.start_all()

@@ -34,6 +34,13 @@ class Engine:
     stopped: set[AttemptId] = field(default_factory=set)
     sent: list[Started | Exited] = field(default_factory=list)
     """What is on its way to control, in no order."""
+    told: list[Started | Exited] = field(default_factory=list)
+    """Everything ever reported, once each: any of it may come again, however late."""
+
+    def tell(self, event: Started | Exited) -> None:
+        self.sent.append(event)
+        if event not in self.told:
+            self.told.append(event)
 
     def running(self) -> list[AttemptId]:
         return [one.attempt for one in self.records.values() if one.code is None]
@@ -47,17 +54,17 @@ class Engine:
         assert attempt not in self.ran, f"{attempt} would run twice"
         self.records[attempt] = Instance(attempt)
         self.ran.append(attempt)
-        self.sent.append(Started(attempt, 0.0))
+        self.tell(Started(attempt, 0.0))
 
     def stop(self, attempt: AttemptId) -> None:
         self.stopped.add(attempt)
         if attempt not in self.records:
             self.records[attempt] = Instance(attempt, 143)
-            self.sent.append(Exited(attempt, 0.0, 143, reason="stopped before it was started"))
+            self.tell(Exited(attempt, 0.0, 143, reason="stopped before it was started"))
 
     def finish(self, attempt: AttemptId, code: int) -> None:
         self.records[attempt].code = self.codes[attempt] = code
-        self.sent.append(Exited(attempt, 0.0, code))
+        self.tell(Exited(attempt, 0.0, code))
 
     def forget(self, attempt: AttemptId) -> None:
         record = self.records.get(attempt)
@@ -68,7 +75,7 @@ class Engine:
     def report_all(self) -> None:
         """What a reopened watch begins with."""
         for one in self.records.values():
-            self.sent.append(Started(one.attempt, 0.0) if one.code is None else Exited(one.attempt, 0.0, one.code))
+            self.tell(Started(one.attempt, 0.0) if one.code is None else Exited(one.attempt, 0.0, one.code))
 
 
 class Control(Driver):
@@ -84,6 +91,7 @@ class Control(Driver):
 
     def apply(self, done: Step) -> Step:
         free = set(self.waiting) | set(self.held)
+        before = dict(self.tasks)
         verdict = self.run.completion if hasattr(self, "run") else None
         attempt = self.run.attempt if verdict else None
         for command in done.commands:
@@ -102,6 +110,8 @@ class Control(Driver):
         for end in done.ended:
             assert end.attempt not in self.history, "an attempt ended twice"
             assert end.task.completion is not None
+            stored = before[end.task.key].completion
+            assert stored in (None, end.task.completion), "how an attempt ends was stored, and changed"
             self.history[end.attempt] = end.task.completion.code
         return done
 

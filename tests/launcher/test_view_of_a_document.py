@@ -1,0 +1,53 @@
+"""Why: the launcher reads a dozen numbers of a document; each must be the one the document means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corral.launcher import JobView, RetryView, RoleView, view_of
+from corral.spec.job import UnifiedJob
+
+
+def document(**spec: Any) -> UnifiedJob:
+    roles = [
+        {
+            "name": "worker",
+            "command": ["true"],
+            "retryPolicy": {"fancy": False, "maxRetries": 3},
+            "completion": {"minFailed": 2, "minSucceeded": 1},
+        },
+        {"name": "ps", "command": ["true"], "replicas": 2},
+    ]
+    return UnifiedJob.model_validate(
+        {
+            "apiVersion": "corral.dev/v1alpha1",
+            "kind": "UnifiedJob",
+            "metadata": {"name": "digits"},
+            "spec": {"roles": roles, "replicaSpec": {"role": "worker", "replicas": 4}} | spec,
+        }
+    )
+
+
+def test_a_static_job() -> None:
+    job = document(
+        retryPolicy={"maxRetries": -2},
+        maxDurationSeconds=60,
+        checkpoint={"signal": "SIGUSR1", "graceSeconds": 7},
+    )
+    assert view_of(job) == JobView(
+        roles={
+            "worker": RoleView("worker", 4, None, RetryView(3, False), min_failed=2, min_succeeded=1),
+            "ps": RoleView("ps", 2),
+        },
+        retry=RetryView(-2, True),
+        max_duration_seconds=60,
+        grace_seconds=7,
+        stop_signal="USR1",
+    )
+    assert list(view_of(job).roles) == ["worker", "ps"]
+
+
+def test_only_the_counted_role_of_an_elastic_job_is_elastic() -> None:
+    job = document(replicaSpec={"role": "worker", "replicas": 4, "minReplicas": 2, "maxReplicas": 8})
+    assert {role.name: role.min_replicas for role in view_of(job).roles.values()} == {"worker": 2, "ps": None}
+    assert view_of(job).stop_signal == "TERM"
