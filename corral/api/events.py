@@ -138,6 +138,20 @@ class Tailer:
                     except CorralError:
                         return
 
+    async def changes(self, job: str) -> AsyncIterator[None]:
+        """Once at the beginning, and then whenever something may have happened to one job."""
+        async with self.listen() as listener:
+            listener.behind = False
+            yield
+            while True:
+                await listener.news.wait()
+                listener.news.clear()
+                concerned = listener.behind or any(event.job == job for event, _ in listener.waiting)
+                listener.waiting.clear()
+                listener.behind = False
+                if concerned:
+                    yield
+
     async def _share(self, listener: Listener, cursor: int) -> list[Framed]:
         """What to send next: from the store while behind, else from the queue."""
         if not listener.behind:

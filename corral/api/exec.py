@@ -69,7 +69,7 @@ async def _connect(socket: WebSocket, attempt: str, cmd: list[str], tty: bool) -
 async def _refuse(socket: WebSocket, error: CorralError) -> None:
     """Browsers see a refused handshake without its reason, so it is accepted and closed with one."""
     await socket.accept()
-    await socket.send_json({"error": {"code": error.code, "message": error.message}})
+    await socket.send_json({"error": {"code": error.code, "message": error.message, "status": error.status}})
     await socket.close(_REFUSED + error.status, error.message.encode()[:120].decode(errors="ignore"))
 
 

@@ -6,52 +6,25 @@ the task writes, and the socket's back pressure is the only pace.
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import AsyncIterator
-from typing import Annotated, Final, Literal, Protocol
+from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from corral.api.bounds import Flag, Index, Ref, Role
 from corral.api.callers import Caller, service_of
+from corral.api.merging import MERGED, Merge
+from corral.api.reading import LogSource, follow_source, read_source
 from corral.api.wire import answers, refused_with
 from corral.kernel.errors import CorralError, InvalidInput
+from corral.model.records import ENDED_PHASES
 
 router = APIRouter(tags=["logs"])
 
-PIECE: Final = 256 * 1024
-"""Bytes that are read and sent at once."""
 MAX_RANGE: Final = 64 * 1024 * 1024
 """Bytes that one answer without `follow` may have; read on from X-Corral-Next."""
-_WAIT: Final = 15.0
-_MERGED: Final = 64
 _RANGE: Final = re.compile(r"bytes=(?:(\d{1,18})-(\d{0,18})|-(\d{1,18}))")
-
-
-class LogSource(Protocol):
-    """The bytes of one stream of one attempt, growing while it runs."""
-
-    async def size(self) -> int:
-        """Bytes there are now; those before `first` may be gone."""
-        ...
-
-    async def read(self, offset: int, limit: int) -> tuple[int, bytes]:
-        """Up to `limit` bytes from `offset` on, and where they really begin (later, when the head is gone)."""
-        ...
-
-    async def tail(self, lines: int) -> int:
-        """The offset at which the last `lines` lines begin."""
-        ...
-
-    async def wait(self, offset: int, seconds: float) -> bool:
-        """Wait for bytes beyond `offset` or the end, at most so long; False once it has ended and has no more."""
-        ...
-
-    async def close(self) -> None:
-        """Let go of the file."""
-        ...
 
 
 _TEXT: Final = {"content": {"text/plain": {"schema": {"type": "string"}}}}
@@ -91,7 +64,7 @@ async def task_log(
             end = min(end, offset + MAX_RANGE)
             partial = True
         if follow:
-            stream_ = _follow(source, offset)
+            stream_ = follow_source(source, offset)
             return StreamingResponse(stream_, media_type="text/plain; charset=utf-8", headers=_headers(offset, None))
     except BaseException:
         await source.close()
@@ -99,7 +72,7 @@ async def task_log(
     headers = _headers(min(offset, size), end)
     if partial:
         headers["Content-Range"] = f"bytes {offset}-{end - 1}/{size}"
-    pieces = _pieces(source, min(offset, size), end)
+    pieces = read_source(source, min(offset, size), end)
     media = "text/plain; charset=utf-8"
     return StreamingResponse(pieces, 206 if partial else 200, media_type=media, headers=headers)
 
@@ -114,8 +87,20 @@ async def job_log(
     tail: Annotated[int | None, Query(ge=0, le=1_000_000)] = None,
 ) -> Response:
     """What all tasks printed (the first 64 of them), line by line with the task's name before each line."""
-    sources = await service_of(request).job_logs(actor, ref, limit=_MERGED)
-    stream = _merged([(f"{role}-{index}", source) for role, index, source in sources], follow, prefix, tail)
+    service = service_of(request)
+    merge = Merge(prefix=prefix, tail=tail, follow=follow)
+    job = await service.job(actor, ref)
+    await merge.add(await service.job_logs(actor, job.id, limit=MERGED))
+
+    async def scout() -> None:
+        """Find the attempts that come later (retries, tasks that start), until the job is over."""
+        async for _ in request.app.state.tailer.changes(job.id):
+            over = (await service.job(actor, job.id)).state in ENDED_PHASES
+            await merge.add(await service.job_logs(actor, job.id, limit=MERGED))
+            if over:
+                return
+
+    stream = merge.stream(scout() if follow else None)
     return StreamingResponse(stream, media_type="text/plain; charset=utf-8", headers={"Cache-Control": "no-store"})
 
 
@@ -143,76 +128,3 @@ def _range(header: str, size: int) -> tuple[int, int]:
 
 class _Unsatisfiable(CorralError):
     status = 416
-
-
-async def _pieces(source: LogSource, offset: int, end: int) -> AsyncIterator[bytes]:
-    try:
-        while offset < end:
-            begin, data = await source.read(offset, min(PIECE, end - offset))
-            if not data:
-                return
-            yield data
-            offset = begin + len(data)
-    finally:
-        await source.close()
-
-
-async def _follow(source: LogSource, offset: int) -> AsyncIterator[bytes]:
-    try:
-        while True:
-            begin, data = await source.read(offset, PIECE)
-            if data:
-                yield data
-                offset = begin + len(data)
-            elif not await source.wait(offset, _WAIT):
-                return
-    finally:
-        await source.close()
-
-
-async def _lines(name: str, source: LogSource, follow: bool, offset: int) -> AsyncIterator[bytes]:
-    """Whole lines of one source, each with its name before it; a very long line is cut into pieces."""
-    end = 2**62 if follow else await source.size()
-    before = f"{name} | ".encode() if name else b""
-    rest = b""
-    pieces = _follow(source, offset) if follow else _pieces(source, offset, end)
-    async for piece in pieces:
-        text = rest + piece
-        cut = text.rfind(b"\n") + 1 or (len(text) if len(text) > PIECE else 0)
-        rest = text[cut:]
-        if cut:
-            yield b"".join(before + line + b"\n" for line in text[:cut].removesuffix(b"\n").split(b"\n"))
-    if rest:
-        yield before + rest + b"\n"
-
-
-async def _merged(
-    sources: list[tuple[str, LogSource]], follow: bool, prefix: bool, tail: int | None
-) -> AsyncIterator[bytes]:
-    """The sources interleaved as their bytes arrive; one piece of each at most is in memory."""
-    queue: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=4)
-
-    async def pump(name: str, source: LogSource) -> None:
-        try:
-            offset = 0 if tail is None else await source.tail(tail)
-            async for piece in _lines(name if prefix else "", source, follow, offset):
-                await queue.put(piece)
-        except CorralError as error:
-            await queue.put(f"{name} | ({error})\n".encode())
-        finally:
-            await source.close()
-        await queue.put(None)
-
-    pumps = [asyncio.create_task(pump(name, source)) for name, source in sources]
-    try:
-        left = len(pumps)
-        while left:
-            piece = await queue.get()
-            if piece is None:
-                left -= 1
-            else:
-                yield piece
-    finally:
-        for task in pumps:
-            task.cancel()
-        await asyncio.gather(*pumps, return_exceptions=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -43,7 +44,7 @@ def login_command(address: str, user: str, token: bool, ca: str | None, name: st
         config.forget(url)
         say(f"Signed out of {url}.")
         return
-    secret = click.get_text_stream("stdin").readline().strip() if token else ""
+    secret = sys.stdin.readline().strip() if token else ""
     with Client(url, secret, ca=authority) as client:
         if token:
             who = client.me()["user"]
@@ -97,7 +98,7 @@ def add_user(name: str, admin: bool, groups: Sequence[str], password: bool) -> N
         client.create_user(name, role="admin" if admin else "user", groups=groups, password=chosen)
         say(f"{name} has an account.")
         if not password:
-            click.echo(client.login_link(name)["link"])
+            click.echo(f"{client.url}/sign-in#link={client.login_link(name)['link']}")
 
 
 @users_command.command("change")
@@ -119,7 +120,7 @@ def change_user(name: str, role: str | None, groups: Sequence[str], password: bo
 def link_user(name: str) -> None:
     """Print a new one-time sign-in link for an account."""
     with connect() as client:
-        click.echo(client.login_link(name)["link"])
+        click.echo(f"{client.url}/sign-in#link={client.login_link(name)['link']}")
 
 
 @users_command.command("rm")
@@ -180,3 +181,43 @@ def revoke_token(ids: Sequence[str]) -> None:
         for each in ids:
             client.revoke_token(each)
             say(f"{each} is revoked.")
+
+
+@click.group("secret", invoke_without_command=True)
+@output_option
+@click.pass_context
+def secret_command(context: click.Context, output: str) -> None:
+    """List, seal and forget your secrets; job files refer to them by name, and no command shows a value."""
+    if context.invoked_subcommand is not None:
+        return
+    with connect() as client:
+        found = client.secrets()["items"]
+    if not show(found, output, names=[each["name"] for each in found]):
+        click.echo("\n".join(each["name"] for each in found) or "No secrets. Seal one: corral secret set NAME")
+
+
+@secret_command.command("set")
+@click.argument("name")
+def set_secret(name: str) -> None:
+    """Seal a secret; its value is asked for, or read from standard input.
+
+    \b
+    corral secret set wandb-key < key.txt
+    """
+    if sys.stdin.isatty():
+        value = click.prompt("Value", hide_input=True, err=True)
+    else:
+        value = sys.stdin.read().removesuffix("\n")
+    with connect() as client:
+        client.put_secret(name, value)
+    say(f"{name} is sealed.")
+
+
+@secret_command.command("rm")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+def remove_secret(names: Sequence[str]) -> None:
+    """Forget secrets; jobs that were given them keep them."""
+    with connect() as client:
+        for name in names:
+            client.delete_secret(name)
+            say(f"{name} is forgotten.")

@@ -19,6 +19,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "login": ("accounts", "Account", "Sign in to a server."),
     "users": ("accounts", "Account", "List, make and change accounts."),
     "token": ("accounts", "Account", "List, make and revoke tokens."),
+    "secret": ("accounts", "Account", "List, seal and forget secrets."),
     "submit": ("submit", "Jobs", "Submit a job file."),
     "run": ("submit", "Jobs", "Run a command as a job, without a file."),
     "ls": ("jobs", "Jobs", "List jobs."),

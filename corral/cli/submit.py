@@ -163,19 +163,10 @@ def _code_folder(text: bytes, folder: Path) -> Path | None:
     """The folder that a job file's `code:` names on this machine; a URI is left to the server."""
     if b"code" not in text:
         return None
-    from corral.spec.errors import SpecError
-    from corral.spec.source import parse_source
+    from corral.spec.local_code import local_code
 
-    try:
-        data = parse_source(text).data
-    except SpecError:
-        return None  # the server says what is wrong with it, with lines and columns
-    home = data.get("spec", data) if isinstance(data, dict) else None
-    code = home.get("code") if isinstance(home, dict) else None
-    uri = code.get("uri") if isinstance(code, dict) else code
-    if not isinstance(uri, str) or not uri or "://" in uri or "{{" in uri or "$" in uri:
-        return None
-    return folder / os.path.expanduser(uri)
+    named = local_code(text)
+    return folder / os.path.expanduser(named) if named else None
 
 
 def _send_code(client: Client, folder: Path | None) -> str:

@@ -113,7 +113,7 @@ class Inside(ServiceBase):
                 return now is None or not now.live
             return known
 
-        return TaskLog(self.logs.source(attempt, stream), over)
+        return TaskLog(attempt, self.logs.source(attempt, stream), over)
 
     async def open_exec(self, actor: Actor, ref: str, role: str, index: int) -> AttemptId:
         """The running attempt that a terminal may be opened in.
@@ -153,7 +153,8 @@ class Inside(ServiceBase):
 class TaskLog:
     """The log of one attempt; one that never wrote anything ends when the attempt is over."""
 
-    def __init__(self, file: LogFile, over: Callable[[], Awaitable[bool]]) -> None:
+    def __init__(self, attempt: AttemptId, file: LogFile, over: Callable[[], Awaitable[bool]]) -> None:
+        self.attempt = attempt
         self._file = file
         self._over = over
         self.size, self.read, self.tail, self.close = file.size, file.read, file.tail, file.close

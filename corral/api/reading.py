@@ -1,0 +1,67 @@
+"""Why: a reader holds one piece of a log at a time, whatever is written, and the socket's back pressure is its pace."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final, Protocol
+
+PIECE: Final = 256 * 1024
+"""Bytes that are read and sent at once."""
+WAIT: Final = 15.0
+"""Seconds that one wait for more may take."""
+
+
+class LogSource(Protocol):
+    """The bytes of one stream of one attempt, growing while it runs."""
+
+    @property
+    def attempt(self) -> str:
+        """The attempt's id."""
+        ...
+
+    async def size(self) -> int:
+        """Bytes there are now; those before `first` may be gone."""
+        ...
+
+    async def read(self, offset: int, limit: int) -> tuple[int, bytes]:
+        """Up to `limit` bytes from `offset` on, and where they really begin (later, when the head is gone)."""
+        ...
+
+    async def tail(self, lines: int) -> int:
+        """The offset at which the last `lines` lines begin."""
+        ...
+
+    async def wait(self, offset: int, seconds: float) -> bool:
+        """Wait for bytes beyond `offset` or the end, at most so long; False once it has ended and has no more."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the file."""
+        ...
+
+
+async def read_source(source: LogSource, offset: int, end: int) -> AsyncIterator[bytes]:
+    """The bytes from `offset` to `end`, in pieces; closes the source."""
+    try:
+        while offset < end:
+            begin, data = await source.read(offset, min(PIECE, end - offset))
+            if not data:
+                return
+            yield data
+            offset = begin + len(data)
+    finally:
+        await source.close()
+
+
+async def follow_source(source: LogSource, offset: int) -> AsyncIterator[bytes]:
+    """The bytes from `offset` on until the attempt is over, in pieces as they are written; closes the source."""
+    try:
+        while True:
+            begin, data = await source.read(offset, PIECE)
+            if data:
+                yield data
+                offset = begin + len(data)
+            elif not await source.wait(offset, WAIT):
+                return
+    finally:
+        await source.close()

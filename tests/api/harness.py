@@ -1,0 +1,138 @@
+"""Why: the API is tested as people meet it: a real server on loopback over a real store, without control or an engine."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import uvicorn
+from fastapi import FastAPI
+
+from corral.api import create_app
+from corral.client import Client
+from corral.kernel.clock import VirtualClock
+from corral.service import Service
+from corral.storage.blobs import BlobStore
+from corral.storage.logs import LogStore
+from corral.store import Store, open_store
+
+START = 1_800_000_000.0
+CODE_LIMIT = 4 * 1024 * 1024
+Result = TypeVar("Result")
+
+
+class Server:
+    """One running front: its parts, and `call` to use them from the test's thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.clock = VirtualClock(START)
+        self.logs = LogStore(folder / "logs")
+        self.blobs = BlobStore(folder / "code")
+        self.loop: asyncio.AbstractEventLoop
+        self.store: Store
+        self.service: Service
+        self.app: FastAPI
+        self.url = ""
+
+    def call(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run something on the server's loop and wait for it."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(timeout=60)
+
+    def token(self, user: str, *, role: str = "user") -> str:
+        """The token of an account, made if it is new."""
+        return self.call(self._token(user, role))
+
+    async def _token(self, user: str, role: str) -> str:
+        admin = await self.service.first_link("root")
+        if user == "root":
+            return (await self.service.sign_in_link(admin.link)).token
+        signed = await self.service.sign_in_link(admin.link)
+        actor = await self.service.authenticate(signed.token)
+        if await self.store.user(user) is None:
+            await self.service.create_user(actor, user, role=role)
+        link = await self.service.login_link(actor, user)
+        return (await self.service.sign_in_link(link.link)).token
+
+    def client(self, user: str = "alice", *, role: str = "user") -> Client:
+        """A client signed in as `user`."""
+        return Client(self.url, self.token(user, role=role))
+
+    async def open(self) -> None:
+        """Open the store and make the application."""
+        self.loop = asyncio.get_running_loop()
+        for store in (self.logs, self.blobs):
+            store.open()
+        self.store = await open_store(f"sqlite:///{self.folder / 'corral.db'}", clock=self.clock)
+        self.service = Service(
+            self.store,
+            key=secrets.token_bytes(32),
+            clock=self.clock,
+            blobs=self.blobs,
+            logs=self.logs,
+            code_limit=CODE_LIMIT,
+        )
+        self.app = create_app(
+            self.service,
+            clock=self.clock,
+            portal_folder=self.folder / "portal",
+            control_socket=self.folder / "control.sock",
+            code_limit=CODE_LIMIT,
+        )
+
+    async def close(self) -> None:
+        """Let go of the store."""
+        await self.service.close()
+        await self.store.close()
+
+
+@contextmanager
+def serving(folder: Path, prepare: Callable[[Server], None] = lambda server: None) -> Iterator[Server]:
+    """A server in a thread of its own, on a free port; `prepare` may change it before it serves."""
+    server = Server(folder)
+    ready, failures = threading.Event(), []
+    stopping: list[Callable[[], None]] = []
+
+    async def serve(listener: socket.socket) -> None:
+        await server.open()
+        prepare(server)
+        config = uvicorn.Config(server.app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
+        running = uvicorn.Server(config)
+
+        def stop() -> None:
+            running.should_exit = True
+
+        stopping.append(stop)
+        ready.set()
+        await running.serve([listener])
+        await server.close()
+
+    def thread() -> None:
+        try:
+            with socket.create_server(("127.0.0.1", 0)) as listener:
+                server.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+                asyncio.run(serve(listener))
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            ready.set()
+
+    running = threading.Thread(target=thread)
+    running.start()
+    ready.wait()
+    try:
+        if failures:
+            raise failures[0]
+        yield server
+    finally:
+        for stop in stopping:
+            stop()
+        running.join()
+    if failures:
+        raise failures[0]

@@ -1,0 +1,132 @@
+"""Why: submit, look, steer: the calls that everything else is built on."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from corral.client import Client
+from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
+from tests.api.harness import Server
+
+
+def job(name: str, **more: object) -> str:
+    return json.dumps({"name": name, "framework": "shell", "roles": {"worker": {"command": "true"}}, **more})
+
+
+def test_a_submitted_job_is_found_by_id_by_name_and_by_owner_and_name(alice: Client) -> None:
+    made = alice.submit(job("hello"))
+    assert made["state"] == "waiting" and made["user"] == "alice"
+    assert made["createdAt"].endswith("Z")
+    for ref in (made["id"], "hello", "alice~hello"):
+        assert alice.job(ref)["id"] == made["id"]
+
+
+def test_yaml_and_json_are_taken_and_the_canonical_document_is_kept(alice: Client) -> None:
+    made = alice.submit("name: in-yaml\nframework: shell\nroles:\n  worker: {command: 'true'}\n")
+    document = alice.document(made["id"])
+    assert document["kind"] == "UnifiedJob" and document["metadata"]["name"] == "in-yaml"
+    assert alice.submit(json.dumps({**document, "metadata": {"name": "canonical"}}))["name"] == "canonical"
+
+
+def test_the_same_idempotency_key_gives_the_same_job_and_another_body_under_it_is_refused(alice: Client) -> None:
+    first = alice.submit(job("once"), idempotency_key="k1")
+    assert alice.submit(job("once"), idempotency_key="k1")["id"] == first["id"]
+    with pytest.raises(Conflict):
+        alice.submit(job("other"), idempotency_key="k1")
+
+
+def test_a_live_job_keeps_its_name_to_itself(alice: Client) -> None:
+    alice.submit(job("taken"))
+    with pytest.raises(Conflict) as refused:
+        alice.submit(job("taken"))
+    assert refused.value.code == "name-taken"
+
+
+def test_parameters_of_the_call_fill_the_document(alice: Client) -> None:
+    text = "name: tuned\nframework: shell\nparameters: {lr: '0.5'}\nroles:\n  worker: {command: 'echo {{ lr }}'}\n"
+    made = alice.submit(text, parameters={"lr": "0.1"})
+    assert "0.1" in json.dumps(alice.document(made["id"])["spec"]["roles"])
+
+
+def test_a_dry_run_stores_nothing(alice: Client) -> None:
+    trial = alice.submit(job("only-tried"), dry_run=True)
+    assert trial["document"]["metadata"]["name"] == "only-tried"
+    with pytest.raises(NotFound):
+        alice.job("only-tried")
+
+
+def test_validation_says_where_and_what(alice: Client) -> None:
+    found = alice.validate("name: x\nframework: shell\nroles:\n  worker:\n    comand: 'true'\n")
+    assert not found["valid"]
+    assert found["problems"][0]["line"] == 5
+    assert "command" in found["problems"][0]["message"]
+    assert alice.validate(job("x"))["valid"]
+
+
+def test_a_refused_document_names_every_problem(alice: Client) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        alice.submit("name: Not A Name\nroles:\n  worker: {comand: x}\n")
+    assert refused.value.code == "invalid-document"
+    problems = refused.value.details["problems"]
+    assert isinstance(problems, list) and len(problems) >= 2
+
+
+def test_pages_show_every_job_once_in_order_and_filters_narrow_them(server: Server) -> None:
+    with server.client("pager") as client:
+        names = [f"paged-{number}" for number in range(7)]
+        for name in names:
+            client.submit(job(name, tags=["even" if int(name[-1]) % 2 == 0 else "odd"]))
+            server.clock.advance(1)
+        seen: list[str] = []
+        after = ""
+        while True:
+            page = client.jobs(user=["pager"], limit=3, after=after)
+            seen += [item["name"] for item in page["items"]]
+            after = page["next"] or ""
+            if not after:
+                break
+        assert seen == names[::-1]
+        assert len(client.jobs(user=["pager"], tag="even")["items"]) == 4
+        assert [item["name"] for item in client.jobs(user=["pager"], q="paged-3")["items"]] == ["paged-3"]
+        assert client.jobs(user=["pager"], state=["running"])["items"] == []
+        assert [item["name"] for item in client.jobs(user=["pager"], order="name")["items"]] == names
+        with pytest.raises(InvalidInput):
+            client.jobs(order="sideways")
+        with pytest.raises(InvalidInput):
+            client.jobs(after="not-a-cursor")
+
+
+def test_stop_restart_scale_are_written_as_what_people_want(server: Server, alice: Client) -> None:
+    made = alice.submit(
+        "name: elastic\nframework: shell\nroles:\n  worker: {replicas: {min: 1, max: 3}, command: 'true'}\n"
+    )
+    alice.scale(made["id"], 2)
+    with pytest.raises(InvalidInput):
+        alice.scale(made["id"], 9)
+    alice.stop(made["id"])
+    kinds = [event["kind"] for event in alice.job_events(made["id"])["items"]]
+    assert kinds[:3] == ["job.submitted", "job.scale-requested", "job.stop-requested"]
+
+
+def test_a_running_job_is_not_deleted(alice: Client) -> None:
+    made = alice.submit(job("kept"))
+    with pytest.raises(Conflict):
+        alice.delete(made["id"])
+
+
+def test_others_may_look_at_a_job_and_not_touch_it(server: Server, alice: Client) -> None:
+    made = alice.submit(job("mine"))
+    with server.client("bob") as bob:
+        assert bob.job(made["id"])["name"] == "mine"
+        for act in (bob.stop, bob.restart, bob.delete):
+            with pytest.raises(Forbidden) as refused:
+                act(made["id"])
+            assert refused.value.details["rule"] == "job-not-owned"
+
+
+def test_what_is_not_there_is_not_found(alice: Client) -> None:
+    for ask in (alice.job, alice.document, alice.tasks, alice.job_events, alice.explain, alice.stop):
+        with pytest.raises(NotFound):
+            ask("no-such-job")
