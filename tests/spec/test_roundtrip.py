@@ -6,13 +6,17 @@ import json
 from typing import Any
 
 import jsonschema_rs
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corral.spec.job import JobSpec, Metadata, ReplicaSpec, UnifiedJob
 from corral.spec.reading import load_job
 from corral.spec.role import Role
 from corral.spec.schema import canonical_schema, short_schema
+from corral.spec.shortening import short_form
+
+FEW = settings(max_examples=40)
+"""The documents are large; other tests look into each field."""
 
 names = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True)
 text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12).filter(
@@ -98,6 +102,7 @@ def _no_clash(job: dict[str, Any]) -> bool:
     return not taken & job.get("secrets", {}).keys()
 
 
+@FEW
 @given(short_jobs())
 def test_what_is_accepted_reads_back_as_itself(document: dict[str, Any]) -> None:
     job = load_job(document)
@@ -108,12 +113,21 @@ def test_what_is_accepted_reads_back_as_itself(document: dict[str, Any]) -> None
     assert load_job(job.to_json()).to_json() == job.to_json()
 
 
+@FEW
+@given(short_jobs())
+def test_any_job_can_be_shown_as_people_write_it(document: dict[str, Any]) -> None:
+    job = load_job(document)
+    assert load_job(short_form(job)) == job
+
+
+@FEW
 @given(short_jobs())
 def test_what_is_accepted_satisfies_the_published_schemas(document: dict[str, Any]) -> None:
     assert jsonschema_rs.is_valid(SHORT_SCHEMA, document)
     assert jsonschema_rs.is_valid(CANONICAL_SCHEMA, load_job(document).to_document())
 
 
+@FEW
 @given(short_jobs())
 def test_the_counts_agree(document: dict[str, Any]) -> None:
     job = load_job(document)
@@ -136,3 +150,27 @@ def test_a_job_can_be_made_in_python() -> None:
     )
     assert (job.counted_role.name, job.total_tasks, job.gang_size()) == ("w", 3, {"w": 3})
     assert job == load_job("name: a\nroles: {w: {command: [x], replicas: 3, workingDir: /w}}")
+
+
+def test_the_short_form_is_short() -> None:
+    written = {
+        "name": "digits",
+        "framework": "pytorch",
+        "roles": {
+            "ps": {"replicas": 2, "command": "serve", "ports": {"http": 1}},
+            "worker": {
+                "replicas": {"min": 2, "max": 8, "replicas": 4},
+                "resources": {"memory": "2Gi", "devices": 1},
+                "command": ["python", "train.py"],
+                "retry": 3,
+            },
+        },
+        "topology": "rack",
+        "code": {"uri": ".", "target": "app"},
+        "network": "preferred",
+        "maxDuration": "1h30m",
+        "barrier": {"enabled": False, "timeoutSeconds": 5},
+        "after": ["prepare", {"job": "clean", "condition": "ended"}],
+        "array": 3,
+    }
+    assert short_form(load_job(written)) == written

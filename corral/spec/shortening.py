@@ -1,0 +1,72 @@
+"""Why: people edit and share the short form, so any stored job can be shown in it; reading it back gives the same job."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from corral.kernel.units import format_duration
+from corral.spec.job import UnifiedJob
+
+_ORDER: Final = ("name", "framework", "queue", "priority", "labels", "annotations", "tags", "parameters", "roles")
+"""What a file says first; the rest follows in the canonical order."""
+
+
+def short_form(job: UnifiedJob) -> dict[str, Any]:
+    """The shortest document that reads back as `job`; what only the scheduler writes (targetReplicas) is left out."""
+    document = job.to_document(complete=False)
+    spec = document["spec"]
+    count = spec.pop("replicaSpec")
+    roles = {role["name"]: _role(role) for role in spec.pop("roles")}
+    roles[count["role"]] = {"replicas": _replicas(count)} | roles[count["role"]]
+    short = document["metadata"] | {"roles": roles} | _job(spec)
+    if not job.is_elastic and count["role"] != next(iter(roles)):
+        short["countedRole"] = count["role"]
+    return {key: short[key] for key in (*_ORDER, *short) if key in short}
+
+
+def _replicas(count: dict[str, Any]) -> int | dict[str, int]:
+    least, most, asked = count["minReplicas"], count["maxReplicas"], count["replicas"]
+    if least == most:
+        return int(asked)
+    return {"min": least, "max": most} | ({"replicas": asked} if asked != most else {})
+
+
+def _role(canonical: dict[str, Any]) -> dict[str, Any]:
+    role = {key: value for key, value in canonical.items() if key != "name"}
+    if (command := role.get("command", []))[:2] == ["sh", "-c"] and len(command) == 3:
+        role["command"] = command[2]
+    if "devices" in (resources := role.get("resources", {})):
+        resources["devices"] = _only("count", resources["devices"])
+    if "ports" in role:
+        role["ports"] = {port["name"]: port.get("count", 1) for port in role["ports"]}
+    if "topology" in role:
+        role["topology"] = _only("required", role["topology"])
+    return _retry(role)
+
+
+def _job(spec: dict[str, Any]) -> dict[str, Any]:
+    job = _retry(spec)
+    if "jobType" in job:
+        job["framework"] = job.pop("jobType")
+    for field, key in (("topology", "required"), ("code", "uri"), ("network", "rdma"), ("array", "size")):
+        if field in job:
+            job[field] = _only(key, job[field])
+    if "maxDurationSeconds" in job:
+        job["maxDuration"] = format_duration(job.pop("maxDurationSeconds"))
+    if "barrier" in job:
+        job["barrier"] = _only("enabled", {"enabled": False} | job["barrier"])
+    if "dependsOn" in job:
+        job["after"] = [_only("job", dependency) for dependency in job.pop("dependsOn")]
+    return job
+
+
+def _retry(part: dict[str, Any]) -> dict[str, Any]:
+    """A retry policy that only says how often is a number."""
+    if (policy := part.get("retryPolicy")) is None or policy.keys() != {"maxRetries"}:
+        return part
+    return {key: value for key, value in part.items() if key != "retryPolicy"} | {"retry": policy["maxRetries"]}
+
+
+def _only(key: str, value: dict[str, Any]) -> Any:
+    """The value of `key` when nothing else is said, for fields that may be so abbreviated."""
+    return value[key] if value.keys() == {key} else value
