@@ -1,0 +1,101 @@
+"""Why: the service is tested over a real store (SQLite) with a clock that tests move and a door they answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corral.kernel.clock import VirtualClock
+from corral.kernel.errors import Unavailable
+from corral.model.accounts import User
+from corral.model.inventory import Device, Node
+from corral.model.writes import Holder
+from corral.service import Actor, Service
+from corral.storage.blobs import BlobStore
+from corral.storage.logs import LogStore
+from corral.store import Store, open_store
+
+START = 1_700_000_000.0
+ANN = Actor("ann", token_id="t-ann")
+BOB = Actor("bob", token_id="t-bob")
+ROOT = Actor("root", "admin", token_id="t-root")
+KEY = b"k" * 32
+
+
+class Door:
+    """Control as a test wants it: answers by path, or nobody there."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Any] = {}
+
+    async def ask(self, path: str, body: Any = None) -> Any:
+        if path not in self.answers:
+            raise Unavailable("no-control", "nobody there")
+        return self.answers[path]
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock(START)
+
+
+@pytest.fixture
+async def store(tmp_path: Path, clock: VirtualClock) -> AsyncIterator[Store]:
+    opened = await open_store(f"sqlite:///{tmp_path / 'corral.db'}", clock=clock)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def door() -> Door:
+    return Door()
+
+
+@pytest.fixture
+async def service(store: Store, clock: VirtualClock, door: Door, tmp_path: Path) -> AsyncIterator[Service]:
+    blobs, logs = BlobStore(tmp_path / "code"), LogStore(tmp_path / "logs")
+    blobs.open()
+    logs.open()
+    made = Service(store, key=KEY, clock=clock, door=door, blobs=blobs, logs=logs)
+    for name, role in (("ann", "user"), ("bob", "user"), ("root", "admin")):
+        await store.add_user(User(name, role, created_at=START))
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def epoch(store: Store) -> int:
+    lease = await store.lead(Holder("here", "boot", 1, "1"))
+    assert lease is not None
+    return lease.epoch
+
+
+@pytest.fixture
+async def machines(store: Store, epoch: int) -> list[Node]:
+    """Two nodes in two racks, each with two devices on two switches."""
+    nodes = [
+        Node(
+            f"local/n{number}",
+            cells=(("rack", f"r{number}"),),
+            devices=tuple(
+                Device(index, f"n{number}:{index}", model="A100", cells=(("pcie-switch", str(index)),))
+                for index in (0, 1)
+            ),
+            cpu_millis=8000,
+            memory_bytes=16 * 1024**3,
+        )
+        for number in (1, 2)
+    ]
+    await store.put_nodes(epoch, "local", nodes, START)
+    return nodes
+
+
+def job_text(name: str = "digits", *, devices: int = 0, replicas: int = 1, more: str = "") -> str:
+    """A job file in its short form."""
+    return (
+        f"name: {name}\nroles:\n  worker:\n    replicas: {replicas}\n"
+        f"    resources: {{cpu: 1, devices: {devices}}}\n    command: echo hello\n{more}"
+    )

@@ -1,0 +1,74 @@
+"""Why: the table of rules is the whole of who may do what; this is the same table written from the outside."""
+
+from __future__ import annotations
+
+import pytest
+
+from corral.service import Actor, Resource, decide
+from corral.service.rules import ACTIONS, ADMINISTRATION, OPEN, OWN_JOB, OWN_THINGS, RULES, RUNTIME
+
+ANN = Actor("ann", queues=("gold",))
+BOB = Actor("bob")
+ROOT = Actor("root", "admin")
+JOB = Actor("ann", "job", kind="job", job="j1")
+ANNS = Resource("job", "j1", owner="ann")
+OTHER = Resource("job", "j2", owner="ann")
+
+CASES = [
+    (JOB, "runtime.peers", ANNS, True, "job-token-own-job"),
+    (JOB, "runtime.report", OTHER, False, "job-token-only-runtime"),
+    (JOB, "job.stop", ANNS, False, "job-token-only-runtime"),
+    (JOB, "job.read", ANNS, False, "job-token-only-runtime"),
+    (ROOT, "runtime.peers", ANNS, False, "runtime-needs-job-token"),
+    (ANN, "runtime.report", ANNS, False, "runtime-needs-job-token"),
+    (ROOT, "job.stop", ANNS, True, "administrator"),
+    (ROOT, "user.create", Resource("user"), True, "administrator"),
+    (BOB, "job.read", ANNS, True, "open-to-all"),
+    (BOB, "cluster.read", Resource("cluster"), True, "open-to-all"),
+    (ANN, "job.submit", Resource("queue", queue="gold", restricted=True), True, "queue-granted"),
+    (BOB, "job.submit", Resource("queue", queue="gold", restricted=True), False, "queue-not-granted"),
+    (BOB, "job.submit", Resource("queue", queue="default"), True, "queue-open"),
+    (ANN, "job.stop", ANNS, True, "job-owner"),
+    (BOB, "job.stop", ANNS, False, "job-not-owned"),
+    (BOB, "job.logs", ANNS, False, "job-not-owned"),
+    (BOB, "job.environment", ANNS, False, "job-not-owned"),
+    (ANN, "secret.put", Resource("secret", "s", owner="ann"), True, "own-account"),
+    (BOB, "secret.put", Resource("secret", "s", owner="ann"), False, "administrators-only"),
+    (BOB, "user.read", Resource("user", "ann", owner="ann"), False, "administrators-only"),
+    (ANN, "user.create", Resource("user"), False, "administrators-only"),
+    (ANN, "audit.read", Resource("audit"), False, "administrators-only"),
+    (ANN, "no.such.action", Resource("x", owner="ann"), False, "administrators-only"),
+]
+
+
+@pytest.mark.parametrize(("actor", "action", "resource", "allowed", "rule"), CASES)
+def test_the_first_rule_that_fits_decides(
+    actor: Actor, action: str, resource: Resource, allowed: bool, rule: str
+) -> None:
+    decision = decide(actor, action, resource)
+    assert (decision.allowed, decision.rule) == (allowed, rule)
+
+
+def test_every_rule_has_a_case_and_a_sentence() -> None:
+    assert {rule for *_, rule in CASES} == {rule.name for rule in RULES}
+    assert all(rule.meaning.endswith(".") for rule in RULES)
+    assert len({rule.name for rule in RULES}) == len(RULES)
+
+
+@pytest.mark.parametrize("action", sorted(ACTIONS))
+def test_a_job_token_never_does_what_people_do(action: str) -> None:
+    assert decide(JOB, action, ANNS).allowed == (action in RUNTIME)
+
+
+@pytest.mark.parametrize("action", sorted(OWN_JOB | OWN_THINGS | ADMINISTRATION))
+def test_nobody_touches_what_is_anothers(action: str) -> None:
+    assert not decide(BOB, action, Resource("thing", "j1", owner="ann")).allowed
+
+
+def test_no_action_is_in_two_groups() -> None:
+    groups = [OPEN, OWN_JOB, OWN_THINGS, ADMINISTRATION, RUNTIME]
+    assert sum(map(len, groups)) + 1 == len(ACTIONS)
+
+
+def test_an_empty_owner_is_nobodys() -> None:
+    assert not decide(Actor("", "job", kind="job"), "runtime.peers", Resource("job", "")).allowed
