@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from corral import datafolder, logs
 from corral.kernel.errors import CorralError
 from corral.kernel.ids import JobId
-from corral.kernel.tokens import JOB_TOKEN_SECONDS, mint_job_token
+from corral.kernel.tokens import mint_job_token
 from corral.settings import Settings
 from corral.supervisor import PARENT, READY_FD, end_with_parent
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from corral.engines.local.engine import LocalEngine
     from corral.model.inventory import Node
 
+JOB_TOKEN_SECONDS: Final = 400 * 86_400.0
+"""How long a job may show its token; the token is worth nothing once the job is over."""
 REFUSED: Final = 78
 """The exit code of a process that can never start as it was told (EX_CONFIG)."""
 REPLACED: Final = 75
@@ -68,7 +70,62 @@ def _refusal(error: BaseException) -> CorralError | None:
 
 
 async def _front(settings: Settings) -> None:
-    raise NotImplementedError
+    import uvicorn
+
+    from corral.api import create_app
+    from corral.control.clock import SystemClock
+    from corral.front import ControlSocket, Server, listener_of, portal_folder
+    from corral.service import Service
+    from corral.storage.blobs import BlobStore
+    from corral.storage.logs import LogStore
+    from corral.store import open_store
+
+    clock = SystemClock()
+    store = await open_store(settings.store_url, clock=clock, run_folder=settings.run_folder, role="front")
+    blobs = BlobStore(settings.data_folder / "blobs" / "code")
+    blobs.open()
+    control_socket = settings.run_folder / "control.sock"
+    door = ControlSocket(control_socket)
+    service = Service(
+        store,
+        key=datafolder.read_key(settings.data_folder),
+        clock=clock,
+        door=door,
+        blobs=blobs,
+        logs=LogStore(settings.data_folder / "blobs" / "logs"),
+        token_days=settings.token_days,
+        code_limit=settings.code_limit_bytes,
+        several_users=settings.trust_users or os.getuid() == 0,
+    )
+    application = create_app(
+        service,
+        clock=clock,
+        portal_folder=portal_folder(),
+        control_socket=control_socket,
+        code_limit=settings.code_limit_bytes,
+        secure=settings.scheme == "https",
+    )
+    config = uvicorn.Config(
+        application,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        ssl_certfile=str(settings.tls_certificate) if settings.tls_certificate else None,
+        ssl_keyfile=str(settings.tls_key) if settings.tls_key else None,
+        timeout_graceful_shutdown=2,
+        ws="websockets-sansio",
+    )
+    server = Server(config)
+    try:
+        link = (await service.first_link(settings.administrator, uid=os.getuid())).link
+        url = os.environ.get("CORRAL_LISTENING_URL", "")
+        told = _when(server.ready, lambda: _tell_ready({"link": f"{url}/sign-in#link={link}"}))
+        await _until_told(server.serve_on(listener_of(settings)), told)
+    finally:
+        await service.close()
+        await door.close()
+        await store.close()
 
 
 async def _control(settings: Settings) -> None:
