@@ -95,8 +95,10 @@ def _override(data: dict[str, Any], canonical: bool, parameters: Mapping[str, st
 
 
 def _read_canonical(source: Source) -> UnifiedJob:
-    for field, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
+    for field, expected in (("kind", KIND), ("apiVersion", API_VERSION)):
         got = source.data.get(field)
+        if got == "Cluster":
+            raise SpecError([source.problem((field,), "this is a cluster document, and a job was expected")])
         if got != expected:
             what = f"expected {expected}, got {describe(got)}" if field in source.data else f"missing; write {expected}"
             raise SpecError([source.problem((field,), what)])

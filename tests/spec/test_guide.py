@@ -10,8 +10,17 @@ import pytest
 from corral.spec.reading import load_job
 from corral.spec.short import ShortJob
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "job-file.md").read_text()
+ROOT = Path(__file__).parents[2]
+GUIDE = (ROOT / "docs" / "job-file.md").read_text()
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
+
+
+JOBS = [path for path in sorted((ROOT / "examples").rglob("*.yaml")) if "\nroles:" in path.read_text()]
+
+
+@pytest.mark.parametrize("path", JOBS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_job_among_the_examples_is_accepted(path: Path) -> None:
+    assert load_job(path.read_bytes(), filename=path.name).total_tasks > 0
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda text: text.split("name: ", 1)[1].split("\n", 1)[0].strip("}"))

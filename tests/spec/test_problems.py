@@ -195,6 +195,7 @@ def test_a_problem_of_a_job_is_told(lines: str, expected: str) -> None:
             "apiVersion: corral.dev/v1alpha1\nkind: UnifedJob",
             'job.yaml:2:7: kind: expected UnifiedJob, got "UnifedJob"',
         ),
+        ("kind: Cluster", "job.yaml:1:7: kind: this is a cluster document, and a job was expected"),
         ("roles: {w: {command: x}}", "job.yaml:1:1: name: missing"),
         ("name: a\nroles: {}", "job.yaml:2:8: roles: expected something, got nothing"),
         ("name: a\nroles: {w: {}}", "job.yaml:2:12: roles.w.command: missing; say what the role runs"),
