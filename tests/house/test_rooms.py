@@ -21,7 +21,7 @@ DOORS = {
     "sql": {"store"},
     "remote-files": {"storage"},
     "vendor-devices": {"devices"},
-    "web-framework": {"api", "app", "control"},
+    "web-framework": {"api", "app", "control", "front"},
 }
 
 
