@@ -42,4 +42,6 @@ def step(
     """
     change = Change(view, run, tasks, now, policy)
     fold_job(change, event)
+    if change.run.state is JobState.CREATION_REQUESTED:
+        change.regroup()
     return change.step(grow=change.run.state in _GANG_RUNS)

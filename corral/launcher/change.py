@@ -132,6 +132,15 @@ class Change:
         self._requested.pop(key, None)
         self._released[key] = None
 
+    def regroup(self, *, whole: bool = False) -> None:
+        """Make one gang of all that waits, if a part of it was to be asked for beside the rest (`whole`: in any case)."""
+        if not self._requested and not whole:
+            return
+        for task in self.tasks():
+            if task.state is TaskState.CREATION_REQUESTED and task.key not in self._requested:
+                self.release(task.key)
+                self.request(task.key)
+
     def start(self, task: TaskRun) -> None:
         """Have the engine start the task's current attempt."""
         self._engine.append(StartTask(self.attempt_of(task)))

@@ -92,15 +92,14 @@ def _dependency_failed(change: Change, run: JobRun, event: DependencyFailed) -> 
 
 
 def _placed(change: Change, run: JobRun, event: Placed) -> None:
-    """The first placement may leave out tasks of an elastic role: they go on waiting, to join those that run."""
+    """A placement may leave out tasks of an elastic role: they go on waiting, to join those that run."""
     if event.job_attempt != run.attempt:
         return
     taken = [place for place in event.placement.tasks if _give(change, place)]
     if taken and run.state is S.CREATION_REQUESTED:
         _move(change, S.PREPARING)
-        for task in change.tasks():
-            if task.state is TaskState.CREATION_REQUESTED:
-                change.request(task.key)
+    if taken and any(count.waiting for count in change.roles.values()):
+        change.regroup(whole=True)
     if taken:
         change.tell("job.placed", words.placed(taken, event.placement.notes))
 

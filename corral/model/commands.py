@@ -10,7 +10,8 @@ from corral.kernel.ids import AttemptId, TaskKey
 class RequestPlacement(msgspec.Struct, frozen=True, tag=True):
     """Queue these tasks of the job with the scheduler, as one gang (`grow`: join the gang that runs).
 
-    They are added to those of the job that already wait; a task leaves the queue by `Placed` or `ReleasePlacement`.
+    A task leaves the queue by `Placed`, with all of its gang, or by `ReleasePlacement`, alone. While nothing of the job
+    has a place, all that wait are one gang: when it changes, it is released and requested anew.
     """
 
     job_attempt: int

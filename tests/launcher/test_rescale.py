@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corral.kernel.errors import InvalidInput
-from corral.model.commands import RequestPlacement, StopTask
+from corral.model.commands import ReleasePlacement, RequestPlacement, StopTask
 from corral.model.exits import DELETE_TASK_REQUESTED
 from corral.model.states import JobState, TaskState
 from tests.launcher.driver import Driver, role, view
@@ -126,7 +126,10 @@ def test_a_second_scale_down_drops_what_was_only_awaited() -> None:
 def test_scaling_a_gang_that_waits_changes_what_it_waits_for() -> None:
     driver = Driver(view(role(replicas=2)))
     driver.scale(3)
-    assert driver.commands == [RequestPlacement(0, (driver.key("a-2"),), grow=False)]
+    assert driver.commands == [
+        ReleasePlacement((driver.key("a-0"), driver.key("a-1"))),
+        RequestPlacement(0, (driver.key("a-2"), driver.key("a-0"), driver.key("a-1")), grow=False),
+    ]
     driver.scale(1)
     assert driver.waiting == {driver.key("a-0")}
     assert driver.run.state is JobState.CREATION_REQUESTED

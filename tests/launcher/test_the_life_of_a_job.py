@@ -221,6 +221,15 @@ def test_a_gang_that_lost_all_its_places_waits_again() -> None:
     assert phase(driver.run) is Phase.WAITING and not driver.held
 
 
+def test_a_gang_that_lost_its_places_one_by_one_is_one_gang_again() -> None:
+    driver = Driver(view(role(replicas=2)))
+    driver.place()
+    driver.send(Unplaceable((driver.key("a-1"),), "node n1 was removed"))
+    driver.send(Unplaceable((driver.key("a-0"),), "node n1 was removed"))
+    assert set(driver.commands[0].tasks) == set(driver.tasks)  # type: ignore[union-attr]
+    assert driver.commands[1] == RequestPlacement(0, (driver.key("a-0"), driver.key("a-1")), grow=False)
+
+
 def test_a_lost_place_of_a_task_that_was_to_end_is_its_end() -> None:
     driver = Driver(view(role(replicas=2)))
     driver.place()
