@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+import numpy as np
+
 from corral.kernel.ids import JobId
 from corral.model.requests import GangRequest
 from corral.scheduler.asks import Ask, Part
@@ -25,7 +27,7 @@ from corral.scheduler.cluster import Cluster
 from corral.scheduler.events import FOREVER
 from corral.scheduler.index import EngineIndex, Take
 from corral.scheduler.placing import Trial
-from corral.scheduler.shapes import gang_shape
+from corral.scheduler.shapes import TaskShape, gang_shape
 
 _MOST_CELLS = 48
 """So many cells are looked at for an unbounded reservation before any place on the empty cluster is taken."""
@@ -214,9 +216,10 @@ def _gather(
     try:
         for part in ask.parts:
             left = counts[part.role]
-            room, empty = now.slots(part.shape), then.slots(part.shape)
-            nodes = range(int(cells.starts[cell]), int(cells.ends[cell]))
-            for at in sorted(nodes, key=lambda at: (-room.room[at], -now.free[at].bit_count(), at)):
+            empty = then.slots(part.shape)
+            for at in _roomiest(now, part, int(cells.starts[cell]), int(cells.ends[cell])):
+                if not left:
+                    break
                 tasks = min(left, empty.measure(then, at))
                 if not tasks:
                     continue
@@ -232,6 +235,16 @@ def _gather(
         return needs
     finally:
         then.undo(mark)
+
+
+def _roomiest(now: EngineIndex, part: Part, start: int, end: int) -> list[int]:
+    """The nodes of a range, most room now first, then most devices free, then in their order."""
+    shape = part.shape
+    room = now.slots(shape).room[start:end]
+    single = TaskShape(min(1, shape.devices), shape.kind, shape.model, (), 0, 0, 0, shape.selector)
+    free = now.slots(single).room[start:end]
+    order = np.lexsort((-free, -room))
+    return [start + int(at) for at in order]
 
 
 def _wanted(now: EngineIndex, part: Part, at: int, tasks: int, reserved: int, *, whole: bool) -> int:

@@ -220,9 +220,9 @@ def _best_cell(index: EngineIndex, shape: TaskShape, scope: int) -> tuple[int, i
         single = _bare(shape)._replace(devices=1, kind=shape.kind, model=shape.model)
         free = index.slots(single).totals[scope]
         best = int(free.argmax())
-        masks, cells = index.slots(single).masks, tree.cells[scope]
-        inside = range(int(cells.starts[best]), int(cells.ends[best]))
-        return int(free[best]), sum(masks[at].bit_count() for at in inside), cells.names[best]
+        cells = tree.cells[scope]
+        all_of_it = index.slots(single).fitting(int(cells.starts[best]), int(cells.ends[best]))
+        return int(free[best]), all_of_it, cells.names[best]
     masks, most = index.slots(shape).masks, (-1, 0, "")
     for at, layout in enumerate(tree.layouts):
         for cell in layout.depths[scope - tree.node_depth]:

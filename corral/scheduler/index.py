@@ -47,8 +47,8 @@ class EngineIndex:
         """Why the engine's cells are unknown; empty while it answers."""
         self.journal: list[int] = []
         """The positions that changed, for `Slots` to follow."""
-        self.epoch = 0
-        """Counts how often the journal was begun anew."""
+        self.changes = 0
+        """Counts all changes; the journal has the last ones."""
         self.asks: dict[Hashable, Ask] = {}
         """What requests mean here, by shape; a memory only."""
         self._trail: list[tuple[Take, bool]] = []
@@ -135,16 +135,15 @@ class EngineIndex:
         self.unknown = reason
         self.usable = bytearray(len(self.usable))
         self.free = [0] * len(self.free)
-        self._begin_anew()
+        self.journal.clear()
+        self.changes += 1
 
     def _changed(self, at: int) -> None:
         self.journal.append(at)
-        if len(self.journal) > 4096 + 4 * len(self.free):
-            self._begin_anew()
-
-    def _begin_anew(self) -> None:
-        self.journal.clear()
-        self.epoch += 1
+        self.changes += 1
+        most = 4096 + 4 * len(self.free)
+        if len(self.journal) > 2 * most:
+            del self.journal[:most]
 
     def columns(self) -> tuple[object, ...]:
         """All that is true of the engine, for hashing and comparing."""
@@ -174,7 +173,7 @@ class EngineIndex:
     def copy(self) -> EngineIndex:
         """An independent copy; what never changes is shared."""
         twin = object.__new__(EngineIndex)
-        twin.tree, twin.unknown, twin.epoch = self.tree, self.unknown, self.epoch
+        twin.tree, twin.unknown, twin.changes = self.tree, self.unknown, self.changes
         twin.usable, twin.offered = self.usable[:], self.offered[:]
         twin.free, twin.held, twin.cpu = self.free[:], self.held[:], self.cpu[:]
         twin.memory, twin.shm, twin.tasks = self.memory[:], self.shm[:], self.tasks[:]

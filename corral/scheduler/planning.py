@@ -215,9 +215,11 @@ class Cycle:
 
     def _tell(self, group: Group, first: int, reasons: Reasons) -> None:
         """Give the reasons to those of a shape that did not hear them yet."""
-        keys = group.keys[first:]
         if group.told_code == reasons.binding.code:
-            keys = keys[:_REFRESHED] + sorted(group.fresh.intersection(keys[_REFRESHED:]))
+            keys = group.keys[first : first + _REFRESHED]
+            keys += sorted(key for key in group.fresh if key > keys[-1])
+        else:
+            keys = group.keys[first:]
         for key in keys:
             entry = group.entries[key]
             if entry.told is None or entry.told.binding != reasons.binding or entry.told.possible != reasons.possible:

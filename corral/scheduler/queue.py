@@ -117,13 +117,13 @@ class Queue:
         return blake2b(msgspec.json.encode(state, order="deterministic"), digest_size=16).hexdigest()
 
     def _insert(self, request: GangRequest) -> None:
-        if not request.tasks:
+        first = next(((role.role, role.indexes[0]) for role in request.roles if role.indexes), None)
+        if first is None:
             return
-        known = self._jobs.setdefault(request.job, [])
-        for entry in [*known]:
+        for entry in [*self._jobs.get(request.job, ())]:
             if not set(entry.request.tasks).isdisjoint(request.tasks):
                 self._remove(entry)
-        entry = Entry(request, (*self._order.key(request), request.job, request.tasks[0]))
+        entry = Entry(request, (*self._order.key(request), request.job, first))
         self._jobs.setdefault(request.job, []).append(entry)
         group = self.groups.setdefault(entry.shape, Group(entry.shape))
         insort(group.keys, entry.key)

@@ -72,6 +72,8 @@ class Search:
         batches = [batch for _, of_part in parts for batch in of_part]
         if not batches:
             return []
+        if any(int(self._room(batch, 0)[0]) < batch.blocks for batch in batches):
+            return None
         everything = Domain(0, 0, len(self.tree.nodes))
         required, preferred = self.ask.required, self.ask.preferred
         if len(parts) == 1:

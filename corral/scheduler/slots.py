@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, insort
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,18 +37,22 @@ class Slots:
         self.shape = shape
         self.size = size
         self.depth = depth
-        self._epoch = self._cursor = 0
+        self._cursor = 0
+        self._fitting: list[int] = []
         self.masks = [_fitting_devices(index, at, shape) for at in range(len(index.tree.nodes))]
         self._rebuild(index)
 
     def sync(self, index: EngineIndex) -> Slots:
         """Look again at what changed since the last time."""
-        if self._epoch != index.epoch:
+        if self._cursor == index.changes:
+            return self
+        begun = index.changes - len(index.journal)
+        if self._cursor < begun:
             self._rebuild(index)
-        elif self._cursor < len(index.journal):
-            for at in set(index.journal[self._cursor :]):
+        else:
+            for at in set(index.journal[self._cursor - begun :]):
                 self._update(index, at)
-            self._cursor = len(index.journal)
+            self._cursor = index.changes
         return self
 
     def measure(self, index: EngineIndex, at: int, within: int = WHOLE) -> int:
@@ -75,6 +80,12 @@ class Slots:
         if shape.shm:
             room = min(room, index.shm[at] // (shape.shm * size))
         return max(room, 0)
+
+    def fitting(self, start: int, end: int) -> int:
+        """How many devices of [start, end) fit the shape, whoever holds them."""
+        if not self._fitting:
+            self._fitting = [0, *accumulate(mask.bit_count() for mask in self.masks)]
+        return self._fitting[end] - self._fitting[start]
 
     def tightest(self, blocks: int, start: int, end: int) -> int:
         """The position in [start, end) with the least room that holds `blocks`, least free devices on ties; or -1."""
@@ -106,7 +117,7 @@ class Slots:
         ]
         self.totals: list[NDArray[np.int64]] = [np.frombuffer(total, dtype=np.int64) for total in self._totals]
         self.totals.append(self.room)
-        self._epoch, self._cursor = index.epoch, len(index.journal)
+        self._cursor = index.changes
 
     def _update(self, index: EngineIndex, at: int) -> None:
         room = self.measure(index, at)
@@ -161,7 +172,7 @@ class Slots:
         twin._where, twin._buckets, twin._keys = self._where[:], dict(self._buckets), self._keys[:]
         twin._totals = [total[:] for total in self._totals]
         twin.totals = [*(np.frombuffer(total, dtype=np.int64) for total in twin._totals), twin.room]
-        twin._epoch, twin._cursor = self._epoch, self._cursor
+        twin._cursor, twin._fitting = self._cursor, self._fitting
         return twin
 
 

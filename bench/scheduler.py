@@ -1,0 +1,160 @@
+"""Why: thousands of waiting jobs must cost milliseconds a cycle; this is the scheduler alone, in processor time.
+
+The work is that of peers' own benchmarks (KAI: 4,000 × 1 and 1,000 gangs × 4 on 500 nodes; Volcano: required racks on
+1,000 nodes; HiveD: random gangs on 65,536 devices), from committed events to a plan, reasons included.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable
+from statistics import fmean
+from time import process_time
+
+from bench.stats import percentile
+from corral.kernel.draw import draw, draw_integer
+from corral.kernel.ids import JobId
+from corral.model.inventory import Device, Inventory, Node
+from corral.model.requests import DeviceAsk, GangRequest, RoleAsk, TopologyAsk
+from corral.scheduler import Cluster, GangQueued, NodesSeen, Policy, Queue, TasksReleased, gang_placed, plan
+
+SEED = 2026
+CHURN = 2000
+
+
+def measure() -> dict[str, float]:
+    """Milliseconds of processor time; `place-*` are one gang from submission to placement applied."""
+    gc.collect()
+    gc.freeze()
+    try:
+        return {
+            "fill-4000": _cycle(500, 32, [gang(at) for at in range(4000)]),
+            "gangs-1000": _cycle(500, 32, [gang(at, tasks=4) for at in range(1000)]),
+            "topo-1000": _cycle(1000, 100, [gang(at, tasks=4, devices=8, required="rack") for at in range(188)]),
+            "topo-block": _cycle(1000, 100, [gang(0, tasks=512, required="block")]),
+            "hopeless": _hopeless(),
+            "steady": _steady(),
+            **_place(8192),
+        }
+    finally:
+        gc.unfreeze()
+
+
+def machines(count: int, racks: int) -> Inventory:
+    """Nodes of 8 devices (PCIe switch 2, NUMA node 4) in equal racks, ten racks a block."""
+    nodes = []
+    for at in range(count):
+        rack = at * racks // count
+        devices = tuple(
+            Device(index, f"{at}:{index}", cells=(("numa", str(index // 4)), ("pcie-switch", str(index // 2))))
+            for index in range(8)
+        )
+        cells = (("block", f"b{rack // 10}"), ("rack", f"r{rack}"))
+        nodes.append(Node(f"bench/n{at}", cells, devices, cpu_millis=96_000, memory_bytes=2**40))
+    return Inventory("bench", tuple(nodes))
+
+
+def gang(number: int, *, tasks: int = 1, devices: int = 1, required: str = "", cpu: int = 1000) -> GangRequest:
+    """Tasks of one role that ask for devices, processors and memory."""
+    role = RoleAsk("worker", tuple(range(tasks)), tasks, cpu, 2**30, devices=DeviceAsk(devices))
+    job = JobId(f"job{number:08}")
+    return GangRequest(job, 0, "ada", "default", 10, float(number), (role,), TopologyAsk(required))
+
+
+def made(nodes: int, racks: int) -> Cluster:
+    """An empty cluster."""
+    cluster = Cluster()
+    cluster.apply(NodesSeen(machines(nodes, racks)))
+    return cluster
+
+
+def waiting(requests: Iterable[GangRequest]) -> Queue:
+    """A queue of these."""
+    queue = Queue()
+    for request in requests:
+        queue.apply(GangQueued(request))
+    return queue
+
+
+def _timed(work: Callable[[], object]) -> float:
+    begun = process_time()
+    work()
+    return (process_time() - begun) * 1000
+
+
+def _cycle(nodes: int, racks: int, requests: list[GangRequest]) -> float:
+    """One cycle from indexes to plan, on machines that are all free at first."""
+    cluster, queue = made(nodes, racks), waiting(requests)
+    found: list[int] = []
+    took = _timed(lambda: found.append(len(plan(cluster, queue, Policy(), 0.0).placements)))
+    if found != [len(requests)]:
+        raise RuntimeError(f"{found[0]} of {len(requests)} gangs were placed")
+    return took
+
+
+def _start(cluster: Cluster, queue: Queue, requests: dict[JobId, GangRequest]) -> list[GangRequest]:
+    """One cycle, committed."""
+    started = []
+    for placed in plan(cluster, queue, Policy(), 0.0).placements:
+        event = gang_placed(requests[placed.job], placed.placement, 0.0)
+        cluster.apply(event)
+        queue.apply(event)
+        started.append(requests[placed.job])
+    return started
+
+
+def _hopeless() -> float:
+    """500 full nodes, 4,000 jobs waiting, and one gang of 64 nodes: to say so, with reasons for all."""
+    cluster = made(500, 32)
+    full = {request.job: request for request in (gang(at, devices=8) for at in range(500))}
+    _start(cluster, waiting(full.values()), full)
+    queue = waiting([gang(1000, tasks=64, devices=8), *(gang(2000 + at) for at in range(4000))])
+    return _timed(lambda: plan(cluster, queue, Policy(), 0.0))
+
+
+def _steady() -> float:
+    """Percent of one processor: 20,000 jobs of 40 shapes wait on 2,000 full nodes, 100 tasks end each second."""
+    cluster = made(2000, 125)
+    full = {request.job: request for request in (gang(at) for at in range(16_000))}
+    running = _start(cluster, waiting(full.values()), full)
+    kinds = [(1 + at % 8, 1000 + 100 * (at // 8)) for at in range(40)]
+    wanted = {
+        request.job: request
+        for request in (gang(100_000 + at, devices=kinds[at % 40][0], cpu=kinds[at % 40][1]) for at in range(20_000))
+    }
+    queue = waiting(wanted.values())
+    plan(cluster, queue, Policy(), 0.0)
+
+    def second() -> None:
+        for request in running[:100]:
+            cluster.apply(TasksReleased(request.job, request.tasks))
+            _start(cluster, queue, wanted)
+
+    return _timed(second) / 10
+
+
+def _place(nodes: int) -> dict[str, float]:
+    """Random gangs of 1 to 64 devices until 75 % are held, then as many end as come."""
+    inventory = machines(nodes, nodes // 16)
+    cluster, queue = Cluster(), Queue()
+    build = _timed(lambda: cluster.apply(NodesSeen(inventory)))
+    held, running, times, number = 0, list[GangRequest](), list[float](), 0
+    while len(times) < CHURN:
+        number += 1
+        devices = 1 << draw_integer(SEED, number) % 7
+        request = gang(number, tasks=max(1, devices // 8), devices=min(8, devices))
+        full = held >= nodes * 6
+        if full:
+            gone = running.pop(int(draw(SEED, number, "ends") * len(running)))
+            cluster.apply(TasksReleased(gone.job, gone.tasks))
+            held -= len(gone.tasks) * gone.roles[0].devices.count
+
+        def submit(request: GangRequest = request) -> None:
+            queue.apply(GangQueued(request))
+            running.extend(_start(cluster, queue, {request.job: request}))
+
+        took = _timed(submit)
+        held += devices
+        if full:
+            times.append(took)
+    return {"place-65536-mean": fmean(times), "place-65536-p99": percentile(times, 0.99), "build-65536": build}
