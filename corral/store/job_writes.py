@@ -42,8 +42,16 @@ class JobWrites(Database):
         return await self.write(lambda transaction: _submit(transaction, job))
 
     async def submit_all(self, jobs: list[NewJob]) -> list[Submitted]:
-        """Store several jobs (an array) together or not at all; raises like `submit`."""
-        return await self.write(lambda transaction: [_submit(transaction, job) for job in jobs])
+        """Store several jobs (an array) together or not at all; raises like `submit`.
+
+        Only the first may have an idempotency key; when that came before, the first job of then is the whole answer.
+        """
+
+        def run(transaction: Transaction) -> list[Submitted]:
+            first = _submit(transaction, jobs[0])
+            return [first, *(_submit(transaction, job) for job in jobs[1:])] if first.created else [first]
+
+        return await self.write(run)
 
     async def intend(
         self, job: JobId, kind: IntentKind, data: dict[str, object] | None = None, *, actor: str, at: float

@@ -1,0 +1,268 @@
+"""Why: what people ask of stored jobs becomes an intent, or is refused with the reason."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from corral.kernel.clock import VirtualClock
+from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound, Unavailable
+from corral.kernel.ids import JobId, TaskKey, attempt_id
+from corral.kernel.tokens import mint_job_token
+from corral.model.outcome import Completion, ExitClass
+from corral.model.placement import TaskPlacement
+from corral.model.records import ExitView, JobFilter
+from corral.model.runs import JobRun, RoleCount, TaskRun
+from corral.model.states import JobState, TaskState
+from corral.model.summary import summarize
+from corral.model.writes import AttemptWrite, ControlBatch, IntentKind, JobWrite, TaskWrite
+from corral.service import Actor, Service
+from corral.service.job_detail import HIDDEN
+from corral.spec.errors import SpecError
+from corral.store import Store
+from tests.service.conftest import ANN, BOB, KEY, ROOT, START, Door, job_text
+
+ELASTIC = job_text("wide").replace("replicas: 1", "replicas: {min: 1, max: 4}")
+
+
+async def _submit(service: Service, text: str = "", actor: Actor = ANN) -> JobId:
+    detail = (await service.submit(actor, text or job_text())).detail
+    assert detail is not None
+    return JobId(detail.id)
+
+
+async def _run(store: Store, epoch: int, job: JobId, *, end: Completion | None = None) -> None:
+    """Let control say that the job runs on node n1, or has ended."""
+    stored = await store.load_job(job)
+    assert stored is not None
+    count = RoleCount(1, 1, running=0 if end else 1, failed=1 if end else 0)
+    run = JobRun(
+        job,
+        JobState.COMPLETED if end else JobState.RUNNING,
+        roles={"worker": count},
+        started_at=START + 1,
+        ended_at=START + 2 if end else None,
+        completion=end,
+    )
+    task = TaskRun(
+        "worker", 0, TaskState.COMPLETED if end else TaskState.RUNNING, started_at=START + 1, host="127.0.0.1",
+        ports={"http": (8080,)}, placement=TaskPlacement("worker", 0, "local/n1", (1,)), completion=end,
+    )  # fmt: skip
+    phase = "failed" if end else "running"
+    await store.commit(
+        ControlBatch(
+            epoch,
+            jobs=(JobWrite(job, run, phase, summarize(stored.summary, run, phase), live=end is None),),
+            tasks=(TaskWrite(job, TaskKey("worker", 0), task),),
+            attempts=(
+                AttemptWrite(attempt_id(job, 0, "worker", 0, 0), "local/n1", ended_at=START + 2 if end else None),
+            ),
+        )
+    )
+
+
+FAILED = Completion(9, "Killed", ExitClass.UNKNOWN, "it was killed")
+
+
+async def test_each_wish_becomes_an_intent_of_its_actor(service: Service, store: Store) -> None:
+    job = await _submit(service, ELASTIC)
+    await service.scale(ANN, "wide", replicas=2)
+    await service.restart(ROOT, job)
+    await service.stop(ANN, "ann~wide")
+    intents = await store.intents(0)
+    assert [(intent.kind, intent.actor, intent.data) for intent in intents] == [
+        (IntentKind.SUBMITTED, "ann", {}),
+        (IntentKind.SCALE, "ann", {"role": "worker", "replicas": 2}),
+        (IntentKind.RESTART, "root", {}),
+        (IntentKind.STOP, "ann", {}),
+    ]
+
+
+async def test_scaling_stays_within_the_documents_bounds(service: Service) -> None:
+    await _submit(service, ELASTIC)
+    for replicas in (0, 5):
+        with pytest.raises(SpecError):
+            await service.scale(ANN, "wide", replicas=replicas)
+    with pytest.raises(InvalidInput):
+        await service.scale(ANN, "wide", replicas=2, role="other")
+
+
+async def test_only_owner_and_administrators_change_a_job(service: Service) -> None:
+    job = await _submit(service)
+    for attempt in (
+        service.stop(BOB, job),
+        service.restart(BOB, job),
+        service.delete(BOB, job),
+        service.scale(BOB, job, replicas=1),
+    ):
+        with pytest.raises(Forbidden):
+            await attempt
+    with pytest.raises(Forbidden):
+        await service.task_log(BOB, job, "worker", 0)
+    with pytest.raises(Forbidden):
+        await service.open_exec(BOB, job, "worker", 0)
+
+
+async def test_a_job_that_is_over_is_not_stopped_but_deleted(service: Service, store: Store, epoch: int) -> None:
+    job = await _submit(service)
+    with pytest.raises(Conflict) as refused:
+        await service.delete(ANN, job)
+    assert refused.value.code == "job-live"
+    await _run(store, epoch, job, end=FAILED)
+    for attempt in (service.stop(ANN, job), service.scale(ANN, job, replicas=1)):
+        with pytest.raises(Conflict) as refused:
+            await attempt
+        assert refused.value.code == "job-over"
+    await service.delete(ANN, job)
+    assert (await store.intents(0))[-1].kind == IntentKind.DELETE
+
+
+async def test_a_delete_with_stop_waits_for_the_end(service: Service, store: Store, epoch: int) -> None:
+    job = await _submit(service)
+    deleting = asyncio.create_task(service.delete(ANN, job, stop=True))
+    while (await store.intents(0))[-1].kind != IntentKind.STOP:
+        await asyncio.sleep(0.01)
+    await _run(store, epoch, job, end=FAILED)
+    await deleting
+    assert (await store.intents(0))[-1].kind == IntentKind.DELETE
+
+
+async def test_a_delete_gives_up_on_a_job_that_does_not_end(
+    service: Service, store: Store, clock: VirtualClock
+) -> None:
+    job = await _submit(service)
+    deleting = asyncio.create_task(service.delete(ANN, job, stop=True))
+    while (await store.intents(0))[-1].kind != IntentKind.STOP:
+        await asyncio.sleep(0.01)
+    clock.advance(120)
+    with pytest.raises(Conflict) as refused:
+        await deleting
+    assert refused.value.code == "still-stopping"
+
+
+async def test_the_detail_shows_places_counts_and_the_end(service: Service, store: Store, epoch: int) -> None:
+    job = await _submit(service)
+    await _run(store, epoch, job)
+    detail = await service.job(ANN, job)
+    assert (detail.state, detail.tasks.running, detail.started_at) == ("running", 1, "2023-11-14T22:13:21.000Z")
+    (place,) = detail.placement
+    assert (place.node, place.devices, place.host, place.ports) == ("local/n1", (1,), "127.0.0.1", {"http": (8080,)})
+    assert (await service.job_placement(ANN, job)).items == [place]
+    await _run(store, epoch, job, end=FAILED)
+    detail = await service.job(BOB, job)
+    assert detail.exit == ExitView(9, "Killed", "unknown", "it was killed") and detail.roles[0].failed == 1
+    assert detail.retries_left == 0
+
+
+async def test_the_environment_is_its_owners_to_read(service: Service) -> None:
+    job = await _submit(service, job_text().replace("command:", "env: {PASSWORD: hunter2}\n    command:"))
+    for actor, shown in ((ANN, "hunter2"), (ROOT, "hunter2"), (BOB, HIDDEN)):
+        for document in (await service.job_document(actor, job), (await service.job(actor, job)).document):
+            assert document["spec"]["roles"][0]["env"]["PASSWORD"] == shown
+
+
+async def test_a_job_is_found_by_everybody_under_its_name(service: Service) -> None:
+    mine, theirs = await _submit(service, job_text("x")), await _submit(service, job_text("x"), BOB)
+    assert (await service.job(ANN, "x")).id == mine
+    assert (await service.job(BOB, "x")).id == theirs
+    assert (await service.job(ROOT, "bob~x")).id == theirs
+    assert (await service.job(ROOT, "x")).id == theirs
+    with pytest.raises(NotFound):
+        await service.job(ANN, "y")
+    with pytest.raises(NotFound):
+        await service.job(ANN, "ann~y")
+
+
+async def test_a_waiting_job_is_explained_by_control_and_only_by_it(
+    service: Service, door: Door, store: Store, epoch: int
+) -> None:
+    job = await _submit(service)
+    with pytest.raises(Unavailable):
+        await service.explain(ANN, job)
+    binding = {"code": "not-enough-devices", "message": "2 of 4 devices are free.", "counts": {"free": 2}}
+    door.answers[f"/explain/{job}"] = {"binding": binding, "others": [], "ahead": 3, "possible": True}
+    found = await service.explain(ANN, job)
+    assert found.message == "2 of 4 devices are free." and found.reasons is not None and found.reasons.ahead == 3
+    door.answers[f"/explain/{job}"] = None
+    assert (await service.explain(ANN, job)).reasons is not None
+    await _run(store, epoch, job)
+    assert "1 of 1" in (await service.explain(ANN, job)).message
+
+
+async def test_events_are_paged_by_their_number(service: Service) -> None:
+    job = await _submit(service, ELASTIC)
+    for _ in range(4):
+        await service.scale(ANN, job, replicas=2)
+    first = await service.job_events(ANN, job, limit=2)
+    rest = await service.job_events(ANN, job, limit=10, after=first.next or "")
+    assert [event.seq for event in [*first.items, *rest.items]] == [1, 2, 3, 4, 5] and rest.next is None
+    with pytest.raises(InvalidInput):
+        await service.job_events(ANN, job, after="x")
+    assert await service.last_event() == 5
+    assert [event.seq for event in await service.events_after(3)] == [4, 5]
+
+
+async def test_an_unknown_state_is_no_filter(service: Service) -> None:
+    with pytest.raises(InvalidInput):
+        await service.list_jobs(ANN, JobFilter(phases=("done",)))
+
+
+async def test_a_job_knows_its_started_peers_and_reports(service: Service, store: Store, epoch: int) -> None:
+    job = await _submit(service)
+    actor = await service.authenticate(mint_job_token(KEY, job, START + 1000))
+    assert (await service.peers(actor)).complete is False
+    await _run(store, epoch, job)
+    own = attempt_id(job, 0, "worker", 0, 0)
+    peers = await service.peers(actor, attempt=own)
+    assert peers.complete and [(peer.role, peer.host) for peer in peers.peers] == [("worker", "127.0.0.1")]
+    with pytest.raises(Conflict):
+        await service.peers(actor, attempt=attempt_id(job, 7, "worker", 0, 0))
+    with pytest.raises(NotFound):
+        await service.peers(actor, attempt=attempt_id(JobId("other"), 0, "worker", 0, 0))
+    with pytest.raises(Forbidden):
+        await service.peers(ANN)
+    await service.report(actor, {"attempt": own, "kind": "staged", "message": "2 files"})
+    event = (await service.events_after(0))[-1]
+    assert (event.kind, event.message, event.role, event.attempt) == ("runtime.staged", "2 files", "worker", own)
+    with pytest.raises(InvalidInput):
+        await service.report(actor, {"message": "x" * 20_000})
+
+
+async def test_a_log_is_the_latest_attempts_and_a_missing_one_ends_with_its_attempt(
+    service: Service, store: Store, epoch: int
+) -> None:
+    job = await _submit(service)
+    with pytest.raises(NotFound):
+        await service.task_log(ANN, job, "worker", 0)
+    await _run(store, epoch, job)
+    log = await service.task_log(ANN, job, "worker", 0)
+    assert await log.size() == 0
+    assert await log.wait(0, 0.01)
+    assert service.logs is not None
+    path, _ = service.logs.prepare(attempt_id(job, 0, "worker", 0, 0))
+    with open(path, "wb") as file:
+        file.write(b"hello\n")
+    assert await log.wait(0, 1) and await log.read(0, 100) == (0, b"hello\n")
+    await log.close()
+    other = attempt_id(job, 0, "worker", 0, 5)
+    silent = await service.task_log(ANN, job, "worker", 0, attempt=other)
+    await _run(store, epoch, job, end=FAILED)
+    assert not await silent.wait(0, 1)
+    await silent.close()
+    with pytest.raises(NotFound):
+        await service.task_log(ANN, job, "worker", 0, attempt=attempt_id(job, 0, "worker", 1, 0))
+    (merged,) = await service.job_logs(ANN, job)
+    assert merged[:2] == ("worker", 0)
+    await merged[2].close()
+
+
+async def test_a_terminal_opens_only_in_a_running_task(service: Service, store: Store, epoch: int) -> None:
+    job = await _submit(service)
+    with pytest.raises(NotFound):
+        await service.open_exec(ANN, job, "worker", 0)
+    await _run(store, epoch, job)
+    assert await service.open_exec(ANN, job, "worker", 0) == attempt_id(job, 0, "worker", 0, 0)
+    await _run(store, epoch, job, end=FAILED)
+    with pytest.raises(Conflict):
+        await service.open_exec(ANN, job, "worker", 0)

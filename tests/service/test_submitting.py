@@ -1,0 +1,203 @@
+"""Why: a submit refuses everything that could not run, in one sentence, before anything is stored."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from corral.kernel.errors import Conflict, CorralError, Forbidden, InvalidInput
+from corral.model.accounts import Group, QueueRecord
+from corral.model.inventory import Node
+from corral.model.records import JobFilter
+from corral.service import Actor, Service
+from corral.service.seal import Sealer
+from corral.service.submitting import CONTAINER_RUNTIME
+from corral.spec.errors import SpecError
+from corral.store import Store
+from tests.service.conftest import ANN, BOB, KEY, START, job_text
+
+
+async def _refused(service: Service, text: str, actor: Actor = ANN, **terms: Any) -> CorralError:
+    before = await service.store.last_seq()
+    with pytest.raises(CorralError) as refused:
+        await service.submit(actor, text, **terms)
+    assert await service.store.last_seq() == before, "nothing may be stored of a refused job"
+    return refused.value
+
+
+async def test_an_accepted_job_is_stored_and_shown(service: Service) -> None:
+    result = await service.submit(ANN, job_text(replicas=3, more="tags: [a, b]\n"))
+    assert result.created and result.detail is not None
+    detail = result.detail
+    assert (detail.name, detail.user, detail.state, detail.queue) == ("digits", "ann", "waiting", "default")
+    assert (detail.tasks.total, detail.tasks.waiting, detail.tags) == (3, 3, ("a", "b"))
+    assert detail.document["kind"] == "UnifiedJob"
+    assert detail.roles[0].name == "worker" and detail.roles[0].replicas == 3
+    assert detail.waiting is not None and detail.waiting.code == "submitted"
+    (live,) = await service.store.load_live()
+    assert live.id == detail.id and msgspec.json.decode(live.doc) == detail.document
+    assert msgspec.json.decode(msgspec.json.encode(detail))["createdAt"].endswith("Z")
+
+
+async def test_a_bad_document_is_refused_with_its_line(service: Service) -> None:
+    error = await _refused(service, "name: x\nroles:\n  worker:\n    comand: [a]\n")
+    assert isinstance(error, SpecError) and error.problems[0].line == 4
+    found = await service.validate(ANN, "name: x\nroles:\n  worker:\n    comand: [a]\n")
+    assert not found.valid and found.problems[0].line == 4 and "command" in found.problems[0].message
+    assert (await service.validate(ANN, job_text())).document is not None
+
+
+async def test_an_unknown_framework_is_refused(service: Service) -> None:
+    assert isinstance(await _refused(service, job_text(more="framework: pytorhc\n")), SpecError)
+
+
+async def test_queues_are_known_and_granted(service: Service, store: Store) -> None:
+    assert (await _refused(service, job_text(more="queue: gold\n"))).code == "unknown-queue"
+    await store.put_queues([QueueRecord("default"), QueueRecord("gold")])
+    await service.submit(ANN, job_text("one", more="queue: gold\n"))
+    await store.put_group(Group("vips", ("gold",)))
+    error = await _refused_after_audit(service, job_text("two", more="queue: gold\n"))
+    assert isinstance(error, Forbidden) and "queue-not-granted" in error.message
+    vip = Actor("ann", queues=("gold",))
+    assert (await service.submit(vip, job_text("three", more="queue: gold\n"))).created
+
+
+async def _refused_after_audit(service: Service, text: str) -> CorralError:
+    with pytest.raises(CorralError) as refused:
+        await service.submit(ANN, text)
+    return refused.value
+
+
+IMPOSSIBLE = [
+    (job_text(devices=3), "3"),
+    (job_text(devices=2, replicas=3), "room for 2"),
+    (job_text().replace("cpu: 1", "cpu: 9"), "9 processors"),
+    (job_text().replace("cpu: 1", "memory: 17Gi"), "17Gi"),
+    (job_text(devices=1, replicas=5), "room for 4"),
+    (job_text().replace("devices: 0", "devices: {count: 1, model: H100}"), "H100"),
+    (job_text().replace("command:", "nodeSelector: {zone: mars}\n    command:"), "mars"),
+]
+
+
+@pytest.mark.parametrize(("text", "word"), IMPOSSIBLE)
+async def test_what_no_machine_could_hold_needs_wait_for_capacity(
+    service: Service, machines: list[Node], text: str, word: str
+) -> None:
+    error = await _refused(service, text)
+    assert isinstance(error, Conflict) and error.code == "impossible-request" and word in error.message, error.message
+    trial = (await service.submit(ANN, text, dry_run=True)).trial
+    assert trial is not None and trial.would_start is False and trial.reasons is not None and not trial.reasons.possible
+    assert (await service.submit(ANN, text, wait_for_capacity=True)).created
+
+
+@pytest.mark.parametrize(
+    "text", [job_text(devices=2, replicas=2), job_text(devices=1, replicas=4), job_text(replicas=16)]
+)
+async def test_what_the_empty_machines_could_hold_is_accepted(
+    service: Service, machines: list[Node], text: str
+) -> None:
+    assert (await service.submit(ANN, text)).created
+
+
+async def test_an_elastic_job_needs_room_for_its_least_size(service: Service, machines: list[Node]) -> None:
+    text = job_text(devices=1).replace("replicas: 1", "replicas: {min: 2, max: 100}")
+    assert (await service.submit(ANN, text)).created
+
+
+async def test_a_dry_run_stores_nothing(service: Service) -> None:
+    result = await service.submit(ANN, job_text(), dry_run=True)
+    assert result.trial is not None and result.trial.document["metadata"]["name"] == "digits"
+    assert (await service.list_jobs(ANN, JobFilter())).items == []
+
+
+async def test_an_image_needs_a_container_runtime_or_no_image(service: Service, store: Store) -> None:
+    text = job_text().replace("command:", "image: python:3\n    command:")
+    error = await _refused(service, text)
+    assert error.code == "no-container-runtime" and "--no-image" in error.message
+    without = await service.submit(ANN, text, no_image=True)
+    assert without.detail is not None and not without.detail.document["spec"]["roles"][0]["image"]
+    await store.put_setting(CONTAINER_RUNTIME, "docker")
+    kept = await service.submit(BOB, text)
+    assert kept.detail is not None and kept.detail.document["spec"]["roles"][0]["image"] == "python:3"
+
+
+async def test_a_name_is_taken_while_its_job_lives(service: Service) -> None:
+    await service.submit(ANN, job_text())
+    assert (await _refused(service, job_text())).code == "name-taken"
+    assert (await service.submit(BOB, job_text())).created
+
+
+async def test_a_repeated_request_gives_the_same_job(service: Service) -> None:
+    first = await service.submit(ANN, job_text(), idempotency_key="k")
+    again = await service.submit(ANN, job_text(), idempotency_key="k")
+    assert first.detail is not None and again.detail is not None
+    assert (again.created, again.detail.id) == (False, first.detail.id)
+    assert (await _refused(service, job_text("other"), idempotency_key="k")).code == "idempotency-key-reused"
+    assert (await _refused(service, job_text(), idempotency_key="k", no_image=True)).code == "idempotency-key-reused"
+
+
+async def test_dependencies_are_stored_by_id(service: Service) -> None:
+    first = await service.submit(ANN, job_text("first"))
+    assert first.detail is not None
+    second = await service.submit(ANN, job_text("second", more="dependsOn: [first]\n"))
+    assert second.detail is not None and second.detail.depends_on == (first.detail.id,)
+    assert second.detail.waiting is not None and second.detail.waiting.code == "dependency"
+    (_, live) = await service.store.load_live()
+    assert live.run.hold == "dependency"
+    assert (await _refused(service, job_text("third", more="dependsOn: [nothing]\n"))).code == "unknown-dependency"
+
+
+async def test_secrets_are_copied_sealed_for_the_job(service: Service, store: Store) -> None:
+    text = job_text().replace("command:", "secrets: [{name: KEY, env: KEY}]\n    command:")
+    assert (await _refused(service, text)).code == "unknown-secret"
+    await service.put_secret(ANN, "KEY", "value")
+    made = await service.submit(ANN, text)
+    assert made.detail is not None
+    await service.delete_secret(ANN, "KEY")
+    owner = f"job:{made.detail.id}"
+    sealed = await store.secrets(owner)
+    assert Sealer(KEY).open(owner, "KEY", sealed["KEY"]) == "value"
+    assert "value" not in msgspec.json.encode(made.detail.document).decode()
+
+
+async def test_an_array_becomes_jobs_that_wait_for_room(service: Service) -> None:
+    made = await service.submit(ANN, job_text("sweep", more="array: {size: 5, maxParallel: 2}\n"), idempotency_key="k")
+    assert made.detail is not None and made.detail.name == "sweep-0"
+    again = await service.submit(ANN, job_text("sweep", more="array: {size: 5, maxParallel: 2}\n"), idempotency_key="k")
+    assert again.detail is not None and not again.created and again.detail.id == made.detail.id
+    live = await service.store.load_live()
+    documents = [msgspec.json.decode(job.doc) for job in live]
+    assert [job.name for job in live] == [f"sweep-{n}" for n in range(5)]
+    assert [[need["job"] for need in each["spec"]["dependsOn"]] for each in documents] == [
+        [], [], [live[0].id], [live[1].id], [live[2].id],
+    ]  # fmt: skip
+    assert documents[3]["spec"]["roles"][0]["env"]["CORRAL_ARRAY_INDEX"] == "3"
+    tagged = await service.list_jobs(ANN, JobFilter(tag=f"array:{made.detail.id}"))
+    assert len(tagged.items) == 5
+    taken = await _refused(service, job_text("sweep", more="array: {size: 2}\n"))
+    assert taken.code == "name-taken"
+    assert (await _refused(service, job_text("n" * 62, more="array: {size: 100}\n"))).code == "name-too-long"
+
+
+async def _chunks(*parts: bytes) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part
+
+
+async def test_code_must_have_been_uploaded_by_the_same_user(service: Service, store: Store) -> None:
+    digest = "a" * 64
+    assert (await _refused(service, job_text(more="code: .\n"))).code == "code-not-uploaded"
+    assert (await _refused(service, job_text(), code_digest=digest)).code == "no-such-code"
+    await store.put_blob(digest, "ann", 10, START)
+    made = await service.submit(ANN, job_text(more="code: .\n"), code_digest=digest)
+    assert made.detail is not None and made.detail.document["spec"]["code"]["uri"] == f"blob:{digest}"
+    assert (await _refused(service, job_text("x"), BOB, code_digest=digest)).code == "no-such-code"
+
+
+async def test_an_archive_that_is_none_is_refused(service: Service) -> None:
+    with pytest.raises(InvalidInput):
+        await service.put_code(ANN, _chunks(b"not", b" an archive"))
+    assert await service.code_exists(ANN, "a" * 64) is None
