@@ -170,6 +170,7 @@ def _local_engine(settings: Settings) -> LocalEngine:
     from corral.devices.described import described_nodes
     from corral.engines.local.engine import LocalEngine
     from corral.spec.cluster import load_cluster
+    from corral.storage.blobs import BlobStore
     from corral.storage.logs import LogStore
 
     levels: tuple[str, ...] = ()
@@ -180,6 +181,7 @@ def _local_engine(settings: Settings) -> LocalEngine:
     return LocalEngine(
         settings.data_folder / "engine",
         nodes or _machine_as_found(),
+        blobs=BlobStore(settings.data_folder / "blobs" / "code"),
         logs=LogStore(settings.data_folder / "blobs" / "logs"),
         levels=levels,
         port_range=(settings.port_range_start, settings.port_range_end),

@@ -95,8 +95,8 @@ class Leader:
             return 127 if isinstance(error, FileNotFoundError) else 126
         for number in _FORWARDED:
             loop.add_signal_handler(number, command.signal, number)
-        for number in early:
-            command.signal(number)
+        for came in early:
+            command.signal(came)
         return await command.wait()
 
     async def _all_here(self, wait_for: int) -> bool:

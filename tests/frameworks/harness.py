@@ -125,5 +125,9 @@ def local_gang(folder: Path, bin: Path | None = None, env: Mapping[str, str] | N
     gang = LocalGang(folder, bin, env or {})
     try:
         yield gang
+    except BaseException:
+        for name in gang.processes:
+            print(f"--- log of {name}\n{gang.log(name)[-6000:]}")
+        raise
     finally:
         gang.end()

@@ -1,0 +1,200 @@
+"""Starts Corral on this machine, trains a model on two workers, says how it went, and stops what it started.
+
+`make demo` runs it with the server's own environment. PyTorch is never installed there: a `python` on PATH that can import
+it is used, else the example gets an environment of its own below $CORRAL_CACHE (else ~/.cache/corral). Ends with 0 only if
+the model learned: accuracy above 0.9.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from corral.client import Client
+
+EXAMPLES: Final = Path(__file__).resolve().parent
+PACKAGES: Final = ("torch", "sklearn", "numpy")
+LEARNED: Final = 0.9
+EPOCH: Final = re.compile(r"epoch (\d+)/(\d+) accuracy ([0-9.]+)")
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+def main() -> int:
+    """Run the demo; the exit code of the process."""
+    options = argparse.ArgumentParser(description="Train a small model on two workers, from an empty machine.")
+    options.add_argument("--keep", action="store_true", help="leave the server running, and its data folder in place")
+    given = options.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped then as well
+    python = python_with_torch()
+    with server(python, keep=given.keep) as (url, link):
+        client = Client(url)
+        with client:
+            client.login(link=link.partition("#link=")[2])
+            console.print(f"Corral is ready at [bold]{url}[/]")
+            console.print(f"Watch it in the portal, sign in once: {sign_in_link(client)}")
+            job_id = submit(url, client.token)
+            accuracy = follow(client, job_id)
+            job = client.wait(job_id)
+            report(job, accuracy, client, kept=given.keep)
+    if job["state"] != "succeeded" or accuracy <= LEARNED:
+        console.print(
+            f"[red]The model did not learn:[/] {job['state']}, accuracy {accuracy:.4f}, over {LEARNED} wanted"
+        )
+        return 1
+    return 0
+
+
+# -- PyTorch, beside the server's environment
+
+
+def python_with_torch() -> Path:
+    """The folder of a `python` that can import what the example needs, made now if there is none."""
+    own = Path(os.environ.get("CORRAL_CACHE") or Path.home() / ".cache" / "corral") / "examples" / "pytorch"
+    found = shutil.which("python")
+    for python in (Path(found) if found else None, own / "bin" / "python"):
+        if python is not None and can_import(python):
+            console.print(f"PyTorch is here already: {python}")
+            return python.parent
+    requirements = EXAMPLES / "pytorch" / "requirements.txt"
+    console.print(f"Installing PyTorch for the example into {own}: about 2.5 GB to load, 5 GB on disk")
+    begun = time.monotonic()
+    uv = Path(sys.executable).with_name("uv")
+    clean = {name: value for name, value in os.environ.items() if name not in {"VIRTUAL_ENV", "PYTHONPATH"}}
+    for command in install_commands(uv if uv.exists() else None, own, requirements):
+        subprocess.run(command, check=True, env=clean)
+    size = sum(file.stat().st_size for file in own.rglob("*") if file.is_file() and not file.is_symlink())
+    console.print(f"Installed {size / 1e9:.1f} GB in {time.monotonic() - begun:.0f} s")
+    return own / "bin"
+
+
+def can_import(python: Path) -> bool:
+    """Whether an interpreter has the packages; they are looked for, not loaded."""
+    if not python.exists():
+        return False
+    looked = f"import sys, importlib.util as u; sys.exit(not all(map(u.find_spec, {PACKAGES!r})))"
+    return subprocess.run([python, "-c", looked], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def install_commands(uv: Path | None, folder: Path, requirements: Path) -> Iterator[list[str | Path]]:
+    """What makes the environment; both tools show sizes and progress on a terminal."""
+    python = folder / "bin" / "python"
+    if uv is not None:
+        yield [uv, "venv", "--quiet", "--clear", "--python", sys.executable, folder]
+        yield [uv, "pip", "install", "--python", python, "-r", requirements]
+    else:
+        yield [sys.executable, "-m", "venv", "--clear", folder]
+        yield [python, "-m", "pip", "install", "--disable-pip-version-check", "-r", requirements]
+
+
+# -- the server
+
+
+@contextmanager
+def server(bin_folder: Path, *, keep: bool) -> Iterator[tuple[str, str]]:
+    """A server on a free port with a data folder of its own, whose tasks find `python` in `bin_folder`.
+
+    Gives its address and one-time link; afterwards it and its jobs are gone, and the folder with them.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="corral-demo-"))
+    env = {name: value for name, value in os.environ.items() if not name.startswith("CORRAL_")}
+    env["PATH"] = f"{bin_folder}{os.pathsep}{env.get('PATH', os.defpath)}"
+    data = ["--data", str(folder / "data")]
+    cluster = EXAMPLES / "cluster.yaml"
+    try:
+        up = corral("up", "--detach", "--port", "0", "--cluster", str(cluster), *data, "-o", "json", env=env)
+        facts = json.loads(up)
+        yield facts["url"], facts["link"]
+    finally:
+        if keep:
+            console.print(f"Left running; stop it: corral down --stop-jobs --data {folder / 'data'}")
+        else:
+            corral("down", "--stop-jobs", *data, env=env)
+            shutil.rmtree(folder)
+
+
+def corral(*words: str, env: dict[str, str]) -> str:
+    """Run a command of the `corral` beside this interpreter; what it printed. It speaks for itself when it fails."""
+    command = [str(Path(sys.executable).with_name("corral")), *words]
+    return subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def sign_in_link(client: Client) -> str:
+    """A fresh one-time link for the person who watches; the first one was used up by this program."""
+    return f"{client.url}/sign-in#link={client.login_link(client.me()['user'])['link']}"
+
+
+# -- the job
+
+
+def submit(url: str, token: str) -> str:
+    """Submit the example with its folder packed, as a person would; the job's id."""
+    env = dict(os.environ, CORRAL_URL=url, CORRAL_TOKEN=token)
+    return corral("submit", str(EXAMPLES / "pytorch" / "job.yaml"), "-o", "name", env=env).strip()
+
+
+def follow(client: Client, job_id: str) -> float:
+    """Show the log under a progress line until the job has ended; the last accuracy it printed."""
+    accuracy, rest = 0.0, ""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        line = progress.add_task("digits: starting", total=None)
+        for piece in client.log(job_id, follow=True):
+            *whole, rest = (rest + piece.decode(errors="replace")).split("\n")
+            for text in whole:
+                progress.console.print(text, markup=False, style="dim")
+                if found := EPOCH.search(text):
+                    accuracy = float(found[3])
+                    told = f"digits: accuracy {accuracy:.3f}"
+                    progress.update(line, description=told, completed=int(found[1]), total=int(found[2]))
+    return accuracy
+
+
+def report(job: Any, accuracy: float, client: Client, *, kept: bool) -> None:
+    """Accuracy, placement, run time and the portal's address."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_row("job", f"{job['name']} ({job['id']}): {job['state']}")
+    table.add_row("accuracy", f"{accuracy:.4f}")
+    for place in job.get("placement", []):
+        devices = ", ".join(str(device) for device in place["devices"])
+        table.add_row(f"{place['role']}-{place['index']}", f"{place['node']}, device {devices}")
+    if job["startedAt"] and job["endedAt"]:
+        ran = datetime.fromisoformat(job["endedAt"]) - datetime.fromisoformat(job["startedAt"])
+        table.add_row("run time", f"{ran.total_seconds():.1f} s")
+    after = sign_in_link(client) if kept else f"{portal(client.url)} (it ends now; `make up` leaves one running)"
+    table.add_row("portal", after)
+    console.print(table)
+
+
+def portal(url: str) -> str:
+    """The portal's address: the server's own."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}/"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+"""Trains a small network on scikit-learn's digits, data parallel over all processes of the job.
+
+Corral (or torchrun) sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Every process keeps a checkpoint in its own
+folder; after a restart all go on from the newest one, so the size of the job may change while it runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+CHECKPOINT = Path("checkpoint.pt")
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--epochs", type=int, default=5)
+    options.add_argument("--batch", type=int, default=32, help="images per process and step")
+    options.add_argument("--pause", type=float, default=0.0, help="seconds to rest after each epoch, to watch it run")
+    options.add_argument("--output", type=Path, default=Path("output"))
+    given = options.parse_args()
+
+    device = torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    rank, world = dist.get_rank(), dist.get_world_size()
+    torch.manual_seed(7)
+
+    train, test = digits()
+    model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10)).to(device)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    begin = resume(model, optimizer)
+    parallel = DistributedDataParallel(model)
+    sampler: DistributedSampler[tuple[Tensor, ...]] = DistributedSampler(train, seed=7)
+    loader = DataLoader(train, batch_size=given.batch, sampler=sampler)
+
+    if rank == 0:
+        print(f"training on {len(train)} images with {world} processes from epoch {begin + 1}", flush=True)
+    accuracy = 0.0
+    for epoch in range(begin, given.epochs):
+        sampler.set_epoch(epoch)
+        for images, labels in loader:
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(parallel(images.to(device)), labels.to(device))
+            loss.backward()
+            optimizer.step()
+        accuracy = evaluate(model, test, device)
+        if os.environ.get("LOCAL_RANK", "0") == "0":
+            save(epoch + 1, model, optimizer)
+        if rank == 0:
+            print(f"epoch {epoch + 1}/{given.epochs} accuracy {accuracy:.4f} processes {world}", flush=True)
+        time.sleep(given.pause)
+
+    if rank == 0:
+        given.output.mkdir(parents=True, exist_ok=True)
+        torch.save(model.state_dict(), given.output / "model.pt")
+        print(f"model saved to {given.output / 'model.pt'}", flush=True)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def digits() -> tuple[TensorDataset, TensorDataset]:
+    """1,797 images of 8 × 8 points, three quarters to learn from and the rest to be asked about."""
+    images, labels = load_digits(return_X_y=True)
+    parts = train_test_split(images / 16, labels, test_size=0.25, random_state=7, stratify=labels)
+    learn, ask, learn_labels, ask_labels = (torch.tensor(part) for part in parts)
+    return TensorDataset(learn.float(), learn_labels), TensorDataset(ask.float(), ask_labels)
+
+
+def evaluate(model: nn.Module, test: TensorDataset, device: torch.device) -> float:
+    """The share of right answers; each process asks about its own part."""
+    images, labels = (tensor[dist.get_rank() :: dist.get_world_size()].to(device) for tensor in test.tensors)
+    with torch.no_grad():
+        right = (model(images).argmax(dim=1) == labels).sum()
+    counts = torch.stack([right, torch.tensor(len(labels), device=device)])
+    dist.all_reduce(counts)
+    return float(counts[0] / counts[1])
+
+
+def save(epoch: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Leave a whole checkpoint or none."""
+    fresh = CHECKPOINT.with_suffix(".new")
+    torch.save({"epoch": epoch, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, fresh)
+    fresh.replace(CHECKPOINT)
+
+
+def resume(model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
+    """Take the newest checkpoint that any process has; the number of epochs done."""
+    mine = torch.load(CHECKPOINT, map_location="cpu") if CHECKPOINT.exists() else None
+    epochs: list[int | None] = [None] * dist.get_world_size()
+    dist.all_gather_object(epochs, mine["epoch"] if mine else 0)
+    done = max(epoch or 0 for epoch in epochs)
+    if done:
+        newest = [mine if mine and mine["epoch"] == done else None]
+        dist.broadcast_object_list(newest, src=epochs.index(done))
+        assert newest[0] is not None
+        model.load_state_dict(newest[0]["model"])
+        optimizer.load_state_dict(newest[0]["optimizer"])
+    return done
+
+
+if __name__ == "__main__":
+    main()

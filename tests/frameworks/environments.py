@@ -1,0 +1,61 @@
+"""The real libraries: an environment for each framework in the test cache, built once from its hash-locked requirements.
+
+Run as a program it builds the ones named (all, if none is) and says how long each took.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+NAMES: Final = ("pytorch", "tensorflow", "jax", "mpi", "notebook")
+_PLACES: Final = {"pytorch": "examples/pytorch"}
+"""The demo's own environment is the one that PyTorch is tested in: it is large, and once is enough."""
+
+
+def cache_folder() -> Path:
+    """$CORRAL_CACHE, else ~/.cache/corral."""
+    return Path(os.environ.get("CORRAL_CACHE") or Path.home() / ".cache" / "corral")
+
+
+def environment(name: str) -> Path:
+    """The `bin` folder of the environment called `name`, built now if it is missing or its requirements have changed."""
+    requirements = ROOT / "requirements" / "frameworks" / f"{name}.txt"
+    wanted = hashlib.sha256(requirements.read_bytes()).hexdigest()
+    folder = cache_folder() / _PLACES.get(name, f"frameworks/{name}")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with open(folder.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        stamp = folder / ".requirements.sha256"
+        if not stamp.exists() or stamp.read_text() != wanted:
+            _build(folder, requirements)
+            stamp.write_text(wanted)
+    return folder / "bin"
+
+
+def _build(folder: Path, requirements: Path) -> None:
+    uv = Path(sys.executable).with_name("uv")
+    env = {key: value for key, value in os.environ.items() if key not in {"VIRTUAL_ENV", "PYTHONPATH"}}
+    python = folder / "bin" / "python"
+    _run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, folder], env)
+    _run([uv, "pip", "sync", "--quiet", "--require-hashes", "--python", python, requirements], env)
+
+
+def _run(command: list[str | Path], env: dict[str, str]) -> None:
+    done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout[-4000:]}")
+
+
+if __name__ == "__main__":
+    for chosen in sys.argv[1:] or NAMES:
+        begun = time.monotonic()
+        environment(chosen)
+        print(f"{chosen}: {time.monotonic() - begun:.1f} s")
