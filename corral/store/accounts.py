@@ -77,6 +77,21 @@ class Accounts(Database):
 
         return await self.write(run)
 
+    async def allot_uid(self, name: str, first: int) -> User:
+        """Give an account that has none the next uid from `first` on that no account has.
+
+        Raises NotFound.
+        """
+
+        def run(transaction: Transaction) -> User:
+            if _existing(transaction, name).uid is None:
+                highest = transaction.read(select(func.max(_users.c.uid))).scalar()
+                uid = max(first, (highest or 0) + 1)
+                transaction.write(update(_users).where(_users.c.name == name).values(uid=uid))
+            return _user(transaction.read(_USER, {"n": name}).one())
+
+        return await self.write(run)
+
     async def remove_user(self, name: str) -> None:
         """Delete an account with its tokens and links; its jobs stay.
 

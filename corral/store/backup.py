@@ -1,0 +1,150 @@
+"""Why: a backup is taken while the server works, is one consistent moment, and restores on either database.
+
+The file is a SQLite database of its own kind: every table's rows as they were in one read transaction. On SQLite it is
+made by the database's own online backup; from PostgreSQL the rows are copied. A restore goes into an empty store only;
+the next control process then meets what still runs through the engine, as after any restart: what the backup does not
+know of is ended by the engine's reports, what it knows of and is gone ends as lost.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import Connection, Engine, create_engine, delete, func, insert, select
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from corral.kernel.errors import Conflict
+from corral.store import tables
+from corral.store.connect import parse_url, writer_engine
+from corral.store.database import Database
+from corral.store.faults import StoreRefused, refusal
+from corral.store.schema import bring_up, version_of
+
+_PIECE: Final = 1000
+_MUST_BE_EMPTY: Final = (tables.jobs, tables.users, tables.events)
+
+
+class Backups(Database):
+    """Taking backups while the store is in use."""
+
+    async def backup(self, file: Path) -> None:
+        """Write a consistent copy of the store to `file`, which appears only when it is complete.
+
+        Raises Conflict when `file` is there already, Unavailable when the disk is full.
+        """
+        await self.read(lambda connection: _back_up(connection, file))
+
+
+def _back_up(connection: Connection, file: Path) -> None:
+    if file.exists():
+        raise Conflict("backup-exists", f"{file} is there already; choose another name.")
+    part = file.with_name(f".{file.name}.part")
+    try:
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+        if connection.dialect.name == "sqlite":
+            _copy_sqlite(connection, part)
+        else:
+            _copy_rows(connection, part)
+        _flush(part)
+        part.rename(file)
+        _flush(file.parent)
+    except (SQLAlchemyError, sqlite3.Error) as error:
+        raise refusal(error) from error
+    except OSError as error:
+        raise StoreRefused("backup-failed", f"The backup cannot be written to {file}: {error.strerror}.") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _copy_sqlite(connection: Connection, part: Path) -> None:
+    """SQLite's online backup, from a connection of its own (the reader's may be in a transaction)."""
+    path = Path(str(connection.engine.url.database)).absolute()
+    source = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)
+    target = sqlite3.connect(part)
+    try:
+        source.backup(target)
+        target.execute("PRAGMA journal_mode=DELETE")
+    finally:
+        target.close()
+        source.close()
+
+
+def _copy_rows(connection: Connection, part: Path) -> None:
+    engine = writer_engine(parse_url(f"sqlite:///{part}"))
+    try:
+        bring_up(engine)
+        with engine.begin() as target:
+            _empty(target)
+            copy_tables(connection, target)
+    finally:
+        engine.dispose()
+
+
+def copy_tables(source: Connection, target: Connection) -> None:
+    """Every row of every table, in pieces."""
+    for table in tables.metadata.sorted_tables:
+        found = source.execution_options(yield_per=_PIECE).execute(select(table))
+        for piece in found.mappings().partitions(_PIECE):
+            target.execute(insert(table), [dict(row) for row in piece])
+
+
+def restore(file: Path, url: str) -> None:
+    """Put a backup into an empty store (SQLite file or PostgreSQL database); the server must not run.
+
+    Raises StoreRefused when `file` is no backup or made by a newer Corral, Conflict when the store is not empty.
+    """
+    if not file.is_file():
+        raise StoreRefused("no-backup", f"There is no backup at {file}.")
+    parsed = parse_url(url)
+    source, target = _backup_engine(file), writer_engine(parsed)
+    try:
+        if version_of(source) is None:
+            raise StoreRefused("not-a-backup", f"{file} is not a backup of Corral.")
+        _restore_into(source, target, parsed)
+    except (SQLAlchemyError, sqlite3.Error) as error:
+        raise refusal(error) from error
+    finally:
+        source.dispose()
+        target.dispose()
+
+
+def _backup_engine(file: Path) -> Engine:
+    return create_engine(f"sqlite:///file:{file.absolute()}?mode=ro&uri=true", poolclass=NullPool)
+
+
+def _restore_into(source: Engine, target: Engine, url: URL) -> None:
+    if target.dialect.name == "sqlite":
+        path = Path(str(url.database))
+        if not path.exists():
+            path.touch(mode=0o600)
+    bring_up(target, target=str(version_of(source)))
+    with source.connect() as old, target.begin() as new:
+        if any(new.execute(select(func.count()).select_from(table)).scalar_one() for table in _MUST_BE_EMPTY):
+            raise Conflict("store-not-empty", "The store has jobs or users already; restore into a new data folder.")
+        _empty(new)
+        copy_tables(old, new)
+        new.execute(_nobody_leads())
+    bring_up(target)
+
+
+def _empty(connection: Connection) -> None:
+    """Drop the rows that a new schema begins with."""
+    for table in tables.metadata.sorted_tables:
+        connection.execute(delete(table))
+
+
+def _nobody_leads() -> Any:
+    return tables.leadership.update().values(holder=None, address="", expires_at=0.0)
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,217 @@
+"""Why: a store that cannot be used safely is refused with one sentence that says what to do, never with a traceback."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from corral.kernel.errors import CorralError, InvalidInput, Unavailable
+from corral.store import Store, open_store
+from corral.store import connect as connecting
+from corral.store.connect import filesystem, parse_url, writer_engine
+from corral.store.schema import HEAD, KNOWN, MIGRATIONS, bring_up, version_of
+from corral.store.tables import metadata
+from tests.store.makers import Ticking, new_job
+
+
+async def _code(url: str, **terms: bool) -> str:
+    with pytest.raises(CorralError) as refused:
+        await open_store(url, clock=Ticking(), **terms)
+    assert refused.value.message.count("\n") == 0 and refused.value.message.endswith(".")
+    return refused.value.code
+
+
+def test_the_migrations_lead_to_the_tables(store_url: str) -> None:
+    engine = writer_engine(parse_url(store_url))
+    if engine.dialect.name == "sqlite":
+        Path(str(engine.url.database)).touch()
+    bring_up(engine)
+    with engine.connect() as connection:
+        differences = compare_metadata(MigrationContext.configure(connection, opts={"compare_type": True}), metadata)
+    assert differences == []
+    assert version_of(engine) == HEAD
+    bring_up(engine)
+    engine.dispose()
+
+
+def test_every_migration_is_known_in_order() -> None:
+    script = ScriptDirectory(str(MIGRATIONS))
+    assert script.get_heads() == [HEAD]
+    assert tuple(reversed([step.revision for step in script.walk_revisions()])) == KNOWN
+
+
+@pytest.mark.parametrize("version", KNOWN)
+def test_a_store_of_each_earlier_schema_is_brought_up(store_url: str, version: str) -> None:
+    engine = writer_engine(parse_url(store_url))
+    if engine.dialect.name == "sqlite":
+        Path(str(engine.url.database)).touch()
+    bring_up(engine, target=version)
+    engine.dispose()
+    store = asyncio.run(_opened_and_closed(store_url))
+    assert store.dialect == ("sqlite" if "sqlite" in store_url else "postgresql")
+
+
+async def _opened_and_closed(url: str) -> Store:
+    store = await open_store(url, clock=Ticking())
+    await store.submit(new_job())
+    await store.close()
+    return store
+
+
+async def test_a_newer_schema_is_refused(store: Store, store_url: str) -> None:
+    engine = writer_engine(parse_url(store_url))
+    with engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    engine.dispose()
+    assert await _code(store_url) == "store-newer"
+
+
+async def test_a_database_of_another_program_is_left_alone(store_url: str) -> None:
+    engine = writer_engine(parse_url(store_url))
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE theirs (x INTEGER)")
+    assert await _code(store_url) == "store-not-a-database"
+    with engine.connect() as connection:
+        connection.exec_driver_sql("SELECT x FROM theirs")
+    engine.dispose()
+
+
+async def test_an_empty_store_is_made_only_when_asked(store_url: str) -> None:
+    assert await _code(store_url, create=False) in {"store-empty", "store-read-only"}
+
+
+async def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "corral.db"
+    file.write_bytes(b"hello, this is not a database" * 100)
+    assert await _code(str(file)) == "store-not-a-database"
+    (tmp_path / "folder.db").mkdir()
+    assert await _code(str(tmp_path / "folder.db")) == "store-not-a-database"
+    assert await _code(str(tmp_path / "missing" / "corral.db")) == "store-no-folder"
+
+
+async def test_a_damaged_database_is_refused_or_says_so_when_read(tmp_path: Path) -> None:
+    file = tmp_path / "corral.db"
+    await _opened_and_closed(str(file))
+    content = bytearray(file.read_bytes())
+    content[100:8192] = os.urandom(8092)
+    file.write_bytes(bytes(content))
+    assert await _code(str(file)) == "store-corrupt"
+
+
+async def test_a_read_only_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if os.geteuid() == 0:  # for root no folder is read-only by its mode; a read-only file system is
+        monkeypatch.setattr(connecting, "_read_only", lambda folder: True)
+    else:
+        tmp_path.chmod(0o500)
+    assert await _code(str(tmp_path / "corral.db")) == "store-read-only"
+    tmp_path.chmod(0o700)
+
+
+async def test_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connecting, "filesystem", lambda folder: "nfs4")
+    assert await _code(str(tmp_path / "corral.db")) == "store-on-network-filesystem"
+
+
+def test_the_file_system_is_the_innermost_mount(tmp_path: Path) -> None:
+    mounts = tmp_path / "mountinfo"
+    (tmp_path / "a b").mkdir()
+    real = str(tmp_path.resolve())
+    mounts.write_text(
+        "1 0 8:1 / / rw - ext4 /dev/root rw\n"
+        f"2 1 0:40 / {real} rw shared:1 - nfs4 server:/x rw\n"
+        f"3 2 0:41 / {real}/a\\040b rw - tmpfs tmpfs rw\n"
+    )
+    assert filesystem(tmp_path, str(mounts)) == "nfs4"
+    assert filesystem(tmp_path / "a b", str(mounts)) == "tmpfs"
+    assert filesystem(Path("/"), str(mounts)) == "ext4"
+    assert filesystem(Path("/"), str(tmp_path / "missing")) == ""
+
+
+@pytest.mark.parametrize("url", ["mysql://x/y", "sqlite://", "postgresql+nonsense://[", "://"])
+def test_another_kind_of_store_is_refused(url: str) -> None:
+    try:
+        parsed = parse_url(url)
+    except InvalidInput as error:
+        assert error.code == "store-url"
+    else:
+        assert parsed.drivername == "postgresql+psycopg"
+
+
+async def test_a_full_disk_accepts_nothing_and_the_store_goes_on(tmp_path: Path) -> None:
+    """SQLite's own page limit gives the same error as a full disk."""
+    store = await open_store(str(tmp_path / "corral.db"), clock=Ticking())
+    try:
+        await store.submit(new_job())
+        pages = await store.write(lambda tx: tx.connection.exec_driver_sql("PRAGMA page_count").scalar_one())
+        await store.write(lambda tx: tx.connection.exec_driver_sql(f"PRAGMA max_page_count={pages + 8}").scalar_one())
+        accepted = 0
+        with pytest.raises(Unavailable) as refused:
+            for _ in range(1000):
+                await store.submit(new_job())
+                accepted += 1
+        assert refused.value.code == "storage-full" and refused.value.retry_after > 0
+        assert len(await store.load_live()) == accepted + 1
+        results = await asyncio.gather(*(store.submit(new_job()) for _ in range(50)), return_exceptions=True)
+        accepted += sum(not isinstance(result, BaseException) for result in results)
+        assert len(await store.load_live()) == accepted + 1
+        # a refusal drops the writing connection, and the limit with it: as if space had been freed
+        await store.submit(new_job())
+    finally:
+        await store.close()
+
+
+async def test_a_database_that_another_program_locks_is_unavailable_until_it_lets_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connecting, "_LOCK_SECONDS", 0.05)
+    store = await open_store(str(tmp_path / "corral.db"), clock=Ticking())
+    other = sqlite3.connect(tmp_path / "corral.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        with pytest.raises(CorralError) as refused:
+            await store.submit(new_job())
+        assert refused.value.code == "store-locked"
+        other.execute("ROLLBACK")
+        assert (await store.submit(new_job())).created
+    finally:
+        other.close()
+        await store.close()
+
+
+async def test_a_closed_store_refuses(store: Store) -> None:
+    await store.close()
+    with pytest.raises(Unavailable):
+        await store.submit(new_job())
+    with pytest.raises(Unavailable):
+        await store.load_live()
+
+
+async def test_closing_finishes_what_was_begun(store: Store, store_url: str) -> None:
+    writes = [asyncio.create_task(store.submit(new_job())) for _ in range(30)]
+    await asyncio.sleep(0)
+    await store.close()
+    assert all(answer.created for answer in await asyncio.gather(*writes))
+    again = await open_store(store_url, clock=Ticking())
+    assert len(await again.load_live()) == 30
+    await again.close()
+
+
+def test_opening_a_known_store_imports_no_migration_tool(tmp_path: Path) -> None:
+    """Alembic costs more memory and time than the rest of opening a store."""
+    asyncio.run(_opened_and_closed(str(tmp_path / "corral.db")))
+    program = (
+        "import asyncio, sys\nfrom corral.kernel.clock import VirtualClock\nfrom corral.store import open_store\n"
+        f"store = asyncio.run(open_store({str(tmp_path / 'corral.db')!r}, clock=VirtualClock()))\n"
+        "assert 'alembic' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
