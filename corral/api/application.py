@@ -60,6 +60,7 @@ def create_app(
         redoc_url=None,
         openapi_url="/openapi.json",
         redirect_slashes=False,
+        telemetry={"tracing": False, "metrics": False, "logs": False},
         lifespan=whole_life,
     )
     app.state.service = service

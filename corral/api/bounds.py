@@ -23,8 +23,7 @@ Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$", descri
 NodeName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,252}$", description="ENGINE/NODE.")]
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many items to answer with.")]
 After = Annotated[str, Query(max_length=300, description="The `next` of the page before.")]
-Flag = Annotated[bool, Query()]
-Word = Annotated[str, Query(max_length=200)]
+Follow = Annotated[bool, Query(description="Go on with what is printed until the end, instead of what is there.")]
 
 
 def parameters(pairs: list[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from fastapi import APIRouter, Header, Query, Request
 
-from corral.api.bounds import After, Flag, Index, Limit, Ref, Role, Word, parameters
+from corral.api.bounds import After, Index, Limit, Ref, Role, parameters
 from corral.api.callers import Caller, service_of
 from corral.api.wire import Json, answers, json_body, read_json
 from corral.kernel.errors import InvalidInput
@@ -36,7 +36,20 @@ _JOB_FILE: Final = {
     }
 }
 Set = Annotated[list[str], Query(alias="set", description="A parameter of the job file as NAME=VALUE; repeat it.")]
-Many = Annotated[list[str], Query(max_length=20)]
+Many = Annotated[list[str], Query(max_length=20, description="Only jobs with this; repeat it for several.")]
+Stop = Annotated[bool, Query(description="Stop the job first if it has not ended.")]
+InRole = Annotated[str, Query(max_length=200, description="Only tasks of this role.")]
+InState = Annotated[str, Query(max_length=200, description="Only tasks in this state of the launcher.")]
+Since = Annotated[datetime | None, Query(alias="createdAfter", description="Only jobs submitted after this time.")]
+Until = Annotated[datetime | None, Query(alias="createdBefore", description="Only jobs submitted before this time.")]
+Wait = Annotated[
+    bool, Query(alias="waitForCapacity", description="Accept what is larger than the whole inventory, and wait for it.")
+]
+DryRun = Annotated[bool, Query(alias="dryRun", description="Store nothing; say whether it would start, and why not.")]
+NoImage = Annotated[bool, Query(alias="noImage", description="Ignore the images and run in the node's own environment.")]
+RequestKey = Annotated[
+    str, Header(max_length=200, description="Names this submit: sent again, it answers with the first one's job.")
+]
 
 
 class Scale(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,11 +70,11 @@ async def submit(
     request: Request,
     actor: Caller,
     set_: Set = [],  # noqa: B006 (FastAPI copies it)
-    wait_for_capacity: Annotated[bool, Query(alias="waitForCapacity")] = False,
-    dry_run: Annotated[bool, Query(alias="dryRun")] = False,
-    no_image: Annotated[bool, Query(alias="noImage")] = False,
+    wait_for_capacity: Wait = False,
+    dry_run: DryRun = False,
+    no_image: NoImage = False,
     code: Annotated[str, Query(pattern="^([0-9a-f]{64})?$", description="The digest of uploaded code.")] = "",
-    idempotency_key: Annotated[str, Header(max_length=200)] = "",
+    idempotency_key: RequestKey = "",
 ) -> Json:
     """Submit a job: once this answers 201 it is stored, whatever happens to the server."""
     result = await service_of(request).submit(
@@ -96,10 +109,10 @@ async def list_jobs(
     user: Many = [],  # noqa: B006
     queue: Many = [],  # noqa: B006
     q: Annotated[str, Query(max_length=200, description="A part of the name, or the beginning of the id.")] = "",
-    tag: Word = "",
-    type_: Annotated[str, Query(alias="type", max_length=100)] = "",
-    created_after: Annotated[datetime | None, Query(alias="createdAfter")] = None,
-    created_before: Annotated[datetime | None, Query(alias="createdBefore")] = None,
+    tag: Annotated[str, Query(max_length=200, description="Only jobs with this tag.")] = "",
+    type_: Annotated[str, Query(alias="type", max_length=100, description="Only jobs of this job type.")] = "",
+    created_after: Since = None,
+    created_before: Until = None,
     order: Annotated[str, Query(description=f"One of {', '.join(JOB_ORDERS)}.", max_length=20)] = "newest",
     limit: Limit = 50,
     after: After = "",
@@ -128,7 +141,7 @@ async def get_job(request: Request, actor: Caller, ref: Ref) -> Json:
 
 
 @router.delete("/jobs/{ref}", status_code=202, responses=answers(None, 202, text="It goes", also=(409,)))
-async def delete_job(request: Request, actor: Caller, ref: Ref, stop: Flag = False) -> Json:
+async def delete_job(request: Request, actor: Caller, ref: Ref, stop: Stop = False) -> Json:
     """Remove an ended job; with `stop=true` a running one is stopped first."""
     await service_of(request).delete(actor, ref, stop=stop)
     return Json({}, 202)
@@ -145,8 +158,8 @@ async def list_tasks(
     request: Request,
     actor: Caller,
     ref: Ref,
-    role: Word = "",
-    state: Word = "",
+    role: InRole = "",
+    state: InState = "",
     limit: Limit = 100,
     after: After = "",
 ) -> Json:

@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response, StreamingResponse
 
-from corral.api.bounds import Flag, Index, Ref, Role
+from corral.api.bounds import Follow, Index, Ref, Role
 from corral.api.callers import Caller, service_of
 from corral.api.merging import MERGED, Merge
 from corral.api.reading import LogSource, follow_source, read_source
@@ -42,13 +42,13 @@ async def task_log(
     ref: Ref,
     role: Role,
     index: Index,
-    stream: Literal["all", "stdout", "stderr"] = "all",
+    stream: Annotated[Literal["all", "stdout", "stderr"], Query(description="Which of its outputs.")] = "all",
     attempt: Annotated[str, Query(max_length=200, description="An attempt's id; default: the latest.")] = "",
-    offset: Annotated[int, Query(ge=0, le=2**62)] = 0,
-    limit: Annotated[int, Query(ge=1, le=MAX_RANGE)] = MAX_RANGE,
+    offset: Annotated[int, Query(ge=0, le=2**62, description="Begin at this byte.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=MAX_RANGE, description="How many bytes at most.")] = MAX_RANGE,
     tail: Annotated[int | None, Query(ge=0, le=1_000_000, description="Only the last so many lines.")] = None,
-    follow: Flag = False,
-    range_: Annotated[str, Header(alias="range", max_length=100)] = "",
+    follow: Follow = False,
+    range_: Annotated[str, Header(alias="range", max_length=100, description="A range of bytes, as HTTP has it.")] = "",
 ) -> Response:
     """What a task printed; `follow=true` goes on until the task has ended."""
     source: LogSource = await service_of(request).task_log(actor, ref, role, index, attempt=attempt, stream=stream)
@@ -82,9 +82,9 @@ async def job_log(
     request: Request,
     actor: Caller,
     ref: Ref,
-    follow: Flag = False,
-    prefix: Flag = True,
-    tail: Annotated[int | None, Query(ge=0, le=1_000_000)] = None,
+    follow: Follow = False,
+    prefix: Annotated[bool, Query(description="Begin every line with the task it is of.")] = True,
+    tail: Annotated[int | None, Query(ge=0, le=1_000_000, description="Only the last so many lines.")] = None,
 ) -> Response:
     """What all tasks printed (the first 64 of them), line by line with the task's name before each line."""
     service = service_of(request)

@@ -103,7 +103,7 @@ def add_user(name: str, admin: bool, groups: Sequence[str], password: bool) -> N
 
 @users_command.command("change")
 @click.argument("name")
-@click.option("--role", type=click.Choice(("admin", "user")), default=None)
+@click.option("--role", type=click.Choice(("admin", "user")), default=None, help="The account's new role.")
 @click.option("-g", "--group", "groups", multiple=True, help="All groups it is in from now on; repeat it.")
 @click.option("--password", is_flag=True, help="Ask for a new password.")
 @click.option("--lock/--unlock", default=None, help="Whether it is refused.")
@@ -159,7 +159,13 @@ def token_command(context: click.Context, output: str) -> None:
 
 @token_command.command("create")
 @click.argument("name", required=False, default="")
-@click.option("--days", type=click.FloatRange(0, 3650, min_open=True), default=90.0, show_default=True)
+@click.option(
+    "--days",
+    type=click.FloatRange(0, 3650, min_open=True),
+    default=90.0,
+    show_default=True,
+    help="How long it is valid.",
+)
 @output_option
 def create_token(name: str, days: float, output: str) -> None:
     """Make a token for a program; it is shown this once.
@@ -176,7 +182,7 @@ def create_token(name: str, days: float, output: str) -> None:
 @token_command.command("revoke")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 def revoke_token(ids: Sequence[str]) -> None:
-    """Revoke tokens."""
+    """Revoke tokens: they stop working at once."""
     with connect() as client:
         for each in ids:
             client.revoke_token(each)

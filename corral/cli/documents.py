@@ -24,7 +24,9 @@ _files = click.argument("files", nargs=-1, required=True, type=click.Path(exists
 @_files
 @_set
 @click.option("--cluster", is_flag=True, help="The files are cluster documents.")
-@click.option("-o", "--output", type=click.Choice(("table", "json")), default="table", show_default=True)
+@click.option(
+    "-o", "--output", type=click.Choice(("table", "json")), default="table", show_default=True, help="How to print it."
+)
 def validate_command(files: Sequence[str], parameters: Sequence[str], cluster: bool, output: str) -> int:
     """Check job FILES: every problem with its line, column, what was expected, and what was probably meant.
 
@@ -52,7 +54,9 @@ def validate_command(files: Sequence[str], parameters: Sequence[str], cluster: b
 @click.command("convert")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @_set
-@click.option("-o", "--output", type=click.Choice(("yaml", "json")), default="yaml", show_default=True)
+@click.option(
+    "-o", "--output", type=click.Choice(("yaml", "json")), default="yaml", show_default=True, help="How to print it."
+)
 @click.option("--complete", is_flag=True, help="Write every field, those at their defaults too.")
 @click.option("--schema", is_flag=True, help="Print the JSON schema that editors complete job files from instead.")
 def convert_command(file: str, parameters: Sequence[str], output: str, complete: bool, schema: bool) -> int:

@@ -26,7 +26,13 @@ jobs_argument = click.argument("jobs", nargs=-1, required=True, metavar="JOB..."
 @click.option("--type", "job_type", default="", help="Only jobs of this type (pytorch, shell, …).")
 @click.option("--live", is_flag=True, help="Only jobs that are not over.")
 @click.option("-n", "--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many at most.")
-@click.option("--order", type=click.Choice(("newest", "oldest", "name", "priority", "ended")), default="newest")
+@click.option(
+    "--order",
+    type=click.Choice(("newest", "oldest", "name", "priority", "ended")),
+    default="newest",
+    show_default=True,
+    help="Which come first.",
+)
 @output_option
 def ls_command(
     states: Sequence[str],

@@ -48,7 +48,7 @@ def logs_command(
 @click.command("events")
 @click.argument("job", required=False, default="")
 @click.option("-f", "--follow", is_flag=True, help="Go on as things happen, until Ctrl-C.")
-@click.option("-n", "--limit", type=click.IntRange(1, 1000), default=200, show_default=True)
+@click.option("-n", "--limit", type=click.IntRange(1, 1000), default=200, show_default=True, help="How many at most.")
 @output_option
 def events_command(job: str, follow: bool, limit: int, output: str) -> None:
     """Show what happened to a JOB; with -f and without a job, what happens to all from now on."""

@@ -32,7 +32,12 @@ _SETTINGS = (
     click.option("--trust-users", is_flag=True, default=None, help="Several accounts, though tasks share one uid."),
     click.option("--tls-cert", "tls_certificate", type=_file, help="Serve HTTPS with this certificate chain (PEM)."),
     click.option("--tls-key", type=_file, help="The certificate's private key (PEM)."),
-    click.option("--log-level", type=click.Choice(("debug", "info", "warning", "error")), default=None),
+    click.option(
+        "--log-level",
+        type=click.Choice(("debug", "info", "warning", "error")),
+        default=None,
+        help="How much to log; info if unsaid.",
+    ),
 )
 
 
@@ -96,7 +101,14 @@ def serve_command(what: str, **given: Any) -> int:
 
 @click.command("doctor")
 @data_option
-@click.option("-o", "--output", type=click.Choice(("table", "json")), default="table", show_default=True)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(("table", "json")),
+    default="table",
+    show_default=True,
+    help="How to print it.",
+)
 def doctor_command(data_folder: Path | None, output: str) -> int:
     """Check this installation and say what to mend; ends with 4 when something must be."""
     settings = make_settings(data_folder=data_folder)

@@ -45,7 +45,8 @@ def test_a_live_job_keeps_its_name_to_itself(alice: Client) -> None:
 
 
 def test_parameters_of_the_call_fill_the_document(alice: Client) -> None:
-    text = "name: tuned\nframework: shell\nparameters: {lr: '0.5'}\nroles:\n  worker: {command: 'echo {{ lr }}'}\n"
+    roles = "roles:\n  worker: {command: 'echo <% $parameters.lr %>'}\n"
+    text = "name: tuned\nframework: shell\nparameters: {lr: '0.5'}\n" + roles
     made = alice.submit(text, parameters={"lr": "0.1"})
     assert "0.1" in json.dumps(alice.document(made["id"])["spec"]["roles"])
 
