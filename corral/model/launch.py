@@ -65,6 +65,8 @@ class TaskLaunch(msgspec.Struct, frozen=True):
     api_url: str = ""
     job_token: str = ""
     """What the runtime shows to the server: scoped to this job, delivered by file."""
+    job_secret: str = ""
+    """The same for every task of the job and known to nobody else: `$(secret:PURPOSE)` is derived from it."""
 
     def __repr__(self) -> str:
         return f"TaskLaunch({self.attempt})"

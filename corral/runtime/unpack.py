@@ -11,7 +11,7 @@ import posixpath
 import tarfile
 import zlib
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 _CHUNK = 1 << 20
 
@@ -30,7 +30,7 @@ class UnsafeArchive(ValueError):
     """The archive is broken or would do harm; the message says what is wrong with which entry."""
 
 
-def check(archive: str, limits: Limits = DEFAULT_LIMITS) -> None:
+def check(archive: BinaryIO, limits: Limits = DEFAULT_LIMITS) -> None:
     """Read through an archive as `unpack` would, writing nothing.
 
     Raises UnsafeArchive.
@@ -39,7 +39,7 @@ def check(archive: str, limits: Limits = DEFAULT_LIMITS) -> None:
         pass
 
 
-def unpack(archive: str, target: str, limits: Limits = DEFAULT_LIMITS) -> int:
+def unpack(archive: BinaryIO, target: str, limits: Limits = DEFAULT_LIMITS) -> int:
     """Unpack a tar.gz into the folder `target` (made if need be) and return the number of entries.
 
     Raises UnsafeArchive, OSError.
@@ -79,13 +79,13 @@ def _write(opened: tarfile.TarFile, member: tarfile.TarInfo, name: str, path: st
                 file.write(chunk)
 
 
-def _entries(archive: str, limits: Limits) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo, str]]:
+def _entries(archive: BinaryIO, limits: Limits) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo, str]]:
     """Every entry with its name made plain, each checked against those before it."""
     links: set[str] = set()
     files: set[str] = set()
     entries = total = 0
     try:
-        with tarfile.open(archive, "r:gz") as opened:
+        with tarfile.open(fileobj=archive, mode="r:gz") as opened:
             while (member := opened.next()) is not None:
                 opened.members = []  # type: ignore[attr-defined]  # or the list of all entries would be kept
                 entries += 1

@@ -49,7 +49,7 @@ class BlobStore:
         part = self.root / f"{secrets.token_hex(8)}.part"
         try:
             stored = await self._receive(stream, part, max_bytes)
-            await asyncio.to_thread(check, str(part), self._limits)
+            await asyncio.to_thread(_check, part, self._limits)
             os.replace(part, self.path(stored.digest))
             return stored
         except UnsafeArchive as error:
@@ -103,6 +103,11 @@ class BlobStore:
             file.flush()
             await asyncio.to_thread(os.fsync, file.fileno())
         return Stored(digest.hexdigest(), size)
+
+
+def _check(path: Path, limits: Limits) -> None:
+    with open(path, "rb") as archive:
+        check(archive, limits)
 
 
 def _create(path: Path) -> BinaryIO:

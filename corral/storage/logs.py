@@ -42,15 +42,23 @@ class LogStore:
         """
         self.root.mkdir(parents=True, exist_ok=True, mode=0o711)
 
-    def prepare(self, attempt: AttemptId, *, split: bool = False) -> tuple[str, str]:
-        """The files that an attempt's standard output and error go to, their folder made."""
+    def prepare(self, attempt: AttemptId, *, split: bool = False, uid: int = -1) -> tuple[str, str]:
+        """The files that an attempt's standard output and error go to, their folder made.
+
+        For a task under another uid they are made as that user's, who may open them by name (`> /dev/stderr`).
+        """
         try:
             os.mkdir(self._folder(attempt), 0o711)
         except FileExistsError:
             pass
-        if split:
-            return self.path(attempt, "stdout"), self.path(attempt, "stderr")
-        return self.path(attempt, "all"), self.path(attempt, "all")
+        out, err = ("stdout", "stderr") if split else ("all", "all")
+        paths = self.path(attempt, out), self.path(attempt, err)
+        if uid >= 0:
+            for path in set(paths):
+                handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, _OPEN)
+                os.fchown(handle, uid, -1)
+                os.close(handle)
+        return paths
 
     def path(self, attempt: AttemptId, stream: str) -> str:
         """Where a stream of an attempt is, whether it exists or not."""
@@ -161,10 +169,11 @@ class LogFile:
         """Up to `limit` bytes from `offset` on, and where they really begin: later, when the head is gone."""
         if not self._open():
             return offset, b""
-        begin = offset
-        if offset < os.fstat(self._handle).st_size:
-            begin = os.lseek(self._handle, offset, os.SEEK_DATA)
-        buffer = bytearray(limit)
+        size = os.fstat(self._handle).st_size
+        if offset >= size:
+            return offset, b""
+        begin = os.lseek(self._handle, offset, os.SEEK_DATA)
+        buffer = bytearray(min(limit, size - begin))
         try:
             count = os.preadv(self._handle, [buffer], begin, _NO_WAIT)
         except OSError:  # not in memory (EAGAIN), or the file system cannot tell (EOPNOTSUPP): let a thread wait for it
@@ -196,7 +205,8 @@ class LogFile:
 
     async def wait(self, offset: int, seconds: float) -> bool:
         """Wait for bytes beyond `offset`, at most so long; False once the log is complete and has no more."""
-        deadline = asyncio.get_running_loop().time() + seconds
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
         while True:
             watch = self._watching()
             watch.changed.clear()
@@ -205,13 +215,13 @@ class LogFile:
                 return True
             if complete:
                 return False
-            left = deadline - asyncio.get_running_loop().time()
-            if left <= 0:
+            if loop.time() >= deadline:
                 return True
+            timer = loop.call_at(deadline, watch.changed.set)
             try:
-                await asyncio.wait_for(watch.changed.wait(), left)
-            except TimeoutError:
-                return True
+                await watch.changed.wait()
+            finally:
+                timer.cancel()
 
     async def close(self) -> None:
         """Let go of the file."""

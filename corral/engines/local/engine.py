@@ -17,12 +17,17 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequen
 from pathlib import Path
 
 from corral.engines.base import ExecSession
-from corral.engines.local import processes, reaper, shim
+from corral.engines.local import cgroups, memory, processes, reaper, shim
+from corral.engines.local.cgroups import CgroupsV1, CgroupsV2
+from corral.engines.local.containers import container_runtime, exec_command, remove_command
 from corral.engines.local.environment import base_environment, task_environment
 from corral.engines.local.folders import AttemptFolder, EndRecord, LaunchRecord, StopRecord, attempts_in
+from corral.engines.local.launching import Means, as_user, base_folder, container_of, needs_runtime, prepare
 from corral.engines.local.live import (
     GRACE_OVER,
+    MEMORY_OVER,
     NEVER_STARTED,
+    OUT_OF_MEMORY,
     POD_CREATION_PERMANENT_ERROR,
     STOP_REQUESTED,
     LiveAttempt,
@@ -32,14 +37,19 @@ from corral.engines.local.live import (
 )
 from corral.engines.local.ports import DEFAULT_RANGE, PortLedger
 from corral.engines.local.processes import boot_id
+from corral.engines.local.sessions import spawn_session
 from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId
 from corral.model.inventory import Inventory, Node
 from corral.model.launch import EngineEvent, InventoryChanged, TaskLaunch
 from corral.runtime.process import Identity
+from corral.storage.blobs import BlobStore
 from corral.storage.logs import LogStore
 
+SPLIT_LOGS = "CORRAL_LOGS"
+"""A job that sets this variable to `split` has its two streams in two logs."""
 _HOST = "127.0.0.1"
+_LOG_SECONDS = 10.0
 
 
 class LocalEngine:
@@ -55,8 +65,14 @@ class LocalEngine:
         levels: Sequence[str] = (),
         uid_of: Callable[[str], int | None] = lambda user: None,
         port_range: tuple[int, int] = DEFAULT_RANGE,
+        blobs: BlobStore | None = None,
+        use_cgroups: bool = True,
+        log_limit_bytes: int = 0,
     ) -> None:
-        """`uid_of` maps a user to the uid that the tasks run under; None is the server's own."""
+        """`uid_of` maps a user to the uid that the tasks run under; None is the server's own. `blobs` holds code.
+
+        `use_cgroups` False leaves control groups alone; of a stream's log the last `log_limit_bytes` are kept (0: all).
+        """
         self.name = name
         self._root = root
         self._attempts_folder = str(root / "attempts")
@@ -65,6 +81,10 @@ class LocalEngine:
         self._nodes = {node.name: node for node in nodes}
         self._logs = logs
         self._uid_of = uid_of
+        self._means = Means(root, blobs, container_runtime)
+        self._use_cgroups = use_cgroups
+        self._cgroups: CgroupsV2 | CgroupsV1 | None = None
+        self._log_limit = log_limit_bytes
         self._ports = PortLedger(*port_range)
         self._live: dict[AttemptId, LiveAttempt] = {}
         self._pids: set[int] = set()
@@ -73,6 +93,7 @@ class LocalEngine:
         self._events: asyncio.Queue[EngineEvent] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
         self._bases: dict[int, dict[str, str]] = {}
+        self._memory_timer: asyncio.TimerHandle | None = None
         self._shim = ""
         self._nofile = "1024"
 
@@ -94,12 +115,19 @@ class LocalEngine:
         self._nofile = str(soft)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         reaper.become_subreaper()
+        if self._use_cgroups:
+            self._cgroups = cgroups.detect("corral")
+        if self._log_limit:
+            self._spawn_task(self._keep_logs_short())
         self._adopt()
+        self._look_at_memory()
         self._spawn_task(self._empty_trash())
 
     async def close(self) -> None:
         """Let go of everything without ending a task."""
         loop = asyncio.get_running_loop()
+        if self._memory_timer is not None:
+            self._memory_timer.cancel()
         for live in self._live.values():
             if live.timer is not None:
                 live.timer.cancel()
@@ -138,19 +166,23 @@ class LocalEngine:
             raise InvalidInput("unknown-node", f"This machine presents no node {launch.node}; look at `corral nodes`.")
         uid = self._uid(launch.user)
         ports = self._ports.take(launch.ports)
-        folder = AttemptFolder(self._attempts_folder, launch.attempt)
-        work = launch.working_dir or f"{folder.path}/work"
-        record = LaunchRecord(launch.node, ports, launch.memory_bytes, uid=uid, work=work)
-        live = LiveAttempt(launch.attempt, folder, record, own=True)
-        env = task_environment(launch, self._base(uid), ports, node.devices)
+        live = LiveAttempt(
+            launch.attempt, AttemptFolder(self._attempts_folder, launch.attempt), LaunchRecord(""), own=True
+        )
         try:
-            folder.create(record, work=not launch.working_dir)
+            env = task_environment(launch, self._base(uid), ports, node.devices)
+            live.record = self._record(launch, live.folder, ports, uid)
             self._spawn(live, launch, env)
-        except OSError as error:
+        except NotFound as error:
+            self._refuse(live, error.message)
+            return
+        except (OSError, Unavailable) as error:
             self._start_failed(live, error)
             return
         self._live[launch.attempt] = live
         self._events.put_nowait(live.started(_HOST))
+        if self._watches_memory(live) and self._memory_timer is None:
+            self._memory_timer = asyncio.get_running_loop().call_later(memory.SECONDS, self._look_at_memory)
 
     async def stop(self, attempt: AttemptId, *, grace_seconds: float, signal: str = "TERM") -> None:
         """End the attempt: `signal` to its processes, and KILL after the grace; never started, it ends at once, for ever.
@@ -200,21 +232,57 @@ class LocalEngine:
 
         Raises NotFound when the attempt is not running here.
         """
-        raise NotFound("not-running", f"{attempt} is not running on this machine.")
+        live = self._live.get(attempt)
+        if live is None or live.phase is not Phase.RUNNING or live.process is None:
+            raise NotFound("not-running", f"{attempt} is not running on this machine.")
+        record = live.record
+        env = self._environment_of(live) | ({"TERM": "xterm-256color"} if tty else {})
+        words = list(argv)
+        if record.container:
+            words = exec_command(record.container, record.container_runtime, words, tty=tty)
+        elif record.uid >= 0:
+            words = [*as_user(record.uid), *words]
+
+        def ended(pid: int) -> None:
+            live.sessions.discard(pid)
+            self._pids.discard(pid)
+
+        session, pid = spawn_session(words, env, record.directory, record.cgroups, tty=tty, ended=ended)
+        live.sessions.add(pid)
+        self._pids.add(pid)
+        return session
 
     # ---- beginning
 
+    def _record(
+        self, launch: TaskLaunch, folder: AttemptFolder, ports: dict[str, tuple[int, ...]], uid: int
+    ) -> LaunchRecord:
+        groups: tuple[str, ...] = ()
+        if self._cgroups is not None and not launch.image and (launch.memory_bytes or launch.cpu_millis):
+            groups = self._cgroups.make(launch.attempt, launch.memory_bytes, launch.cpu_millis)
+        return LaunchRecord(
+            node=launch.node,
+            ports=ports,
+            memory_bytes=launch.memory_bytes,
+            container=container_of(launch),
+            container_runtime=self._means.container_runtime() if launch.image else "",
+            cgroups=groups,
+            uid=uid,
+            directory=os.path.normpath(os.path.join(base_folder(launch, folder), launch.working_dir)),
+            runtime=needs_runtime(launch),
+        )
+
     def _spawn(self, live: LiveAttempt, launch: TaskLaunch, env: dict[str, str]) -> None:
-        stdout, stderr = self._logs.prepare(launch.attempt)
-        folder, uid = live.folder, live.record.uid
-        command: tuple[str, ...] = launch.command
-        if uid >= 0 and uid != os.getuid():
-            command = (*_as_user(uid), *command)
-            if not launch.working_dir:
-                os.chown(live.record.work, uid, -1)
-        groups = " ".join(f"{group}/cgroup.procs" for group in live.record.cgroups)
-        head = ("/bin/sh", self._shim, folder.path, folder.nonce, boot_id(), self._nofile, live.record.work, groups)
-        pid = shim.spawn([*head, *command], env, stdout=stdout, stderr=stderr)
+        folder, record = live.folder, live.record
+        own_work = not os.path.isabs(launch.working_dir)
+        folder.create(record, work=own_work)
+        if own_work and record.uid >= 0:
+            os.chown(f"{folder.path}/work", record.uid, record.uid)
+        stdout, stderr = self._logs.prepare(launch.attempt, split=env.get(SPLIT_LOGS) == "split", uid=record.uid)
+        task = prepare(launch, folder, record, env, stderr, self._means)
+        groups = " ".join(f"{group}/cgroup.procs" for group in record.cgroups)
+        head = ["/bin/sh", self._shim, folder.path, folder.nonce, boot_id(), self._nofile, task.directory, groups]
+        pid = shim.spawn([*head, *task.argv], task.env, stdout=stdout, stderr=stderr, code=task.code)
         try:
             live.handle = os.pidfd_open(pid)
         except OSError:
@@ -227,18 +295,34 @@ class LocalEngine:
         self._pids.add(pid)
         asyncio.get_running_loop().add_reader(live.handle, self._shim_died, live)
 
-    def _start_failed(self, live: LiveAttempt, error: OSError) -> None:
+    def _start_failed(self, live: LiveAttempt, error: OSError | Unavailable) -> None:
         """Undo a start that did not come to a process; only arguments that can never fit end the attempt."""
-        if error.errno == errno.E2BIG:
-            live.end = EndRecord(POD_CREATION_PERMANENT_ERROR, "the command and its environment are too long to start")
-            live.folder.write_ended(live.end)
-            self._live[live.attempt] = live
-            self._report(live, live.end, time.time())
+        if isinstance(error, OSError) and error.errno == errno.E2BIG:
+            self._refuse(live, "the command and its environment are too long to start")
             return
         self._ports.release(live.record.ports)
+        cgroups.remove(live.record.cgroups)
         if os.path.isdir(live.folder.path):
             live.folder.discard(self._trash)
+        if isinstance(error, Unavailable):
+            raise error
         raise _unavailable(error, f"{live.attempt} could not be started") from error
+
+    def _refuse(self, live: LiveAttempt, reason: str) -> None:
+        """End an attempt that can never start."""
+        live.end = EndRecord(POD_CREATION_PERMANENT_ERROR, reason)
+        live.folder.write_ended(live.end)
+        self._live[live.attempt] = live
+        self._report(live, live.end, time.time())
+
+    def _environment_of(self, live: LiveAttempt) -> dict[str, str]:
+        """What the task's own command was started with; the shim's while there is no command yet."""
+        assert live.process is not None
+        pid, env = live.process.pid, processes.environment(live.process.pid)
+        for _ in range(2 if live.record.runtime else 1):
+            pid = processes.first_child(pid)
+            env = (processes.environment(pid) if pid else {}) or env
+        return env
 
     def _base(self, uid: int) -> dict[str, str]:
         if uid not in self._bases:
@@ -334,6 +418,27 @@ class LocalEngine:
         self._live[attempt] = live
         self._report(live, end, time.time())
 
+    # ---- memory and logs, where nobody else limits them
+
+    def _watches_memory(self, live: LiveAttempt) -> bool:
+        limited = self._cgroups is not None and self._cgroups.limits_memory
+        return bool(live.record.memory_bytes) and not limited and not live.record.container
+
+    def _look_at_memory(self) -> None:
+        self._memory_timer = None
+        running = [live for live in self._live.values() if live.phase is Phase.RUNNING and self._watches_memory(live)]
+        if not running:
+            return
+        for attempt in memory.over_limit({live.attempt: live.record.memory_bytes for live in running}):
+            self._kill(self._live[AttemptId(attempt)], EndRecord(OUT_OF_MEMORY, MEMORY_OVER, 9))
+        self._memory_timer = asyncio.get_running_loop().call_later(memory.SECONDS, self._look_at_memory)
+
+    async def _keep_logs_short(self) -> None:
+        while True:
+            await asyncio.sleep(_LOG_SECONDS)
+            for live in [live for live in self._live.values() if live.phase is Phase.RUNNING]:
+                self._logs.drop_head(live.attempt, self._log_limit)
+
     # ---- ending
 
     def _shim_died(self, live: LiveAttempt) -> None:
@@ -360,7 +465,12 @@ class LocalEngine:
         if unclear:
             elsewhere.update(attempt for _, attempt in processes.marked())
         for live, code in zip(batch, codes, strict=True):
-            if live.attempt in elsewhere or self._group_left(live, everything):
+            if (
+                live.attempt in elsewhere
+                or live.sessions
+                or live.record.container
+                or self._group_left(live, everything)
+            ):
                 self._spawn_task(self._close(live, code))
             else:
                 self._close_now(live, code)
@@ -392,6 +502,8 @@ class LocalEngine:
     async def _close(self, live: LiveAttempt, code: int | None) -> None:
         group, start = (live.process.pid, live.process.start_time) if live.process else (0, 0)
         await reaper.end_all(live.attempt, group, start)
+        if live.record.container and (code is None or live.end is not None or code > 124):
+            await _run_quietly(remove_command(live.record.container_runtime, live.record.container))
         self._close_now(live, code)
 
     def _close_now(self, live: LiveAttempt, code: int | None) -> None:
@@ -399,10 +511,17 @@ class LocalEngine:
             live.timer.cancel()
             live.timer = None
         at = live.folder.exit_time(code) if code is not None else time.time()
-        self._report(live, verdict(live, code, survivors=False), at)
+        end = verdict(live, code, survivors=False)
+        if live.record.cgroups and end.code != 0 and cgroups.ran_out_of_memory(live.record.cgroups):
+            end = EndRecord(OUT_OF_MEMORY, MEMORY_OVER, end.signal)
+            live.folder.write_ended(end)
+        if live.record.runtime and not end.reason:
+            end = EndRecord(end.code, live.folder.result(), end.signal)
+        self._report(live, end, at)
 
     def _report(self, live: LiveAttempt, end: EndRecord, at: float) -> None:
         live.phase = Phase.ENDED
+        cgroups.remove(live.record.cgroups)
         self._ports.release(live.record.ports)
         self._events.put_nowait(exited(live, end, at, self._logs.finish(live.attempt)))
 
@@ -429,8 +548,11 @@ def _empty(folder: str) -> None:
         shutil.rmtree(f"{folder}/{name}", ignore_errors=True)
 
 
-def _as_user(uid: int) -> tuple[str, ...]:
-    return ("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--")
+async def _run_quietly(argv: list[str]) -> None:
+    """Run a command whose only use is its effect, and which may find that there was nothing to do."""
+    quiet = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(*argv, stdin=quiet, stdout=quiet, stderr=quiet)
+    await process.wait()
 
 
 def _signal(name: str) -> int:

@@ -7,6 +7,7 @@ ATTEMPT/                 created exclusively before anything is spawned
   stop                   a stop was asked: signal and when to kill, so that escalation survives the server
   ended                  why the engine itself ended the attempt (killed after the grace, out of memory, tombstone)
   exit.CODE              created by the shim when the command ended
+  plan, token, secrets   private files for the runtime, which removes them; `result` is what it tells in return
   work/                  the working folder, when the job names none
 ```
 What a folder says, and what it means after a crash of the server:
@@ -37,6 +38,8 @@ from corral.runtime.process import Identity
 
 CLAIMED = "-"
 T = TypeVar("T")
+_MAX_RESULT = 65536
+_MAX_REASON = 1000
 
 
 class LaunchRecord(msgspec.Struct, frozen=True):
@@ -47,11 +50,15 @@ class LaunchRecord(msgspec.Struct, frozen=True):
     memory_bytes: int = 0
     container: str = ""
     """The name of its container, "" for none."""
+    container_runtime: str = ""
     cgroups: tuple[str, ...] = ()
     """The control groups made for it."""
     uid: int = -1
     """The uid its processes run under, -1 for the server's own."""
-    work: str = ""
+    directory: str = ""
+    """Where the command runs."""
+    runtime: bool = False
+    """Whether the runtime stands between shim and command."""
 
 
 class StopRecord(msgspec.Struct, frozen=True):
@@ -152,6 +159,18 @@ class AttemptFolder:
     def exit_time(self, code: int) -> float:
         """When the command ended, in seconds since 1970."""
         return os.stat(f"{self.path}/exit.{code}").st_mtime
+
+    def result(self) -> str:
+        """What the runtime saw, as one sentence; "" when it had nothing to tell."""
+        try:
+            with open(f"{self.path}/result", "rb") as file:
+                raw = file.read(_MAX_RESULT)
+        except FileNotFoundError:
+            return ""
+        try:
+            return str(msgspec.json.decode(raw, type=dict).get("message", ""))[:_MAX_REASON] if raw else ""
+        except msgspec.DecodeError:
+            return "the task's own report cannot be read"
 
     def stop(self) -> StopRecord | None:
         """The stop that was asked for."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from corral.engines.local.folders import AttemptFolder, EndRecord, LaunchRecord, StopRecord
@@ -16,6 +16,7 @@ SHIM_KILLED = "the shim was killed; what was left of the task's processes has be
 GROUP_KILLED = "the whole process group was killed, shim and task together"
 MACHINE_RESTARTED = "the machine restarted while the task ran"
 NEVER_STARTED = "it was stopped before it started"
+MEMORY_OVER = "it was killed for taking more memory than its limit"
 GRACE_OVER = "it did not end within its grace period and was killed"
 
 POD_EXTERNAL_DELETED = -101
@@ -55,6 +56,8 @@ class LiveAttempt:
     end: EndRecord | None = None
     timer: asyncio.TimerHandle | None = None
     started_at: float = 0.0
+    sessions: set[int] = field(default_factory=set)
+    """The pids of commands that run beside it."""
     shim_code: int | None = None
     """The shim's own exit code, when we were its parent and it was not killed."""
 

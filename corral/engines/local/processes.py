@@ -132,6 +132,16 @@ def children() -> set[int]:
     return found
 
 
+def first_child(pid: int) -> int:
+    """The oldest child of a process, 0 when it has none (any more)."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            found = file.read().split()
+    except FileNotFoundError:
+        return 0
+    return int(found[0]) if found else 0
+
+
 def kill(pid: int, start: int, number: int) -> bool:
     """Signal exactly this process; False when it is gone (another one of its pid is left alone)."""
     try:

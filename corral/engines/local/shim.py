@@ -60,10 +60,12 @@ def spawn(
     *,
     stdout: str,
     stderr: str,
+    code: str = "",
 ) -> int:
     """Start `argv` as leader of a new session with its output appended to the two files; returns its pid.
 
-    `stderr` equal to `stdout` gives one open file to both, so their lines keep the order of writing.
+    `stderr` equal to `stdout` gives one open file to both, so their lines keep the order of writing. `code` is opened as
+    handle 3, with the server's rights, when there is one.
     Raises OSError (E2BIG: arguments and environment too long; EAGAIN: no process to be had; ENOSPC, EROFS, …).
     """
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -75,4 +77,6 @@ def spawn(
         actions.append((os.POSIX_SPAWN_DUP2, 1, 2))
     else:
         actions.append((os.POSIX_SPAWN_OPEN, 2, stderr, append, 0o640))
+    if code:
+        actions.append((os.POSIX_SPAWN_OPEN, 3, code, os.O_RDONLY, 0))
     return os.posix_spawn(argv[0], argv, env, file_actions=actions, setsid=True, setsigmask=(), setsigdef=_DEFAULTED)

@@ -1,0 +1,164 @@
+"""Why: a task must not take more memory or processors than it asked for, and want of memory must be told as such.
+
+Version 2 where the server may make groups (root, or a delegated subtree), else version 1's `memory` and `cpu`, else
+none: then `memory.py` watches. A group is made only for a task that has a limit; the shim stays outside of it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from corral.kernel.ids import AttemptId
+
+ROOT = Path("/sys/fs/cgroup")
+_PERIOD = 100_000
+
+
+class CgroupsV2:
+    """The unified hierarchy."""
+
+    version = 2
+    limits_memory = True
+
+    def __init__(self, parent: Path) -> None:
+        self._parent = parent
+
+    def make(self, attempt: AttemptId, memory_bytes: int, cpu_millis: int) -> tuple[str, ...]:
+        """One group with both limits (0: none), to be entered by writing to its `cgroup.procs`.
+
+        Raises OSError.
+        """
+        group = self._parent / attempt
+        group.mkdir(exist_ok=True)
+        if memory_bytes:
+            (group / "memory.max").write_text(str(memory_bytes))
+            _write_if_there(group / "memory.swap.max", "0")
+            _write_if_there(group / "memory.oom.group", "1")
+        if cpu_millis:
+            (group / "cpu.max").write_text(f"{cpu_millis * _PERIOD // 1000} {_PERIOD}")
+        return (str(group),)
+
+
+class CgroupsV1:
+    """The `memory` and `cpu` hierarchies, each where it can be used."""
+
+    version = 1
+
+    def __init__(self, memory: Path | None, cpu: Path | None) -> None:
+        self._memory, self._cpu = memory, cpu
+
+    def make(self, attempt: AttemptId, memory_bytes: int, cpu_millis: int) -> tuple[str, ...]:
+        """One group a limit (0: none), each to be entered by writing to its `cgroup.procs`.
+
+        Raises OSError.
+        """
+        made: list[str] = []
+        if memory_bytes and self._memory is not None:
+            group = self._memory / attempt
+            group.mkdir(exist_ok=True)
+            (group / "memory.limit_in_bytes").write_text(str(memory_bytes))
+            _write_if_there(group / "memory.memsw.limit_in_bytes", str(memory_bytes))
+            made.append(str(group))
+        if cpu_millis and self._cpu is not None:
+            group = self._cpu / attempt
+            group.mkdir(exist_ok=True)
+            (group / "cpu.cfs_period_us").write_text(str(_PERIOD))
+            (group / "cpu.cfs_quota_us").write_text(str(cpu_millis * _PERIOD // 1000))
+            made.append(str(group))
+        return tuple(made)
+
+    @property
+    def limits_memory(self) -> bool:
+        """Whether the memory hierarchy can be used."""
+        return self._memory is not None
+
+
+def detect(name: str, root: Path = ROOT, own: Path = Path("/proc/self/cgroup")) -> CgroupsV2 | CgroupsV1 | None:
+    """The control groups that this server may use, its own parent group (`name`) made in them; None when there are none."""
+    places = _own_places(own)
+    unified = _usable(root, places.get("", ""), name)
+    if unified is not None and (unified / "cgroup.controllers").exists() and _delegate(unified):
+        return CgroupsV2(unified)
+    memory = _usable(root / "memory", places.get("memory", ""), name)
+    cpu = _usable(root / "cpu", places.get("cpu", ""), name)
+    if memory is not None and not (memory / "memory.limit_in_bytes").exists():
+        memory = None
+    if cpu is not None and not (cpu / "cpu.cfs_quota_us").exists():
+        cpu = None
+    return CgroupsV1(memory, cpu) if memory or cpu else None
+
+
+def ran_out_of_memory(groups: tuple[str, ...]) -> bool:
+    """Whether the kernel killed something of these groups for want of memory."""
+    for group in groups:
+        for file in ("memory.events", "memory.oom_control"):
+            try:
+                lines = Path(group, file).read_text().splitlines()
+            except OSError:
+                continue
+            if any(line.startswith("oom_kill ") and int(line.split()[1]) > 0 for line in lines):
+                return True
+    return False
+
+
+def remove(groups: tuple[str, ...]) -> bool:
+    """Drop the groups of an attempt of which nothing is left; False when the kernel still holds one of them."""
+    gone = True
+    for group in groups:
+        try:
+            os.rmdir(group)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            gone = False
+    return gone
+
+
+def _own_places(own: Path) -> dict[str, str]:
+    """The path of this process in each hierarchy, by controller ("" is version 2)."""
+    try:
+        lines = own.read_text().splitlines()
+    except OSError:
+        return {}
+    places: dict[str, str] = {}
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        places |= dict.fromkeys(controllers.split(","), path)
+    return places
+
+
+def _usable(root: Path, place: str, name: str) -> Path | None:
+    """A group of ours below our own place, or below the root where our place is not visible (in a container)."""
+    if not root.is_dir():
+        return None
+    parent = root / place.lstrip("/")
+    if not parent.is_dir():
+        parent = root
+    group = parent / name
+    try:
+        group.mkdir(exist_ok=True)
+    except OSError:
+        return None
+    return group
+
+
+def _delegate(group: Path) -> bool:
+    """Have the groups below `group` limit memory and processors; False when the kernel does not let us."""
+    controllers = (group / "cgroup.controllers").read_text().split()
+    if not {"memory", "cpu"} <= set(controllers):
+        return False
+    try:
+        (group / "cgroup.subtree_control").write_text("+memory +cpu")
+    except OSError:
+        return False
+    return True
+
+
+def _write_if_there(file: Path, text: str) -> None:
+    """Set what some kernels do not have (swap accounting) or refuse."""
+    if file.exists():
+        try:
+            file.write_text(text)
+        except OSError:
+            return

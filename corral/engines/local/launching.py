@@ -1,0 +1,162 @@
+"""Why: from what control asks to a command line: user, runtime and container are layers around the job's own command.
+
+```
+shim → [setpriv: the user] → [runtime: code, barrier, secrets] → [docker run: the image] → command
+```
+A layer that a task does not need is not there. With an image the client must be the server's own user, so the user is
+set inside the container instead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from corral.engines.local.containers import Container, container_name, run_command
+from corral.engines.local.folders import AttemptFolder, LaunchRecord
+from corral.kernel.errors import Unavailable
+from corral.model.launch import RuntimePlan, TaskLaunch
+from corral.runtime.build import build_runtime
+from corral.storage.blobs import BlobStore
+
+CODE_HANDLE = 3
+STAGE_COMMAND = (sys.executable, "-m", "corral.storage", "stage")
+
+
+@dataclass
+class Means:
+    """What this server can run tasks with."""
+
+    root: Path
+    blobs: BlobStore | None = None
+    find_container_runtime: Callable[[], str | None] = lambda: None
+    _runtime: str = field(default="", init=False)
+    _container_runtime: str | None = field(default=None, init=False)
+
+    def runtime(self) -> str:
+        """The runtime's zipapp, built when first needed.
+
+        Raises OSError.
+        """
+        if not self._runtime:
+            self._runtime = str(build_runtime(self.root / "runtime.pyz"))
+        return self._runtime
+
+    def container_runtime(self) -> str:
+        """The program that runs images.
+
+        Raises Unavailable when none answers.
+        """
+        if self._container_runtime is None:
+            self._container_runtime = self.find_container_runtime()
+        if self._container_runtime is None:
+            raise Unavailable(
+                "no-container-runtime", "Neither Docker nor Podman answers here; start one.", retry_after=30
+            )
+        return self._container_runtime
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What the shim is to start: the words, the environment, where, and the code archive to hand over."""
+
+    argv: list[str]
+    env: dict[str, str]
+    directory: str
+    code: str = ""
+
+
+def needs_runtime(launch: TaskLaunch) -> bool:
+    """Whether anything is to be done around the command."""
+    return launch.runtime is not None or bool(launch.secrets)
+
+
+def base_folder(launch: TaskLaunch, folder: AttemptFolder) -> str:
+    """Where code goes and relative paths begin: an absolute working directory of the job, else the attempt's own."""
+    return launch.working_dir if os.path.isabs(launch.working_dir) else f"{folder.path}/work"
+
+
+def prepare(
+    launch: TaskLaunch, folder: AttemptFolder, record: LaunchRecord, env: Mapping[str, str], log: str, means: Means
+) -> Prepared:
+    """Write the attempt's private files and compose its command line; the folder is there already.
+
+    Raises OSError, and NotFound when the code archive is not in the blob store.
+    """
+    base = base_folder(launch, folder)
+    directory = os.path.normpath(os.path.join(base, launch.working_dir))
+    env = {**env, "CORRAL_TASK_DIR": directory}
+    argv = list(launch.command)
+    if launch.image:
+        names = [*env, *(secret.env for secret in launch.secrets if secret.env)]
+        container = Container(means.container_runtime(), record.container, record.uid, base, directory)
+        argv = [*run_command(container, launch, names), *argv]
+    code = ""
+    if needs_runtime(launch):
+        plan = launch.runtime or RuntimePlan()
+        if plan.code_digest and means.blobs is not None:
+            code = str(means.blobs.get(plan.code_digest))
+        path = _write_plan(launch, plan, folder, record, (argv, base, directory, log, bool(code)))
+        argv = [sys.executable, "-I", "-S", means.runtime(), "run", path]
+        directory = base
+    if record.uid >= 0 and not launch.image:
+        argv = [*as_user(record.uid), *argv]
+    return Prepared(argv, env, directory, code)
+
+
+def as_user(uid: int) -> tuple[str, ...]:
+    """The words that run what follows under a uid, without any group of the server."""
+    return ("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--")
+
+
+def container_of(launch: TaskLaunch) -> str:
+    """The name of the attempt's container, "" without an image."""
+    return container_name(launch.attempt) if launch.image else ""
+
+
+def _write_plan(
+    launch: TaskLaunch,
+    plan: RuntimePlan,
+    folder: AttemptFolder,
+    record: LaunchRecord,
+    what: tuple[list[str], str, str, str, bool],
+) -> str:
+    argv, base, directory, log, code = what
+    uid = -1 if launch.image else record.uid
+    private = {
+        "token_file": ("token", launch.job_token),
+        "job_secret_file": ("job-secret", launch.job_secret or launch.job_token),
+        "secrets_file": ("secrets", _secrets(launch)),
+    }
+    files = {field_: folder.write_private(name, text.encode(), uid) for field_, (name, text) in private.items() if text}
+    content = {
+        "attempt": launch.attempt,
+        "command": argv,
+        "work": base,
+        "directory": directory,
+        "owner": record.uid if launch.image else -1,
+        "code_handle": CODE_HANDLE if code else -1,
+        "code_target": plan.code_target,
+        "inputs": plan.inputs,
+        "outputs": plan.outputs,
+        "stage_command": STAGE_COMMAND,
+        "barrier": plan.barrier,
+        "barrier_timeout_seconds": plan.barrier_timeout_seconds,
+        "resolve": plan.resolve,
+        "exit_patterns": plan.exit_patterns and launch.runtime is not None,
+        "log": log,
+        "api_url": launch.api_url,
+        "result_file": folder.write_private("result", b"", uid),
+        **files,
+    }
+    return folder.write_private("plan", json.dumps(content).encode(), uid)
+
+
+def _secrets(launch: TaskLaunch) -> str:
+    if not launch.secrets:
+        return ""
+    return json.dumps([{"value": s.value, "env": s.env, "file": s.file} for s in launch.secrets])

@@ -1,0 +1,50 @@
+"""Why: without control groups nobody stops a task that eats the machine; then its memory is looked at, twice a second.
+
+Only tasks with a memory limit are looked at. Resident sizes are summed first, since they are cheap and never less than the
+proportional ones; only above the limit are shared pages divided among those who share them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+from corral.engines.local import processes
+
+SECONDS = 0.5
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def over_limit(limits: Mapping[str, int]) -> dict[str, int]:
+    """The attempts (id: bytes allowed) whose processes take more, and how much they take; one pass over `/proc`."""
+    members: dict[str, list[int]] = {}
+    for pid, attempt in processes.marked():
+        if attempt in limits:
+            members.setdefault(attempt, []).append(pid)
+    found: dict[str, int] = {}
+    for attempt, pids in members.items():
+        limit = limits[attempt]
+        if sum(map(resident, pids)) > limit and (used := proportional(pids)) > limit:
+            found[attempt] = used
+    return found
+
+
+def resident(pid: int) -> int:
+    """Bytes of a process that are in memory, shared ones in full; 0 when it is gone."""
+    try:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * _PAGE
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+
+
+def proportional(pids: Iterable[int]) -> int:
+    """Bytes of some processes together, pages divided by how many processes share them (PSS)."""
+    total = 0
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+                total += next(int(line.split()[1]) for line in file if line.startswith("Pss:")) * 1024
+        except (FileNotFoundError, ProcessLookupError, StopIteration):
+            continue
+    return total

@@ -1,0 +1,175 @@
+"""Why: people look into a running task, and copy from it, as the task itself: its user, folder, environment and limits."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import signal
+import struct
+import termios
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+
+from corral.engines.local import processes, reaper
+from corral.kernel.errors import Unavailable
+
+_CHUNK = 65536
+_ENTER = 'for group in $1; do echo 0 >"$group"; done; cd -- "$2" && shift 2 && exec "$@"'
+
+
+class LocalSession:
+    """A command beside a task, with a terminal or with pipes (then its two outputs are one)."""
+
+    def __init__(self, pid: int, reader: int, writer: int, *, tty: bool, ended: Callable[[int], None]) -> None:
+        self.pid = pid
+        self._reader, self._writer = reader, writer
+        self._tty = tty
+        self._ended = ended
+        self._code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._handle = os.pidfd_open(pid)
+        asyncio.get_running_loop().add_reader(self._handle, self._died)
+
+    async def send(self, data: bytes) -> None:
+        """Give `data` to the command's standard input; the empty bytes end it (a terminal: as Ctrl-D would).
+
+        Raises Unavailable when the command takes no more.
+        """
+        if not data:
+            if self._tty:
+                data = b"\x04"
+            elif self._writer >= 0:
+                os.close(self._writer)
+                self._writer = -1
+                return
+        view = memoryview(data)
+        while view:
+            if self._writer < 0:
+                raise Unavailable("session-over", "The command takes no more input; its input was ended.")
+            try:
+                view = view[os.write(self._writer, view) :]
+            except BlockingIOError:
+                await _writable(self._writer)
+            except OSError as error:
+                raise Unavailable("session-over", f"The command takes no more input: {error.strerror}.") from error
+
+    async def resize(self, rows: int, columns: int) -> None:
+        """Tell the command's terminal its size; without a terminal nothing is told."""
+        if self._tty and self._reader >= 0:
+            fcntl.ioctl(self._reader, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    async def output(self) -> AsyncIterator[bytes]:
+        """What the command prints, until it ends; it waits while nobody reads."""
+        while self._reader >= 0:
+            try:
+                data = os.read(self._reader, _CHUNK)
+            except BlockingIOError:
+                await _readable(self._reader)
+                continue
+            except OSError:  # EIO: the terminal's other side is closed
+                return
+            if not data:
+                return
+            yield data
+
+    async def exit_code(self) -> int:
+        """Wait for the command's end; 128 + signal when one ended it."""
+        return await asyncio.shield(self._code)
+
+    async def close(self) -> None:
+        """End the command if it still runs, and what it started in its session."""
+        if not self._code.done():
+            processes.kill_group(self.pid, signal.SIGHUP)
+            processes.kill_group(self.pid, signal.SIGKILL)
+            await self.exit_code()
+        if self._writer >= 0 and self._writer != self._reader:
+            os.close(self._writer)
+        if self._reader >= 0:
+            os.close(self._reader)
+        self._reader = self._writer = -1
+
+    def _died(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._handle)
+        os.close(self._handle)
+        processes.kill_group(self.pid, signal.SIGHUP)
+        code = reaper.reap(self.pid)
+        self._ended(self.pid)
+        self._code.set_result(255 if code is None else code if code >= 0 else 128 - code)
+
+
+def spawn_session(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    directory: str,
+    cgroups: Sequence[str],
+    *,
+    tty: bool,
+    ended: Callable[[int], None],
+) -> tuple[LocalSession, int]:
+    """Start a command in a session of its own, and its pid; `ended` is called with that when it is gone.
+
+    Raises Unavailable when it cannot be started.
+    """
+    groups = " ".join(f"{group}/cgroup.procs" for group in cgroups)
+    words = ["/bin/sh", "-c", _ENTER, "sh", groups, directory, *argv]
+    try:
+        session = _with_terminal(words, env, ended) if tty else _with_pipes(words, env, ended)
+        return session, session.pid
+    except OSError as error:
+        raise Unavailable("exec-failed", f"The command could not be started: {error.strerror}.") from error
+
+
+def _with_terminal(words: list[str], env: Mapping[str, str], ended: Callable[[int], None]) -> LocalSession:
+    master, slave = os.openpty()
+    try:
+        name = os.ttyname(slave)
+        # Opened by the leader of a fresh session, it becomes that session's controlling terminal.
+        actions = [(os.POSIX_SPAWN_OPEN, 0, name, os.O_RDWR, 0), *((os.POSIX_SPAWN_DUP2, 0, to) for to in (1, 2))]
+        pid = os.posix_spawn(words[0], words, env, file_actions=actions, setsid=True, setsigmask=(), setsigdef=_SIGNALS)
+    except BaseException:
+        os.close(master)
+        raise
+    finally:
+        os.close(slave)
+    os.set_blocking(master, False)
+    return LocalSession(pid, master, master, tty=True, ended=ended)
+
+
+def _with_pipes(words: list[str], env: Mapping[str, str], ended: Callable[[int], None]) -> LocalSession:
+    their_input, writer = os.pipe()
+    reader, their_output = os.pipe()
+    try:
+        actions = [(os.POSIX_SPAWN_DUP2, source, to) for source, to in ((their_input, 0), (their_output, 1), (1, 2))]
+        pid = os.posix_spawn(words[0], words, env, file_actions=actions, setsid=True, setsigmask=(), setsigdef=_SIGNALS)
+    except BaseException:
+        os.close(writer)
+        os.close(reader)
+        raise
+    finally:
+        os.close(their_input)
+        os.close(their_output)
+    os.set_blocking(writer, False)
+    os.set_blocking(reader, False)
+    return LocalSession(pid, reader, writer, tty=False, ended=ended)
+
+
+_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+async def _readable(handle: int) -> None:
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(handle, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(handle)
+
+
+async def _writable(handle: int) -> None:
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_writer(handle, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_writer(handle)

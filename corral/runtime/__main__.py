@@ -1,0 +1,23 @@
+"""Why: the zipapp's entry: `run PLAN` around a task's command, `agent …` beside a distributed launcher."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    """Choose by the first word; the exit code of the process."""
+    if sys.argv[1:2] == ["agent"]:
+        from corral.runtime.agent import main as agent
+
+        return agent(sys.argv[2:])
+    if sys.argv[1:2] == ["run"] and len(sys.argv) == 3:
+        from corral.runtime.run import main as run
+
+        return run(sys.argv[2])
+    print("usage: runtime run PLAN | runtime agent ...", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""Why: the runtime travels into tasks as one file that any Python 3.11 runs without Corral being installed there."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import py_compile
+import tempfile
+import zipfile
+from pathlib import Path
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_PACKAGE = '"""The part of Corral that runs inside tasks."""\n'
+_ENTRY = '"""The runtime\'s entry."""\n\nimport sys\n\nfrom corral.runtime.__main__ import main\n\nsys.exit(main())\n'
+
+
+def build_runtime(target: Path) -> Path:
+    """Write the zipapp to `target`, replacing it as a whole; source and this Python's byte code are in it.
+
+    Raises OSError.
+    """
+    here = Path(__file__).parent
+    sources = {"__main__.py": _ENTRY, "corral/__init__.py": _PACKAGE}
+    for path in sorted(here.glob("*.py")):
+        if path.name != "build.py":
+            sources[f"corral/runtime/{path.name}"] = path.read_text(encoding="utf-8")
+    temporary = target.with_suffix(f".{os.getpid()}.new")
+    with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive, tempfile.TemporaryDirectory() as folder:
+        for name, text in sources.items():
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), text)
+            archive.writestr(zipfile.ZipInfo(f"{name}c", _EPOCH), _compiled(name, text, Path(folder)))
+    os.replace(temporary, target)
+    return target
+
+
+def _compiled(name: str, text: str, folder: Path) -> bytes:
+    source, output = folder / "source.py", folder / "code.pyc"
+    source.write_text(text, encoding="utf-8")
+    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    py_compile.compile(str(source), str(output), dfile=name, doraise=True, invalidation_mode=mode)
+    data = output.read_bytes()
+    if not data.startswith(importlib.util.MAGIC_NUMBER):
+        raise OSError(f"{name} could not be compiled")
+    return data

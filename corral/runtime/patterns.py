@@ -1,0 +1,80 @@
+"""Why: "exit code 1" tells nobody anything; the last lines of the log often say what went wrong, in known words.
+
+Codes 221-235 and their phrases are OpenPAI's (its runtime's exit specification); the expressions are our own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final, NamedTuple
+
+TAIL_BYTES: Final = 64 * 1024
+_LINE: Final = 300
+
+
+class Pattern(NamedTuple):
+    """A known fault: which exit codes it is looked for under (none: any but 0), and its words in the log."""
+
+    code: int
+    phrase: str
+    words: re.Pattern[bytes]
+    exits: frozenset[int] = frozenset()
+
+
+class Match(NamedTuple):
+    """What was recognised, and the line that told."""
+
+    code: int
+    phrase: str
+    line: str
+
+
+def _pattern(code: int, phrase: str, words: str, *exits: int) -> Pattern:
+    return Pattern(code, phrase, re.compile(words.encode(), re.MULTILINE | re.IGNORECASE), frozenset(exits))
+
+
+_USAGE: Final = r"^\S+: error: (?:unrecognized arguments|the following arguments are required|argument .*invalid).*$"
+"""What Python's argparse prints."""
+
+PATTERNS: Final = (
+    _pattern(223, "ContainerCudaUncorrectableECCError", r"^.*uncorrectable ECC error.*$"),
+    _pattern(221, "ContainerTensorflowOOMKilled", r"^.*ResourceExhaustedError.*OOM when allocating.*$"),
+    _pattern(226, "ContainerCudaOOMKilled", r"^.*CUDA(?: error:)?(?: |_ERROR_)OUT[ _]OF[ _]MEMORY.*$"),
+    _pattern(224, "ContainerCudaVersionMismatch", r"^.*CUDA driver version is insufficient for CUDA runtime version.*$"),
+    _pattern(225, "ContainerCudaDnnVersionMismatch", r"^.*Loaded runtime CuDNN library.*but source was compiled with.*$"),
+    _pattern(222, "ContainerMPISegvFault", r"^.*(?:mpirun|mpiexec|ORTE).*exited on signal 11.*$"),
+    _pattern(229, "ContainerIncorrectDataModelError", r"^RuntimeError: Error\(s\) in loading state_dict.*$"),
+    _pattern(231, "ContainerSyntaxError", r"^(?:SyntaxError|IndentationError|TabError): .*$"),
+    _pattern(232, "ContainerImportError", r"^(?:ImportError|ModuleNotFoundError): .*$"),
+    _pattern(233, "ContainerIndexOutOfRange", r"^IndexError: .*out of (?:range|bounds).*$"),
+    _pattern(228, "ContainerIncorrectParameterError", _USAGE, 2),
+    _pattern(234, "ContainerSigvFault", r"^.*Segmentation fault.*$", 139),
+    _pattern(235, "ContainerEngineCoreDump", r"^.*core dumped.*$", 132, 134, 136, 139),
+)  # fmt: skip
+
+
+def recognise(exit_code: int, tail: bytes) -> Match | None:
+    """The first pattern that the end of a failed command's log shows."""
+    if exit_code == 0:
+        return None
+    for pattern in PATTERNS:
+        if pattern.exits and exit_code not in pattern.exits:
+            continue
+        found = None
+        for found in pattern.words.finditer(tail):  # noqa: B007  the last one tells most
+            pass
+        if found is not None:
+            line = found[0].decode("utf-8", "replace").strip()
+            return Match(pattern.code, pattern.phrase, line[:_LINE])
+    return None
+
+
+def tail_of(path: str) -> bytes:
+    """The last bytes of a log; empty when it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+            return file.read(TAIL_BYTES)
+    except OSError:
+        return b""

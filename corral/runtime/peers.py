@@ -1,0 +1,167 @@
+"""Why: hosts and ports exist only after tasks have started; here the command's references become addresses.
+
+The server answers who has started; it may be away for a while (a restart must not cost a job), so every failure but a
+refusal is tried again until the barrier's time is over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+import sys
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
+
+RUNTIME_WORD = "$(runtime)"
+_PEER = re.compile(r"\$\(peer:([a-z0-9-]+)-(\d+):(?:(host)|port:([a-z0-9-]+))\)")
+_SECRET = re.compile(r"\$\(secret:([a-z0-9-]+)\)")
+_MAX_ANSWER = 64 * 1024 * 1024
+_ASK_SECONDS = 20
+
+
+class Refused(Exception):
+    """The server will never answer this task: its token is not accepted, or its job is gone."""
+
+
+class TimedOut(Exception):
+    """The other tasks did not start in time."""
+
+
+class Unresolved(Exception):
+    """The command names a task or port that the job does not have."""
+
+
+class Address(NamedTuple):
+    """Where a started task is."""
+
+    host: str
+    ports: dict[str, list[int]]
+
+
+class Api:
+    """The few calls of Corral's server that a task may make."""
+
+    def __init__(self, url: str, token: str) -> None:
+        parts = urlsplit(url)
+        self._secure = parts.scheme == "https"
+        self._host, self._port = parts.hostname or "127.0.0.1", parts.port
+        self._prefix = parts.path.rstrip("/")
+        self._token = token
+
+    def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        """The JSON answer, None for an empty one.
+
+        Raises Refused for a refusal, OSError when there is no answer worth the name.
+        """
+        import http.client  # most tasks never call
+
+        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+        connection = kind(self._host, self._port, timeout=_ASK_SECONDS + 10)
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        try:
+            connection.request(method, self._prefix + path, json.dumps(body) if body else None, headers)
+            answer = connection.getresponse()
+            content = answer.read(_MAX_ANSWER)
+        except http.client.HTTPException as error:
+            raise OSError(str(error)) from error
+        finally:
+            connection.close()
+        if answer.status in (401, 403, 404):
+            raise Refused(f"the server answers {answer.status}: this task is not of a job that runs")
+        if answer.status >= 300:
+            raise OSError(f"the server answers {answer.status}")
+        try:
+            return json.loads(content) if content else None
+        except ValueError as error:
+            raise OSError("the server's answer is not JSON") from error
+
+
+def wait_for(
+    api: Api,
+    attempt: str,
+    *,
+    everyone: bool,
+    wanted: Collection[str],
+    timeout: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> dict[str, Address]:
+    """The addresses of the started tasks by name (`worker-0`), once `everyone` or all `wanted` have started.
+
+    Raises TimedOut after `timeout` seconds, Refused at once.
+    """
+    deadline = clock() + timeout
+    pause = 0.02
+    trouble = "they have not started"
+    while True:
+        left = deadline - clock()
+        if left <= 0:
+            raise TimedOut(f"waited {timeout:g} s for the other tasks: {trouble}")
+        try:
+            wait = int(min(_ASK_SECONDS, left))
+            answer = api.call("GET", f"/api/v3/runtime/peers?attempt={quote(attempt)}&wait={wait}")
+            known, complete = _addresses(answer), bool(answer["complete"])
+            if complete or (not everyone and "*" not in wanted and all(name in known for name in wanted)):
+                return known
+            missing = [name for name in wanted if name not in known]
+            trouble = f"{', '.join(missing[:5])} did not start" if missing else "not all have started"
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            trouble = f"the server did not answer ({error})"
+        sleep(min(pause, max(0.0, left)))
+        pause = min(pause * 1.5, 1.0)
+
+
+def resolve(text: str, peers: Mapping[str, Address], secret_key: str) -> str:
+    """`text` with every reference replaced.
+
+    Raises Unresolved for a task or port that is not there.
+    """
+
+    def address(match: re.Match[str]) -> str:
+        name = f"{match[1]}-{int(match[2])}"
+        peer = peers.get(name)
+        if peer is None:
+            raise Unresolved(f"there is no task {name}")
+        if match[3]:
+            return peer.host
+        numbers = peer.ports.get(match[4])
+        if not numbers:
+            raise Unresolved(f"{name} has no port {match[4]}")
+        return str(numbers[0])
+
+    def derived(match: re.Match[str]) -> str:
+        return hmac.new(secret_key.encode(), match[1].encode(), hashlib.sha256).hexdigest()
+
+    if "$(" not in text:
+        return text
+    return _SECRET.sub(derived, _PEER.sub(address, text))
+
+
+def resolve_command(words: list[str], peers: Mapping[str, Address], program: list[str]) -> list[str]:
+    """The command's words with references replaced; secrets have no place in arguments, so there are none here.
+
+    Raises Unresolved.
+    """
+    found: list[str] = []
+    for word in words:
+        if _SECRET.search(word):
+            raise Unresolved("a secret may stand in the environment only, arguments are seen by everyone")
+        found += program if word == RUNTIME_WORD else [resolve(word, peers, "")]
+    return found
+
+
+def own_program() -> list[str]:
+    """The words that run this runtime."""
+    return [sys.executable, sys.argv[0]]
+
+
+def _addresses(answer: Any) -> dict[str, Address]:
+    return {
+        f"{peer['role']}-{peer['index']}": Address(str(peer["host"]), dict(peer.get("ports") or {}))
+        for peer in answer["peers"]
+        if peer.get("host")
+    }

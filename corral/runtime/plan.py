@@ -1,0 +1,64 @@
+"""Why: the engine tells the runtime what to do in one private file, so nothing of it is in arguments or environment."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the runtime does around the command; paths are absolute, "" or empty means: not asked for."""
+
+    attempt: str
+    command: list[str]
+    work: str
+    """The task's own folder: code and data go into it."""
+    directory: str = ""
+    """Where the command runs, `work` if unsaid."""
+    owner: int = -1
+    """The uid that what was unpacked is given to, when the command runs under another one (in a container)."""
+    code_handle: int = -1
+    """The open file that holds the code archive (the task's user may not read the blob store)."""
+    code_target: str = ""
+    inputs: list[tuple[str, str]] = field(default_factory=list)
+    outputs: list[tuple[str, str]] = field(default_factory=list)
+    stage_command: list[str] = field(default_factory=list)
+    """The program that moves data: followed by SOURCE and DESTINATION, it answers 0 when all is there."""
+    barrier: bool = False
+    barrier_timeout_seconds: float = 600.0
+    resolve: list[str] = field(default_factory=list)
+    """The tasks (`worker-0`) whose addresses must be known; `*` is all."""
+    exit_patterns: bool = False
+    log: str = ""
+    """Where the command's output is, to look for exit patterns."""
+    api_url: str = ""
+    token_file: str = ""
+    secrets_file: str = ""
+    job_secret_file: str = ""
+    result_file: str = ""
+
+    @classmethod
+    def read(cls, path: str) -> Plan:
+        """The plan in a file, which is removed.
+
+        Raises OSError, ValueError.
+        """
+        with open(path, encoding="utf-8") as file:
+            raw: dict[str, Any] = json.load(file)
+        os.unlink(path)
+        for pairs in ("inputs", "outputs"):
+            raw[pairs] = [(str(first), str(second)) for first, second in raw.get(pairs, [])]
+        return cls(**raw)
+
+
+def take(path: str) -> str:
+    """The content of a private file, which is removed; "" when there is none."""
+    if not path:
+        return ""
+    with open(path, encoding="utf-8") as file:
+        content = file.read()
+    os.unlink(path)
+    return content

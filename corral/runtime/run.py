@@ -1,0 +1,228 @@
+"""Why: what a task needs around its command happens in one place and in one order, the same on every engine.
+
+Code, data in, the other tasks' addresses, secrets, the command, what its log tells, data out, the report. A signal that
+comes before the command ends the task; once it runs, signals reach it by the process group and the runtime outlives it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from corral.runtime.patterns import Match, recognise, tail_of
+from corral.runtime.peers import (
+    Address,
+    Api,
+    Refused,
+    TimedOut,
+    Unresolved,
+    own_program,
+    resolve,
+    resolve_command,
+    wait_for,
+)
+from corral.runtime.plan import Plan, take
+from corral.runtime.unpack import UnsafeArchive, unpack
+
+GANG_TIMEOUT = 251
+BARRIER_REFUSED = 252
+RUNTIME_FAILED = 255
+"""OpenPAI's codes: JobGangAllocationTimeout, FrameworkBarrierPermanentFailed, PAIRuntimeUnknownFailed."""
+
+_NOT_EXECUTABLE, _NOT_FOUND = 126, 127
+_WATCHED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+
+
+class Failed(Exception):
+    """The command could not be started, or its results not be saved; `code` is the task's exit code."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Interrupted(BaseException):
+    """The task was stopped before its command ran."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def main(plan_file: str) -> int:
+    """Carry out the plan in a file; the exit code of the task."""
+    result: dict[str, Any] = {}
+    plan = Plan.read(plan_file)
+    api = Api(plan.api_url, take(plan.token_file)) if plan.api_url else None
+    try:
+        with _stoppable():
+            argv, env = _prepare(plan, api)
+        code = _run(argv, env, plan.directory or plan.work)
+        result["exit_code"] = code
+        match = recognise(code, tail_of(plan.log)) if plan.exit_patterns else None
+        if match is not None:
+            code = _tell_match(result, match)
+        _stage_out(plan)
+    except Failed as failure:
+        print(f"corral: {failure}", file=sys.stderr, flush=True)
+        result["message"] = str(failure)
+        code = result.get("exit_code") or failure.code
+    except Interrupted as stop:
+        code = 128 + stop.number
+        result["message"] = "stopped before the command ran"
+    _report(plan, api, result)
+    return code
+
+
+def _prepare(plan: Plan, api: Api | None) -> tuple[list[str], dict[str, str]]:
+    """Everything before the command; what it is to be run as."""
+    _unpack(plan)
+    for uri, path in plan.inputs:
+        _stage(plan, uri, os.path.join(plan.work, path), "input")
+    env = dict(os.environ)
+    try:
+        peers = _peers(plan, api)
+        key = take(plan.job_secret_file)
+        argv = resolve_command(plan.command, peers, own_program())
+        env = {name: resolve(value, peers, key) for name, value in env.items()}
+    except Unresolved as error:
+        raise Failed(BARRIER_REFUSED, f"the command cannot be completed: {error}") from error
+    _deliver_secrets(plan, env)
+    if plan.owner >= 0:
+        _give_away(plan.work, plan.owner)
+    return argv, env
+
+
+def _unpack(plan: Plan) -> None:
+    if plan.code_handle < 0:
+        return
+    try:
+        with os.fdopen(plan.code_handle, "rb") as archive:
+            unpack(archive, os.path.join(plan.work, plan.code_target))
+    except UnsafeArchive as error:
+        raise Failed(RUNTIME_FAILED, f"the code archive was refused: {error}") from error
+    except OSError as error:
+        raise Failed(RUNTIME_FAILED, f"the code could not be unpacked: {error}") from error
+
+
+def _peers(plan: Plan, api: Api | None) -> dict[str, Address]:
+    if not plan.barrier and not plan.resolve:
+        return {}
+    if api is None:
+        raise Failed(RUNTIME_FAILED, "this task was not told where the server is")
+    try:
+        return wait_for(
+            api, plan.attempt, everyone=plan.barrier, wanted=plan.resolve, timeout=plan.barrier_timeout_seconds
+        )
+    except TimedOut as error:
+        raise Failed(GANG_TIMEOUT, str(error)) from error
+    except Refused as error:
+        raise Failed(BARRIER_REFUSED, str(error)) from error
+
+
+def _deliver_secrets(plan: Plan, env: dict[str, str]) -> None:
+    """Put secrets where the job wants them; the file that brought them is gone before the command starts."""
+    content = take(plan.secrets_file)
+    for secret in json.loads(content) if content else []:
+        if secret["env"]:
+            env[secret["env"]] = secret["value"]
+        if secret["file"]:
+            path = os.path.join(plan.work, secret["file"])
+            try:
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "w", encoding="utf-8", opener=_private) as file:
+                    file.write(secret["value"])
+            except OSError as error:
+                raise Failed(RUNTIME_FAILED, f"a secret could not be written to {path}: {error.strerror}") from error
+
+
+def _give_away(folder: str, owner: int) -> None:
+    for here, _, names in os.walk(folder):
+        for path in (here, *(os.path.join(here, name) for name in names)):
+            os.chown(path, owner, owner, follow_symlinks=False)
+
+
+def _run(argv: list[str], env: dict[str, str], directory: str) -> int:
+    """Run the command to its end; its exit code as a shell gives it."""
+    try:
+        os.chdir(directory)
+    except OSError as error:
+        raise Failed(_NOT_EXECUTABLE, f"the working directory {directory}: {error.strerror}") from error
+    try:
+        pid = os.posix_spawnp(argv[0], argv, env, setsigmask=(), setsigdef=_WATCHED)
+    except FileNotFoundError:
+        raise Failed(_NOT_FOUND, f"the program {argv[0]} was not found") from None
+    except OSError as error:
+        raise Failed(_NOT_EXECUTABLE, f"{argv[0]} could not be started: {error.strerror}") from error
+    _running.append(pid)
+    while _missed:
+        os.kill(pid, _missed.pop())
+    _, status = os.waitpid(pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def _stage_out(plan: Plan) -> None:
+    for path, uri in plan.outputs:
+        _stage(plan, os.path.join(plan.work, path), uri, "output")
+
+
+def _stage(plan: Plan, source: str, destination: str, what: str) -> None:
+    pid = os.posix_spawnp(plan.stage_command[0], [*plan.stage_command, source, destination], os.environ)
+    _, status = os.waitpid(pid, 0)
+    if os.waitstatus_to_exitcode(status) != 0:
+        raise Failed(RUNTIME_FAILED, f"the {what} could not be moved from {source} to {destination}")
+
+
+def _tell_match(result: dict[str, Any], match: Match) -> int:
+    result["pattern"] = match._asdict()
+    result["message"] = f"the command ended with {result['exit_code']}; its log says: {match.line}"
+    return match.code
+
+
+def _report(plan: Plan, api: Api | None, result: dict[str, Any]) -> None:
+    """Tell what was seen: to the engine beside us by file, else to the server; the exit code does not depend on it."""
+    if not result.get("message"):
+        return
+    try:
+        if plan.result_file:
+            with open(plan.result_file, "w", encoding="utf-8") as file:
+                json.dump(result, file)
+        elif api is not None:
+            api.call("POST", "/api/v3/runtime/report", {"attempt": plan.attempt, **result})
+    except (OSError, Refused) as error:
+        print(f"corral: the report could not be delivered: {error}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Inside, a signal ends the task; after, signals are for the command alone."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise Interrupted(number)
+
+    for number in _WATCHED:
+        signal.signal(number, interrupt)
+    yield
+    for number in _WATCHED:
+        signal.signal(number, _leave_it)
+
+
+_running: list[int] = []
+_missed: list[int] = []
+"""Signals that came when the command was about to start: it gets them as soon as it has."""
+
+
+def _leave_it(number: int, frame: object) -> None:
+    """The command got the signal too, and decides; what comes when there is none is kept for it."""
+    if not _running:
+        _missed.append(number)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -1,0 +1,77 @@
+"""A command beside a task runs in the task's folder and environment, and ends with it at the latest."""
+
+from __future__ import annotations
+
+import pytest
+
+from corral.kernel.errors import NotFound, Unavailable
+from tests.engines.local_harness import Harness, attempt, collect, launch, of_attempt
+
+
+@pytest.fixture
+async def task(local: Harness) -> Harness:
+    await local.engine.start(launch("sh", "-c", "echo ready; exec sleep 1000", env={"COLOUR": "teal"}))
+    await local.line("ready")
+    return local
+
+
+async def test_it_runs_where_the_task_runs_with_what_the_task_has(task: Harness) -> None:
+    session = await task.engine.exec(attempt(), ["sh", "-c", "echo $COLOUR $CORRAL_ATTEMPT; pwd; exit 3"], tty=False)
+    lines = (await collect(session.output())).decode().splitlines()
+    assert lines[0] == f"teal {attempt()}" and lines[1].endswith("/work")
+    assert await session.exit_code() == 3
+    await session.close()
+
+
+async def test_bytes_pass_unchanged_both_ways_without_a_terminal(task: Harness) -> None:
+    session = await task.engine.exec(attempt(), ["cat"], tty=False)
+    data = bytes(range(256)) * 400
+    await session.send(data)
+    await session.send(b"")
+    assert await collect(session.output()) == data
+    assert await session.exit_code() == 0
+    with pytest.raises(Unavailable, match="takes no more"):
+        await session.send(b"more")
+    await session.close()
+
+
+async def test_a_terminal_has_a_size_and_control_keys(task: Harness) -> None:
+    session = await task.engine.exec(attempt(), ["sh"], tty=True)
+    await session.resize(33, 44)
+    await session.send(b"stty size; tty; sh -c 'echo up$((40+2)); exec sleep 1000'\n")
+    seen = b""
+    output = session.output()
+    while b"up42" not in seen:
+        seen += await anext(output)
+    assert b"33 44" in seen and b"/dev/pts/" in seen
+    await session.send(b"\x03")
+    await session.send(b"exit 5\n")
+    async for chunk in output:
+        seen += chunk
+    assert await session.exit_code() == 5
+    await session.close()
+
+
+async def test_closing_ends_the_command(task: Harness) -> None:
+    session = await task.engine.exec(attempt(), ["sh", "-c", "trap '' HUP; echo deaf; sleep 1000"], tty=False)
+    assert await anext(session.output()) == b"deaf\n"
+    await session.close()
+    assert await session.exit_code() == 137
+    assert len(of_attempt(attempt())) == 2  # the shim and the task
+
+
+async def test_the_end_of_the_task_is_the_end_of_its_sessions(task: Harness) -> None:
+    session = await task.engine.exec(attempt(), ["sleep", "1000"], tty=False)
+    await task.engine.stop(attempt(), grace_seconds=5)
+    await task.exited(attempt())
+    assert await session.exit_code() != 0
+    assert not of_attempt(attempt())
+    await session.close()
+
+
+async def test_there_is_no_session_without_a_running_task(local: Harness) -> None:
+    with pytest.raises(NotFound, match="not running"):
+        await local.engine.exec(attempt(), ["true"], tty=False)
+    await local.run("true")
+    with pytest.raises(NotFound, match="not running"):
+        await local.engine.exec(attempt(), ["true"], tty=False)

@@ -1,0 +1,74 @@
+"""Limits are enforced where the machine allows it, and running out of memory is told as such."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from corral.engines.local import cgroups
+from corral.engines.local.live import MEMORY_OVER
+from tests.engines.local_harness import Harness, attempt
+
+EATER = (
+    "import time\nx = bytearray(200 << 20)\nfor i in range(0, len(x), 4096): x[i] = 1\nprint('ate'); time.sleep(1000)"
+)
+MODEST = "x = bytearray(20 << 20)\nfor i in range(0, len(x), 4096): x[i] = 1\n"
+
+
+async def test_a_task_over_its_memory_is_killed_and_says_so(local: Harness) -> None:
+    end = await local.run(sys.executable, "-c", EATER, memory_bytes=64 << 20)
+    assert (end.code, end.reason) == (-1200, MEMORY_OVER)
+    assert (await local.run(sys.executable, "-c", MODEST, memory_bytes=64 << 20, task=1)).code == 0
+
+
+async def test_without_control_groups_memory_is_watched(tmp_path: Path) -> None:
+    async with Harness(tmp_path, use_cgroups=False) as local:
+        end = await local.run(sys.executable, "-c", EATER, memory_bytes=64 << 20)
+        assert (end.code, end.reason) == (-1200, MEMORY_OVER)
+        assert (await local.run(sys.executable, "-c", MODEST, memory_bytes=64 << 20, task=1)).code == 0
+
+
+async def test_groups_hold_the_task_not_the_shim_and_are_gone_after_it(local: Harness) -> None:
+    if local.engine._cgroups is None:
+        pytest.skip("this server may not make control groups here; run the tests as root to check them")
+    await local.run("cat", "/proc/self/cgroup", "/proc/self/stat", memory_bytes=1 << 30, cpu_millis=500)
+    assert f"/corral/{attempt()}" in local.log()
+    groups = local.engine._live[attempt()].record.cgroups
+    assert groups and not any(os.path.exists(group) for group in groups)
+
+
+async def test_a_task_without_limits_costs_no_group(local: Harness) -> None:
+    await local.run("true")
+    assert local.engine._live[attempt()].record.cgroups == ()
+
+
+def test_both_versions_write_the_limits_where_the_kernel_reads_them(tmp_path: Path) -> None:
+    for folder in ("v2", "memory", "cpu"):
+        (tmp_path / folder).mkdir()
+    (group,) = cgroups.CgroupsV2(tmp_path / "v2").make(attempt(), 1000, 1500)
+    assert Path(group, "memory.max").read_text() == "1000" and Path(group, "cpu.max").read_text() == "150000 100000"
+    memory, cpu = cgroups.CgroupsV1(tmp_path / "memory", tmp_path / "cpu").make(attempt(), 1000, 250)
+    assert Path(memory, "memory.limit_in_bytes").read_text() == "1000"
+    assert Path(cpu, "cpu.cfs_quota_us").read_text() == "25000"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "ran_out"),
+    [
+        ("memory.events", "low 0\noom 1\noom_kill 1\n", True),
+        ("memory.events", "oom 3\noom_kill 0\n", False),
+        ("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n", True),
+        ("memory.oom_control", "oom_kill_disable 0\nunder_oom 1\n", False),
+        ("other", "", False),
+    ],
+)
+def test_the_kernels_own_count_tells_of_memory(tmp_path: Path, file: str, text: str, ran_out: bool) -> None:
+    (tmp_path / file).write_text(text)
+    assert cgroups.ran_out_of_memory((str(tmp_path),)) is ran_out
+
+
+def test_without_control_groups_none_are_found(tmp_path: Path) -> None:
+    assert cgroups.detect("corral", tmp_path / "nothing", tmp_path / "nowhere") is None
