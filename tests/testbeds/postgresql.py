@@ -16,6 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
+
 def binaries() -> Path | None:
     """The folder of Debian's newest server binaries; None when they are not installed."""
     found = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/initdb")]
@@ -48,6 +49,11 @@ class PostgresServer:
         """Make an empty database; returns its URL."""
         self._run("createdb", "-h", "127.0.0.1", "-p", str(self.port), "-U", "corral", database)
         return self.url(database)
+
+    @property
+    def running(self) -> bool:
+        """Whether the server process is there."""
+        return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
         """Start the server and wait until it answers."""

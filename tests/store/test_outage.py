@@ -1,0 +1,109 @@
+"""Why: a database that goes away and comes back costs answers for a while, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from corral.kernel.errors import Unavailable
+from corral.store import Store, open_store
+from tests.store.makers import ME, Ticking, batch, new_job, told
+from tests.testbeds.postgresql import PostgresServer, binaries
+
+pytestmark = pytest.mark.postgres
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def own_postgres() -> Iterator[PostgresServer]:
+    if binaries() is None:
+        pytest.skip("PostgreSQL is not installed: tests/testbeds/apt.sh postgresql")
+    server = PostgresServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+async def store(own_postgres: PostgresServer, clock: Ticking) -> AsyncIterator[Store]:
+    opened = await open_store(own_postgres.create(f"o{next(_numbers)}"), clock=clock, role="front")
+    yield opened
+    if not own_postgres.running:
+        own_postgres.start()
+    await opened.close()
+
+
+async def test_while_it_is_away_calls_are_unavailable_and_afterwards_go_on(
+    store: Store, own_postgres: PostgresServer
+) -> None:
+    lease = await store.lead(ME)
+    assert lease is not None
+    job = new_job()
+    await store.submit(job)
+    await asyncio.to_thread(own_postgres.stop)
+    for call in (
+        store.submit(new_job()),
+        store.load_live(),
+        store.commit(batch(lease.epoch, facts=(told(job.id),))),
+        store.ping(),
+    ):
+        with pytest.raises(Unavailable) as refused:
+            await call
+        assert refused.value.code == "store-unreachable" and refused.value.retry_after > 0
+        assert "\n" not in refused.value.message and "127.0.0.1" not in refused.value.message
+    await asyncio.to_thread(own_postgres.start)
+    assert (await store.submit(new_job())).created
+    assert (await store.renew(lease)).epoch == lease.epoch
+    assert len(await store.load_live()) == 2
+
+
+async def test_no_acknowledged_submit_is_lost_in_an_outage(store: Store, own_postgres: PostgresServer) -> None:
+    acknowledged: set[str] = set()
+    unknown = 0
+    done = asyncio.Event()
+
+    async def caller() -> None:
+        nonlocal unknown
+        while not done.is_set():
+            job = new_job()
+            try:
+                acknowledged.add((await store.submit(job)).id)
+            except Unavailable as error:
+                unknown += error.code == "store-outcome-unknown"
+                await asyncio.sleep(0.01)
+
+    callers = [asyncio.create_task(caller()) for _ in range(16)]
+    for _ in range(2):
+        target = len(acknowledged) + 100
+        while len(acknowledged) < target:
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(own_postgres.stop)
+        await asyncio.to_thread(own_postgres.start)
+    target = len(acknowledged) + 100
+    while len(acknowledged) < target:
+        await asyncio.sleep(0.01)
+    done.set()
+    await asyncio.gather(*callers)
+    stored = {job.id for job in await store.load_live()}
+    assert acknowledged <= stored
+    assert len(stored - acknowledged) <= unknown
+
+
+async def test_a_listener_hears_again_after_an_outage(store: Store, own_postgres: PostgresServer) -> None:
+    await asyncio.to_thread(own_postgres.stop)
+    await asyncio.to_thread(own_postgres.start)
+    await store.submit(new_job())
+    while not await store.wakeup.wait(30):
+        pass
+    while await store.wakeup.wait(0.2):
+        pass
+    waiting = asyncio.create_task(store.wakeup.wait(60))
+    await store.submit(new_job())
+    assert await waiting
+
+
+async def test_a_database_that_is_not_there_is_unavailable_at_the_start(clock: Ticking) -> None:
+    with pytest.raises(Unavailable):
+        await open_store("postgresql://corral@127.0.0.1:1/nothing", clock=clock)
