@@ -82,7 +82,7 @@ class Victim:
             ready = json.loads(done.stdout)
             self.url = ready["url"]
             if not self.token:
-                self.token = self.call("POST", "/api/v3/login", {"link": ready["link"]})["token"]
+                self.token = self.call("POST", "/api/v3/login", {"link": ready["link"].partition("#link=")[2]})["token"]
 
     def call(self, method: str, path: str, body: object = None, key: str = "") -> Any:
         """One REST call; raises OSError or HTTPError as urllib does."""

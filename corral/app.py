@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from corral import datafolder, logs
@@ -22,8 +23,12 @@ from corral.settings import Settings
 from corral.supervisor import PARENT, READY_FD, end_with_parent
 
 if TYPE_CHECKING:
+    from corral.control import Accounts
     from corral.engines.local.engine import LocalEngine
+    from corral.model.accounts import QueueRecord
     from corral.model.inventory import Node
+    from corral.spec.cluster import ClusterDocument
+    from corral.storage.logs import LogStore
 
 JOB_TOKEN_SECONDS: Final = 400 * 86_400.0
 """How long a job may show its token; the token is worth nothing once the job is over."""
@@ -129,14 +134,22 @@ async def _front(settings: Settings) -> None:
 
 
 async def _control(settings: Settings) -> None:
-    from corral.control import Control, Door, LaunchContext, Leadership, SystemClock
+    from corral.control import Accounts, Control, Door, Housekeeping, LaunchContext, Leadership, SystemClock
+    from corral.engines.local.containers import container_runtime
     from corral.launcher import LaunchPolicy
     from corral.scheduler import find_policy
+    from corral.service.seal import Sealer
+    from corral.service.submitting import CONTAINER_RUNTIME
+    from corral.storage.logs import LogStore
     from corral.store import open_store
 
     clock = SystemClock()
     store = await open_store(settings.store_url, clock=clock, run_folder=settings.run_folder, role="control")
-    engine = _local_engine(settings)
+    key = datafolder.read_key(settings.data_folder)
+    accounts = Accounts(store, Sealer(key), allot=os.getuid() == 0 and not settings.trust_users)
+    document = _cluster(settings)
+    logs_of = LogStore(settings.data_folder / "blobs" / "logs")
+    engine = _local_engine(settings, document, accounts, logs_of)
     control = Control(
         store,
         {engine.name: engine},
@@ -150,41 +163,58 @@ async def _control(settings: Settings) -> None:
         ),
         policy=find_policy(),
     )
-    key = datafolder.read_key(settings.data_folder)
     control.context = LaunchContext(
         api_url=settings.advertise or os.environ.get("CORRAL_LISTENING_URL", ""),
         job_token=lambda job: mint_job_token(key, JobId(job), clock.now() + JOB_TOKEN_SECONDS),
-        open_secrets=lambda job: {},
+        open_secrets=accounts.secrets,
         nodes=control.machines.node,
+        ready_user=accounts.ready,
     )
     door = Door(control, settings.run_folder / "control.sock")
+    keeping = Housekeeping(control, logs_of, retention_seconds=settings.retention_days * 86_400)
     try:
-        await _until_told(control.run(), door.serve(), _when(control.ready, lambda: _tell_ready({})))
+        await store.put_queues(_queues(document))
+        await store.put_setting(CONTAINER_RUNTIME, container_runtime() or "")
+        told = _when(control.ready, lambda: _tell_ready({}))
+        await _until_told(control.run(), door.serve(), keeping.run(), told)
     finally:
         await control.close()
         await store.close()
 
 
-def _local_engine(settings: Settings) -> LocalEngine:
+def _cluster(settings: Settings) -> ClusterDocument | None:
+    if settings.cluster is None:
+        return None
+    from corral.spec.cluster import load_cluster
+
+    return load_cluster(settings.cluster.read_bytes(), filename=str(settings.cluster))
+
+
+def _queues(document: ClusterDocument | None) -> list[QueueRecord]:
+    from corral.model.accounts import QueueRecord
+
+    if document is None:
+        return [QueueRecord("default")]
+    return [QueueRecord(queue.name, asdict(queue)) for queue in document.queues]
+
+
+def _local_engine(
+    settings: Settings, document: ClusterDocument | None, accounts: Accounts, logs_of: LogStore
+) -> LocalEngine:
     """This machine, or the nodes that the cluster document describes on it."""
     from corral.devices.described import described_nodes
     from corral.engines.local.engine import LocalEngine
-    from corral.spec.cluster import load_cluster
     from corral.storage.blobs import BlobStore
-    from corral.storage.logs import LogStore
 
-    levels: tuple[str, ...] = ()
-    nodes: tuple[Node, ...] = ()
-    if settings.cluster is not None:
-        document = load_cluster(settings.cluster.read_bytes(), filename=str(settings.cluster))
-        nodes, levels = described_nodes(document, "local"), tuple(document.levels)
+    described = described_nodes(document, "local") if document else ()
     return LocalEngine(
         settings.data_folder / "engine",
-        nodes or _machine_as_found(),
-        blobs=BlobStore(settings.data_folder / "blobs" / "code"),
-        logs=LogStore(settings.data_folder / "blobs" / "logs"),
-        levels=levels,
+        described or _machine_as_found(),
+        logs=logs_of,
+        levels=tuple(document.levels) if document and described else (),
+        uid_of=accounts.uid_of,
         port_range=(settings.port_range_start, settings.port_range_end),
+        blobs=BlobStore(settings.data_folder / "blobs" / "code"),
     )
 
 

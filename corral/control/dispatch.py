@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 import structlog
 
@@ -36,7 +36,7 @@ class Dispatcher:
     def __init__(
         self,
         engines: Mapping[str, Engine],
-        render: Callable[[AttemptId], TaskLaunch | None],
+        render: Callable[[AttemptId], Awaitable[TaskLaunch | None]],
         engine_of: Callable[[AttemptId], str],
         refused: Callable[[StartRefused], None],
         clock: Clock,
@@ -103,7 +103,7 @@ class Dispatcher:
         engine = self._engines[self._engine_of(command.attempt)]
         match command:
             case StartTask(attempt=attempt):
-                launch = self._render(attempt)
+                launch = await self._render(attempt)
                 if launch is not None:
                     await engine.start(launch)
             case StopTask(attempt=attempt, grace_seconds=grace, signal=signal):

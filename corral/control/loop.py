@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import structlog
 
@@ -74,6 +74,8 @@ class Control:
         self.machines = Machines(store, engines)
         self.dispatcher = self._new_dispatcher()
         self.ready = asyncio.Event()
+        self.removed: Callable[[JobId], None] = lambda job: None
+        """Called when a job and its history are gone from the store."""
 
     async def run(self) -> None:
         """Lead until cancelled.
@@ -204,6 +206,8 @@ class Control:
         rows = zip(result.outbox, draft.outbox, strict=True)
         self.dispatcher.feed(OutboxRow(seq, job, command) for seq, (job, command) in rows)
         self._forget_completed(draft)
+        for job in draft.removed:
+            self.removed(job)
         async with self._stored:
             self._stored.notify_all()
 
@@ -249,6 +253,12 @@ class Control:
             await self.store.wakeup.wait(_LOOK_SECONDS)
             self._ring()
 
+    async def retire(self, ended_before: float, limit: int) -> list[JobId]:
+        """Retire up to `limit` jobs that ended before a time; raises like the store's `retire`."""
+        return await self.store.retire(
+            self._leadership.epoch, ended_before=ended_before, now=self.clock.now(), limit=limit
+        )
+
     async def cycled(self) -> None:
         """Wait until another cycle has been stored."""
         async with self._stored:
@@ -271,8 +281,8 @@ class Control:
         self._events.append(event)
         self._awake.set()
 
-    def _render(self, attempt: AttemptId) -> TaskLaunch | None:
-        return render(self.world, attempt, self.context)
+    async def _render(self, attempt: AttemptId) -> TaskLaunch | None:
+        return await render(self.world, attempt, self.context)
 
 
 def _waiting(job: Job) -> WaitingView | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from corral.control.world import Job, World
@@ -27,11 +27,14 @@ class LaunchContext:
 
     api_url: str
     job_token: Callable[[JobId], str]
-    open_secrets: Callable[[Job], Mapping[str, str]]
+    open_secrets: Callable[[Job], Awaitable[Mapping[str, str]]]
+    """The opened secrets of a job by name; asked for only when a role names some."""
     nodes: Callable[[str], Node | None]
+    ready_user: Callable[[str], Awaitable[None]]
+    """Makes sure that it is settled under which system account a user's tasks run."""
 
 
-def render(world: World, attempt: AttemptId, context: LaunchContext) -> TaskLaunch | None:
+async def render(world: World, attempt: AttemptId, context: LaunchContext) -> TaskLaunch | None:
     """Everything the engine needs to run `attempt`; None when it is no longer the task's current attempt."""
     key = parse_attempt_id(attempt)
     job = world.jobs.get(key.job)
@@ -47,15 +50,22 @@ def render(world: World, attempt: AttemptId, context: LaunchContext) -> TaskLaun
     )
     command = framework(job.document.spec.job_type).render(gang, task.placement)
     role = job.document.role(task.role)
-    return _launch(job, task, attempt, role, command, context)
+    await context.ready_user(job.user)
+    values = await context.open_secrets(job) if role.secrets else {}
+    return _launch(job, task, attempt, role, command, values, context)
 
 
 def _launch(
-    job: Job, task: TaskRun, attempt: AttemptId, role: Role, command: TaskCommand, context: LaunchContext
+    job: Job,
+    task: TaskRun,
+    attempt: AttemptId,
+    role: Role,
+    command: TaskCommand,
+    values: Mapping[str, str],
+    context: LaunchContext,
 ) -> TaskLaunch:
     assert task.placement is not None
     runtime = _runtime(job.document, role, command)
-    values = context.open_secrets(job) if role.secrets else {}
     secrets = tuple(
         SecretDelivery(values[secret.name], secret.env, secret.file) for secret in role.secrets if secret.name in values
     )

@@ -84,7 +84,8 @@ class Accounts(Database):
         """
 
         def run(transaction: Transaction) -> User:
-            if _existing(transaction, name).uid is None:
+            _existing(transaction, name)
+            if transaction.read(_USER, {"n": name}).one().uid is None:
                 highest = transaction.read(select(func.max(_users.c.uid))).scalar()
                 uid = max(first, (highest or 0) + 1)
                 transaction.write(update(_users).where(_users.c.name == name).values(uid=uid))

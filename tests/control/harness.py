@@ -21,6 +21,15 @@ from corral.spec.reading import load_job
 from corral.store import Store, open_store
 
 
+async def no_secrets(job: object) -> dict[str, str]:
+    """Nothing here has secrets."""
+    return {}
+
+
+async def anybody(user: str) -> None:
+    """Everybody runs as they are."""
+
+
 class PaperEngine:
     """An engine without machines: starts are noted, ends are told by the test; idempotent by attempt like a real one."""
 
@@ -135,7 +144,9 @@ class House:
             launch_policy=LaunchPolicy(conflict_delay=(0.0, 0.0)),
             policy=find_policy(),
         )
-        self.control.context = LaunchContext("", lambda job: "", lambda job: {}, self.control.machines.node)
+        self.control.context = LaunchContext(
+            "", lambda job: "", no_secrets, self.control.machines.node, anybody
+        )
         self._running = asyncio.create_task(self.control.run())
         ready = asyncio.create_task(self.control.ready.wait())
         done, _ = await asyncio.wait({self._running, ready}, timeout=10, return_when=asyncio.FIRST_COMPLETED)

@@ -1,0 +1,189 @@
+"""Why: an administrator must be able to look after a data folder without knowing what is in it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from corral import datafolder, supervisor
+from corral.front import portal_folder
+from corral.kernel.errors import Conflict, CorralError
+from corral.lifecycle import ask_control
+from corral.settings import Settings
+
+_LOW_DISK = 2 * 1024**3
+
+
+class Check(NamedTuple):
+    """One thing that `corral doctor` looked at; `state` is good, note or bad, `message` says what to do."""
+
+    name: str
+    state: str
+    message: str
+
+
+def backup(settings: Settings, target: Path, *, with_key: bool) -> int:
+    """Write a consistent copy of the store to `target`, also while the server runs; its size in bytes.
+
+    Raises CorralError when it cannot be written.
+    """
+    from corral.control.clock import SystemClock
+    from corral.store import open_store
+
+    absolute = target.absolute()
+
+    async def copy() -> None:
+        store = await open_store(settings.store_url, clock=SystemClock(), create=False)
+        try:
+            await store.backup(absolute)
+        finally:
+            await store.close()
+
+    asyncio.run(copy())
+    if with_key:
+        beside = target.with_name(target.name + ".key")
+        shutil.copyfile(settings.data_folder / "key", beside)
+        beside.chmod(0o600)
+    return target.stat().st_size
+
+
+def restore(settings: Settings, source: Path) -> Path | None:
+    """Make a backup the store of the data folder; where the store before it is kept, None when there was none.
+
+    Raises Conflict while a server runs, CorralError when the file is no backup.
+    """
+    from corral.store.backup import restore as restore_into
+
+    _must_be_stopped(settings)
+    datafolder.prepare(settings.data_folder)
+    kept: Path | None = None
+    database = settings.data_folder / "corral.db"
+    if not settings.database_url and database.exists():
+        kept = database.with_name(f"corral.db.before-{time.strftime('%Y%m%d-%H%M%S')}")
+        _set_aside(database, kept)
+    try:
+        restore_into(source, settings.store_url)
+    except CorralError:
+        if kept is not None:
+            database.unlink(missing_ok=True)
+            kept.rename(database)
+        raise
+    beside = source.with_name(source.name + ".key")
+    if beside.exists():
+        shutil.copyfile(beside, settings.data_folder / "key")
+    return kept
+
+
+def rotate_key(settings: Settings) -> int:
+    """Replace the key and seal every secret anew; how many there were.
+
+    Raises Conflict while a server runs.
+    """
+    from corral.control.clock import SystemClock
+    from corral.service.seal import rotate_key as rotate
+    from corral.store import open_store
+
+    _must_be_stopped(settings)
+
+    async def run() -> int:
+        store = await open_store(settings.store_url, clock=SystemClock(), create=False)
+        try:
+            return await rotate(store, settings.data_folder / "key")
+        finally:
+            await store.close()
+
+    return asyncio.run(run())
+
+
+def doctor(settings: Settings) -> list[Check]:
+    """Look at everything that has to be right on this machine."""
+    return [check for checks in (_machine(), _folder(settings), _server(settings), _optional()) for check in checks]
+
+
+def _machine() -> Iterator[Check]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Check("python", "good", f"{version} at {sys.executable}")
+    page = portal_folder() / "index.html"
+    if page.exists():
+        yield Check("portal", "good", "the built page is there")
+    else:
+        yield Check("portal", "bad", "the page is not built; run `make portal` in the source tree")
+
+
+def _folder(settings: Settings) -> Iterator[Check]:
+    folder = settings.data_folder
+    if not folder.exists():
+        yield Check("data folder", "note", f"{folder} is not there yet; `corral up` makes it")
+        return
+    if not os.access(folder, os.W_OK):
+        yield Check("data folder", "bad", f"{folder} cannot be written; give its user write access")
+        return
+    free = shutil.disk_usage(folder).free
+    state = "bad" if free < _LOW_DISK else "good"
+    yield Check("data folder", state, f"{folder}, {free / 1024**3:.1f} GiB free")
+    try:
+        datafolder.read_key(folder)
+        yield Check("key", "good", "readable; keep a copy of it apart from backups")
+    except CorralError as error:
+        yield Check("key", "bad", error.message)
+    database = folder / "corral.db"
+    if not settings.database_url and database.exists():
+        yield _database(database)
+
+
+def _database(path: Path) -> Check:
+    try:
+        with sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True) as connection:
+            found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    except sqlite3.Error as error:
+        return Check("store", "bad", f"{path} cannot be read ({error}); restore a backup with `corral restore`")
+    if found != "ok":
+        return Check("store", "bad", f"{path} is damaged ({found}); restore a backup with `corral restore`")
+    return Check("store", "good", f"{path}, {path.stat().st_size / 1024**2:.1f} MiB, no damage found")
+
+
+def _server(settings: Settings) -> Iterator[Check]:
+    record = supervisor.running(settings.data_folder)
+    if record is None:
+        yield Check("server", "note", "does not run; `corral up` starts it")
+        return
+    yield Check("server", "good", f"runs at {record['url']} (pid {record['pid']})")
+    try:
+        ready = ask_control(settings, "GET", "/ping")["ready"]
+        message = "leads and answers" if ready else "answers, and is still starting"
+        yield Check("control", "good" if ready else "note", message)
+    except CorralError as error:
+        yield Check("control", "bad", f"{error.message} Look into {settings.data_folder}/logs/control.log")
+
+
+def _optional() -> Iterator[Check]:
+    from corral.engines.local.containers import container_runtime
+
+    runtime = container_runtime()
+    message = runtime or "none answers; jobs that name an image are refused"
+    yield Check("containers", "good" if runtime else "note", message)
+    launcher = shutil.which("mpirun")
+    yield Check("mpirun", "good" if launcher else "note", launcher or "not found; MPI jobs need Open MPI")
+
+
+def _must_be_stopped(settings: Settings) -> None:
+    record = supervisor.running(settings.data_folder)
+    if record is not None:
+        raise Conflict("server-runs", f"The server runs (pid {record['pid']}); end it with `corral down` first.")
+
+
+def _set_aside(database: Path, kept: Path) -> None:
+    """Move a stopped server's database, with what its write-ahead log still holds brought in first."""
+    with sqlite3.connect(database) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    database.rename(kept)
+    for suffix in ("-wal", "-shm"):
+        database.with_name(database.name + suffix).unlink(missing_ok=True)
