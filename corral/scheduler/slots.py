@@ -16,13 +16,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from corral.model.inventory import Node
 from corral.scheduler.shapes import TaskShape
+from corral.scheduler.tree import Tree
 
 if TYPE_CHECKING:
     from corral.scheduler.index import EngineIndex
 
 _SECOND = 1 << 24
 """Bucket keys are first * _SECOND + second; both stay below it."""
+_MOST_MASKS = 256
 WHOLE = -1
 """The mask that leaves out no device."""
 
@@ -39,7 +42,7 @@ class Slots:
         self.depth = depth
         self._cursor = 0
         self._fitting: list[int] = []
-        self.masks = [_fitting_devices(index, at, shape) for at in range(len(index.tree.nodes))]
+        self.masks = _fitting_devices(index.tree, shape)
         self._rebuild(index)
 
     def sync(self, index: EngineIndex) -> Slots:
@@ -176,9 +179,19 @@ class Slots:
         return twin
 
 
-def _fitting_devices(index: EngineIndex, at: int, shape: TaskShape) -> int:
+def _fitting_devices(tree: Tree, shape: TaskShape) -> list[int]:
+    """By position the mask of the devices that fit a shape; shapes that differ in amounts share it."""
+    key = (shape.devices > 0, shape.kind, shape.model, shape.ids, shape.selector)
+    found = tree.masks.get(key)
+    if found is None:
+        if len(tree.masks) >= _MOST_MASKS:
+            tree.masks.clear()
+        found = tree.masks[key] = [_fitting(node, shape) for node in tree.nodes]
+    return found
+
+
+def _fitting(node: Node, shape: TaskShape) -> int:
     """The mask of a node's devices that fit the shape; for no devices anything but 0 where its labels fit."""
-    node = index.tree.nodes[at]
     if any(node.labels.get(name) != value for name, value in shape.selector):
         return 0
     if not shape.devices:

@@ -6,7 +6,7 @@ A `Tree` never changes; it is made again when machines come, go or move, and is 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -43,6 +43,8 @@ class Tree:
         self.nodes: tuple[Node, ...] = tuple(
             sorted(inventory.nodes, key=lambda node: ([natural(name) for name in paths[node.name]], natural(node.name)))
         )
+        self.masks: dict[Hashable, list[int]] = {}
+        """By what a shape wants of devices and labels, which devices of each node fit; a memory only."""
         self.position = {node.name: at for at, node in enumerate(self.nodes)}
         self.cells = self._cells([paths[node.name] for node in self.nodes])
         layouts: dict[Any, Layout] = {}
@@ -87,7 +89,7 @@ class Tree:
                 return None
             nodes[at] = node
         twin = copy(self)
-        twin.nodes = tuple(nodes)
+        twin.nodes, twin.masks = tuple(nodes), {}
         return twin
 
     def cell_name(self, depth: int, position: int) -> str:
