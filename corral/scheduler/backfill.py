@@ -48,7 +48,7 @@ class Reservation:
         self.job = job
         self.start = start
         self.needs = needs
-        self._held: list[tuple[EngineIndex, Take]] = []
+        self._held: list[tuple[EngineIndex, Take]] | None = None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Reservation):
@@ -62,7 +62,9 @@ class Reservation:
         return 0 < request.max_duration_seconds <= self.start - now < FOREVER
 
     def hold(self, cluster: Cluster) -> None:
-        """Take what the head needs and has to find free."""
+        """Take what the head needs and has to find free, unless it is held already."""
+        if self._held is not None:
+            return
         self._held = []
         for engine, wanted, returned in self.needs:
             index, at = cluster.engines[engine], wanted.at
@@ -79,9 +81,13 @@ class Reservation:
 
     def lift(self) -> None:
         """Let go of it again, until the next `hold`."""
-        for index, take in self._held:
+        for index, take in self._held or ():
             index.lift(take)
-        self._held = []
+        self._held = None
+
+    def forget(self) -> None:
+        """The trial that held it is undone."""
+        self._held = None
 
 
 def reserve(trial: Trial, request: GangRequest, now: float) -> Reservation | None:

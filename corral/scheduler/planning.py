@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-import msgspec
-
 from corral.kernel.ids import JobId
 from corral.model.placement import Placement
 from corral.model.plan import GangPlacement, Plan, Reason, Reasons
@@ -20,7 +18,9 @@ from corral.scheduler.placing import Trial
 from corral.scheduler.policy import OrderKey, Policy
 from corral.scheduler.queue import Entry, Group, Queue
 
-_REFRESHED = 32
+_FEW = 256
+"""Above so many places in the line are looked up from one table."""
+_REFRESHED = 8
 """So many gangs of a shape hear of new figures each cycle; all of them hear of a new binding constraint."""
 
 
@@ -61,6 +61,8 @@ def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
         cycle.run()
     finally:
         trial.undo()
+        if cycle.reservation is not None:
+            cycle.reservation.forget()
     queue.expected = {placed.job for placed in cycle.placed}
     memory.reservation = cycle.reservation
     memory.seen = (-1, -1) if cycle.placed else (cluster.revision, queue.revision)
@@ -138,32 +140,54 @@ class Cycle:
 
     def _place(self, group: Group, run: list[Entry]) -> Sequence[Placement] | Reasons:
         """Place some of a run, at least its first, or say why that one waits."""
-        if not isinstance(group.verdict, Verdict) and (self.reservation is None or self.policy.backfill):
-            found = place_alike(self.trial, [entry.request for entry in run], group.shape, self.now)
-            if found:
-                return found
-        tried = self._try(group, run[0])
-        return tried if isinstance(tried, Reasons) else (tried,)
-
-    def _try(self, group: Group, entry: Entry) -> Placement | Reasons:
-        """Place a gang, or say why it waits; that holds for the later ones of its shape."""
-        known = group.verdict
+        entry, known = run[0], group.verdict
         if isinstance(known, Verdict) and (known.against is None or known.against is self.reservation):
             self._maybe_head(entry, known.reasons)
             return known.reasons
         if self.reservation is not None and not self.policy.backfill:
             return self._behind("it waits its turn")
-        marks = self.trial.marks()
-        placement = self.trial.place(entry.request, group.shape)
-        if placement is not None:
-            group.verdict = None
-            self.trial.started(entry.request, marks, self.now)
-            return placement
+        group.verdict = None
         if self.reservation is not None:
-            return self._past(self.reservation, group, entry)
+            return self._past(self.reservation, group, run)
+        found = self._try(group, run)
+        if found:
+            return found
         reasons = why_not(self.trial, entry.request, group.shape)
         group.verdict = Verdict(reasons, None)
         self._maybe_head(entry, reasons)
+        return reasons
+
+    def _try(self, group: Group, run: list[Entry]) -> Sequence[Placement]:
+        """Places for the first gangs of a run; none when its first finds none."""
+        found = place_alike(self.trial, [entry.request for entry in run], group.shape, self.now)
+        if found:
+            return found
+        marks, request = self.trial.marks(), run[0].request
+        placement = self.trial.place(request, group.shape)
+        if placement is None:
+            return ()
+        self.trial.started(request, marks, self.now)
+        return (placement,)
+
+    def _past(self, reservation: Reservation, group: Group, run: list[Entry]) -> Sequence[Placement] | Reasons:
+        """A gang behind the head takes what the head can spare; one that is over by its start may take anything."""
+        request = run[0].request
+        reservation.lift()
+        with self.trial.supposing():
+            fits = self.trial.place(request, group.shape) is not None
+        if not fits:
+            reasons = why_not(self.trial, request, group.shape)
+            group.verdict = Verdict(reasons, None)
+            return reasons
+        reservation.hold(self.trial.cluster)
+        found = self._try(group, run)
+        if not found and reservation.lets_pass(request, self.now):
+            reservation.lift()
+            found = self._try(group, run[:1])
+        if found:
+            return found
+        reasons = self._behind("there is room for it, but starting it would make that one wait longer")
+        group.verdict = Verdict(reasons, reservation)
         return reasons
 
     def _maybe_head(self, entry: Entry, reasons: Reasons) -> None:
@@ -181,33 +205,6 @@ class Cycle:
         if found is not None and found == self._last:
             found = self._last
         self.reservation = found
-        if found is not None and self.policy.backfill:
-            found.hold(self.trial.cluster)
-
-    def _past(self, reservation: Reservation, group: Group, entry: Entry) -> Placement | Reasons:
-        """A gang that fits only where the head will be: it may go if it is over by then."""
-        reservation.lift()
-        try:
-            if reservation.lets_pass(entry.request, self.now):
-                marks = self.trial.marks()
-                placement = self.trial.place(entry.request, group.shape)
-                if placement is not None:
-                    group.verdict = None
-                    self.trial.started(entry.request, marks, self.now)
-                    return placement
-                fits = False
-            else:
-                with self.trial.supposing():
-                    fits = self.trial.place(entry.request, group.shape) is not None
-            if fits:
-                reasons = self._behind("there is room for it, but starting it would make that one wait longer")
-                group.verdict = Verdict(reasons, reservation)
-            else:
-                reasons = why_not(self.trial, entry.request, group.shape)
-                group.verdict = Verdict(reasons, None)
-            return reasons
-        finally:
-            reservation.hold(self.trial.cluster)
 
     def _behind(self, why: str) -> Reasons:
         head = self.reservation.job if self.reservation else ""
@@ -220,10 +217,11 @@ class Cycle:
             keys += sorted(key for key in group.fresh if key > keys[-1])
         else:
             keys = group.keys[first:]
+        ahead = self.queue.ranks().__getitem__ if len(keys) > _FEW else self.queue.ahead
         for key in keys:
             entry = group.entries[key]
             if entry.told is None or entry.told.binding != reasons.binding or entry.told.possible != reasons.possible:
-                entry.told = msgspec.structs.replace(reasons, ahead=self.queue.ahead(key))
+                entry.told = Reasons(reasons.binding, reasons.others, ahead(key), reasons.possible)
                 self.reasons[entry.request.job] = entry.told
         group.told_code = reasons.binding.code
         group.fresh.difference_update(keys)

@@ -58,6 +58,8 @@ class Queue:
         self._order: Order = PriorityOrder()
         self._line: list[OrderKey] = []
         self._jobs: dict[JobId, list[Entry]] = {}
+        self._ranks: dict[OrderKey, int] = {}
+        self._ranked = -1
 
     def apply(self, event: QueueEvent) -> None:
         """Fold one committed event; a gang that is placed leaves the queue whole, also when it got less than asked."""
@@ -90,12 +92,18 @@ class Queue:
         """How many gangs are before this key."""
         return bisect_left(self._line, key)
 
+    def ranks(self) -> dict[OrderKey, int]:
+        """How many gangs are before each that waits."""
+        if self._ranked != self.revision:
+            self._ranks, self._ranked = {key: ahead for ahead, key in enumerate(self._line)}, self.revision
+        return self._ranks
+
     def arrange(self, order: Order) -> None:
         """Keep the queue in this order from now on."""
         if order == self._order:
             return
         requests = [entry.request for entries in self._jobs.values() for entry in entries]
-        self._order, self.memory = order, None
+        self._order, self.memory, self._ranked = order, None, -1
         self.groups, self._line, self._jobs = {}, [], {}
         for request in requests:
             self._insert(request)

@@ -109,7 +109,7 @@ class Slots:
 
     def _rebuild(self, index: EngineIndex) -> None:
         count = len(index.tree.nodes)
-        self._kept = array("q", (self.measure(index, at) for at in range(count)))
+        self._kept = self._measure_all(index)
         self.room: NDArray[np.int64] = np.frombuffer(self._kept, dtype=np.int64)
         self._where = [self._key(index, at, room) for at, room in enumerate(self._kept)]
         self._buckets = _bit_sets(self._where)
@@ -121,6 +121,22 @@ class Slots:
         self.totals: list[NDArray[np.int64]] = [np.frombuffer(total, dtype=np.int64) for total in self._totals]
         self.totals.append(self.room)
         self._cursor = index.changes
+
+    def _measure_all(self, index: EngineIndex) -> array[int]:
+        """`measure` of every node, by columns where that is possible."""
+        shape, size, count = self.shape, self.size, len(index.free)
+        largest = max(self.masks, default=0)
+        if shape.ids or self.depth or size > 1 or largest >> 63 or (not shape.devices and 0 in self.masks):
+            return array("q", (self.measure(index, at) for at in range(count)))
+        room = np.array(index.tasks, dtype=np.int64)
+        if shape.devices:
+            free = np.array(index.free, dtype=np.uint64) & np.array(self.masks, dtype=np.uint64)
+            np.minimum(room, np.bitwise_count(free) // shape.devices, out=room)
+        for column, wanted in ((index.cpu, shape.cpu), (index.memory, shape.memory), (index.shm, shape.shm)):
+            if wanted:
+                np.minimum(room, np.array(column, dtype=np.int64) // wanted, out=room)
+        room *= np.frombuffer(index.usable, dtype=np.bool_)
+        return array("q", np.maximum(room, 0).tobytes())
 
     def _update(self, index: EngineIndex, at: int) -> None:
         room = self.measure(index, at)
