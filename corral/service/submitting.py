@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from corral.frameworks.registry import job_types
+from corral.frameworks.reading import load_runnable_job
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
 from corral.kernel.ids import JobId, job_id
 from corral.model.records import JobSummary, TaskCounts, WaitingView, rfc3339
@@ -24,7 +24,6 @@ from corral.service.rules import Resource
 from corral.spec.errors import SpecError
 from corral.spec.job import UnifiedJob
 from corral.spec.parts import Array, Dependency
-from corral.spec.reading import load_job
 
 BLOB_SCHEME: Final = "blob:"
 CONTAINER_RUNTIME: Final = "engine.local.container_runtime"
@@ -66,7 +65,7 @@ class Submitting(ServiceBase):
         """Everything that is wrong with a document, or its canonical form."""
         await self.check(actor, "job.validate", Resource("job"))
         try:
-            job = load_job(text, parameters=parameters, filename=filename, job_types=job_types())
+            job = load_runnable_job(text, parameters=parameters, filename=filename)
         except SpecError as error:
             problems = (msgspec.convert(problem.to_document(), ProblemView) for problem in error.problems)
             return Validation(False, tuple(problems))
@@ -89,7 +88,7 @@ class Submitting(ServiceBase):
 
         Raises SpecError with every problem, InvalidInput, Forbidden, Conflict (a name taken, an impossible request).
         """
-        job = load_job(text, parameters=parameters, filename=filename, job_types=job_types())
+        job = load_runnable_job(text, parameters=parameters, filename=filename)
         data = text.encode() if isinstance(text, str) else text
         asked = json.dumps([sorted((parameters or {}).items()), no_image, code_digest])
         terms = _Terms(
