@@ -78,12 +78,12 @@ async def _front(settings: Settings) -> None:
     import uvicorn
 
     from corral.api import create_app
-    from corral.control.clock import SystemClock
     from corral.front import ControlSocket, Server, listener_of, portal_folder
     from corral.service import Service
     from corral.storage.blobs import BlobStore
     from corral.storage.logs import LogStore
     from corral.store import open_store
+    from corral.systemclock import SystemClock
 
     clock = SystemClock()
     store = await open_store(settings.store_url, clock=clock, run_folder=settings.run_folder, role="front")
@@ -134,7 +134,7 @@ async def _front(settings: Settings) -> None:
 
 
 async def _control(settings: Settings) -> None:
-    from corral.control import Accounts, Control, Door, Housekeeping, LaunchContext, Leadership, SystemClock
+    from corral.control import Accounts, Control, Door, Housekeeping, LaunchContext, Leadership
     from corral.engines.local.containers import container_runtime
     from corral.launcher import LaunchPolicy
     from corral.scheduler import find_policy
@@ -142,6 +142,7 @@ async def _control(settings: Settings) -> None:
     from corral.service.submitting import CONTAINER_RUNTIME
     from corral.storage.logs import LogStore
     from corral.store import open_store
+    from corral.systemclock import SystemClock
 
     clock = SystemClock()
     store = await open_store(settings.store_url, clock=clock, run_folder=settings.run_folder, role="control")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import sqlite3
 import sys
 import time
 from collections.abc import Iterator
@@ -34,8 +33,8 @@ def backup(settings: Settings, target: Path, *, with_key: bool) -> int:
 
     Raises CorralError when it cannot be written.
     """
-    from corral.control.clock import SystemClock
     from corral.store import open_store
+    from corral.systemclock import SystemClock
 
     absolute = target.absolute()
 
@@ -60,6 +59,7 @@ def restore(settings: Settings, source: Path) -> Path | None:
     Raises Conflict while a server runs, CorralError when the file is no backup.
     """
     from corral.store.backup import restore as restore_into
+    from corral.store.files import set_aside
 
     _must_be_stopped(settings)
     datafolder.prepare(settings.data_folder)
@@ -67,7 +67,7 @@ def restore(settings: Settings, source: Path) -> Path | None:
     database = settings.data_folder / "corral.db"
     if not settings.database_url and database.exists():
         kept = database.with_name(f"corral.db.before-{time.strftime('%Y%m%d-%H%M%S')}")
-        _set_aside(database, kept)
+        set_aside(database, kept)
     try:
         restore_into(source, settings.store_url)
     except CorralError:
@@ -86,9 +86,9 @@ def rotate_key(settings: Settings) -> int:
 
     Raises Conflict while a server runs.
     """
-    from corral.control.clock import SystemClock
     from corral.service.seal import rotate_key as rotate
     from corral.store import open_store
+    from corral.systemclock import SystemClock
 
     _must_be_stopped(settings)
 
@@ -139,12 +139,10 @@ def _folder(settings: Settings) -> Iterator[Check]:
 
 
 def _database(path: Path) -> Check:
-    try:
-        with sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True) as connection:
-            found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    except sqlite3.Error as error:
-        return Check("store", "bad", f"{path} cannot be read ({error}); restore a backup with `corral restore`")
-    if found != "ok":
+    from corral.store.files import damage
+
+    found = damage(path)
+    if found:
         return Check("store", "bad", f"{path} is damaged ({found}); restore a backup with `corral restore`")
     return Check("store", "good", f"{path}, {path.stat().st_size / 1024**2:.1f} MiB, no damage found")
 
@@ -178,12 +176,3 @@ def _must_be_stopped(settings: Settings) -> None:
     if record is not None:
         raise Conflict("server-runs", f"The server runs (pid {record['pid']}); end it with `corral down` first.")
 
-
-def _set_aside(database: Path, kept: Path) -> None:
-    """Move a stopped server's database, with what its write-ahead log still holds brought in first."""
-    with sqlite3.connect(database) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    connection.close()
-    database.rename(kept)
-    for suffix in ("-wal", "-shm"):
-        database.with_name(database.name + suffix).unlink(missing_ok=True)

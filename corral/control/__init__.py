@@ -1,11 +1,10 @@
 """The loops that join thinking to doing: fold what happened, plan, store, act; no rule of its own lives here."""
 
 from corral.control.accounts import Accounts
-from corral.control.clock import SystemClock
 from corral.control.door import Door
 from corral.control.housekeeping import Housekeeping
 from corral.control.lead import Leadership
 from corral.control.loop import Control
 from corral.control.render import LaunchContext
 
-__all__ = ["Accounts", "Control", "Door", "Housekeeping", "LaunchContext", "Leadership", "SystemClock"]
+__all__ = ["Accounts", "Control", "Door", "Housekeeping", "LaunchContext", "Leadership"]

@@ -13,7 +13,6 @@ import socket
 from pathlib import Path
 from typing import Protocol
 
-import psycopg
 from sqlalchemy import Connection, text
 
 
@@ -149,6 +148,8 @@ class NotifyWakeup:
         """The commit has rung."""
 
     async def _listen(self) -> None:
+        import psycopg  # only servers on PostgreSQL pay for it
+
         while True:
             with contextlib.suppress(psycopg.Error, OSError):
                 async with await psycopg.AsyncConnection.connect(self._dsn, autocommit=True, connect_timeout=3) as line:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from corral.control import Control, LaunchContext, Leadership, SystemClock
+from corral.control import Control, LaunchContext, Leadership
 from corral.kernel.ids import AttemptId, JobId, job_id
 from corral.launcher import LaunchPolicy
 from corral.model.inventory import Device, Inventory, Node
@@ -19,6 +19,7 @@ from corral.model.writes import JobRecord, NewJob
 from corral.scheduler import find_policy
 from corral.spec.reading import load_job
 from corral.store import Store, open_store
+from corral.systemclock import SystemClock
 
 
 async def no_secrets(job: object) -> dict[str, str]:
