@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from corral.kernel.ids import AttemptId, JobId, TaskKey, attempt_id
-from corral.launcher import JobView, LaunchPolicy, RetryView, RoleView, Step, create, recount, step
+from corral.launcher import JOB_MACHINE, JobView, LaunchPolicy, RetryView, RoleView, Step, create, recount, step
 from corral.model.commands import JobCommand, ReleasePlacement, RequestPlacement, StartTask, StopTask
 from corral.model.events import JobEvent, Placed, ScaleRequested, StopRequested, TimePassed
 from corral.model.facts import Fact
@@ -28,6 +29,22 @@ def view(*roles: RoleView, **fields: object) -> JobView:
     """A job that is never retried unless said."""
     fields.setdefault("retry", RetryView(0, fancy=False))
     return JobView({one.name: one for one in roles or (role(),)}, **fields)  # type: ignore[arg-type]
+
+
+@contextmanager
+def only_declared_exits(state: JobState, event: JobEvent) -> Iterator[None]:
+    """Within it, the job leaves `state` only to where the row of `event` says."""
+    check, exits = JOB_MACHINE.check, JOB_MACHINE.rows[state, type(event)].exits
+
+    def checked(start: JobState, *path: JobState) -> None:
+        check(start, *path)
+        assert start is not state or path[0] in exits, f"{type(event).__name__}: {start} -> {path[0]} is not in its row"
+
+    JOB_MACHINE.check = checked  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        del JOB_MACHINE.check  # type: ignore[method-assign]
 
 
 class Driver:
@@ -80,7 +97,9 @@ class Driver:
 
     def send(self, event: JobEvent, spec: JobView | None = None) -> Step:
         self.spec = spec or self.spec
-        return self.apply(step(self.spec, self.run, self.tasks, event, self.now, self.policy))
+        with only_declared_exits(self.run.state, event):
+            done = step(self.spec, self.run, self.tasks, event, self.now, self.policy)
+        return self.apply(done)
 
     # -- the story -----------------------------------------------------------------------------------------------------
 

@@ -221,6 +221,17 @@ def test_a_gang_that_lost_all_its_places_waits_again() -> None:
     assert phase(driver.run) is Phase.WAITING and not driver.held
 
 
+@pytest.mark.parametrize("others_run", [False, True])
+def test_a_lost_place_of_a_task_that_was_too_late_counts_as_its_failure(others_run: bool) -> None:
+    driver = Driver(view(role(replicas=2)), policy=LaunchPolicy(start_deadline=30.0))
+    driver.place()
+    if others_run:
+        driver.started("a-0")
+    driver.advance(30)
+    driver.send(Unplaceable((driver.key("a-1"),), "node n1 was removed"))
+    assert driver.run.state is JobState.DELETION_PENDING and code_of(driver) == -111
+
+
 def test_a_gang_that_lost_its_places_one_by_one_is_one_gang_again() -> None:
     driver = Driver(view(role(replicas=2)))
     driver.place()
