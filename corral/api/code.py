@@ -19,7 +19,10 @@ _ARCHIVE = {
     "requestBody": {
         "required": True,
         "description": "A tar.gz archive of a folder.",
-        "content": {"application/gzip": {"schema": {"type": "string", "format": "binary"}}},
+        "content": {
+            "application/gzip": {"schema": {"type": "string", "format": "binary"}},
+            "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+        },
     }
 }
 

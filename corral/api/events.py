@@ -186,7 +186,9 @@ async def events(
     actor: Caller,
     after: Annotated[int | None, Query(ge=0, le=2**63 - 1, description="Begin after this event; default: now.")] = None,
     job: Annotated[str, Query(max_length=200, description="Only events of this job.")] = "",
-    last_event_id: Annotated[str, Header(pattern=r"^[0-9]{0,18}$", description="The last event that was received.")] = "",
+    last_event_id: Annotated[
+        str, Header(pattern=r"^[0-9]{0,18}$", description="The last event that was received.")
+    ] = "",
 ) -> StreamingResponse:
     """What happens, as it happens; a stream resumed with `Last-Event-ID` skips nothing."""
     service = service_of(request)

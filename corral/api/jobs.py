@@ -46,7 +46,9 @@ Wait = Annotated[
     bool, Query(alias="waitForCapacity", description="Accept what is larger than the whole inventory, and wait for it.")
 ]
 DryRun = Annotated[bool, Query(alias="dryRun", description="Store nothing; say whether it would start, and why not.")]
-NoImage = Annotated[bool, Query(alias="noImage", description="Ignore the images and run in the node's own environment.")]
+NoImage = Annotated[
+    bool, Query(alias="noImage", description="Ignore the images and run in the node's own environment.")
+]
 RequestKey = Annotated[
     str, Header(max_length=200, description="Names this submit: sent again, it answers with the first one's job.")
 ]
