@@ -91,6 +91,7 @@ lock:  ## Solve the requirements anew (LOCKFLAGS=--upgrade takes newer ones)
 	@printf 'uv>=0.6\n' | $(COMPILE) -o requirements/uv.txt -
 	@$(COMPILE) pyproject.toml --extra server -o requirements/server.txt
 	@$(COMPILE) -c requirements/server.txt pyproject.toml --extra server --group dev -o requirements/dev.txt
+	@cd web && node lock.mjs
 	@for name in pytorch tensorflow jax mpi notebook; do $(COMPILE) --overrides requirements/frameworks/overrides.in \
 	  examples/$$name/requirements.txt -o requirements/frameworks/$$name.txt || exit 1; done
 

@@ -61,4 +61,21 @@ def test_the_portals_lock_holds_no_addresses() -> None:
     packages = json.loads(lock.read_text())["packages"]
     resolved = [name for name, entry in packages.items() if "resolved" in entry and not entry.get("link")]
     assert not resolved, "run npm with omit-lockfile-registry-resolved=true"
-    assert all("integrity" in entry for name, entry in packages.items() if name and not entry.get("link"))
+    unchecked = {name: entry for name, entry in packages.items() if name and "integrity" not in entry}
+    elsewhere = [
+        entry.get("optional") and ("linux" not in entry.get("os", []) or entry.get("cpu") == ["arm"])
+        for entry in unchecked.values()
+    ]
+    assert all(elsewhere), f"only optional packages of other platforms may lack a hash: {sorted(unchecked)}"
+
+
+def test_the_portals_lock_is_complete_for_npm_ci() -> None:
+    packages = json.loads((ROOT / "web" / "package-lock.json").read_text())["packages"]
+    tied = re.compile(r"darwin|win32|linux|freebsd|android|wasm32")
+    missing = [
+        name
+        for entry in packages.values()
+        for name in entry.get("optionalDependencies", {})
+        if tied.search(name) and not any(path.endswith(f"node_modules/{name}") for path in packages)
+    ]
+    assert not missing, "run `make lock`"
