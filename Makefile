@@ -68,7 +68,7 @@ lint: $(VENV)/.locked  ## Check style, types and who imports whom
 
 .PHONY: portal-test
 portal-test: portal
-	@cd web && npm test --silent
+	@cd web && { [ -d node_modules ] || npm ci --no-audit --no-fund --loglevel=error; } && npm test --silent
 
 # Last, so that pytest's count closes the output.
 .PHONY: pytest
