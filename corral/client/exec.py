@@ -24,7 +24,7 @@ class ExecStream:
         target = "ws" + url.removeprefix("http")
         context = ssl.create_default_context(cafile=ca or None) if target.startswith("wss") else None
         try:
-            self._socket = connect(
+            self._entered = connect(
                 target,
                 additional_headers={"Authorization": f"Bearer {token}"},
                 ssl=context,
@@ -32,6 +32,7 @@ class ExecStream:
                 proxy=None,
                 max_size=None,
             )
+            self._socket = self._entered.__enter__()
         except (OSError, TimeoutError, WebSocketException) as error:
             raise Unavailable("unreachable", f"The task cannot be entered: {error}.") from None
         self.exit_code: int | None = None
@@ -78,7 +79,7 @@ class ExecStream:
 
     def close(self) -> None:
         """End the connection, and with it the command."""
-        self._socket.close()
+        self._entered.__exit__(None, None, None)
 
     def _control(self, message: dict[str, object]) -> None:
         if "exit" in message:

@@ -1,0 +1,53 @@
+"""Why: what people read all day is aligned, short and right."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from corral.cli.output import age, span, table
+from corral.cli.root import COMMANDS, corral
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0s"), (59.4, "59s"), (60, "1m"), (192, "3m12s"), (3600, "1h"), (3660, "1h1m"), (90000, "1d1h"), (-5, "0s")],
+)
+def test_a_span_is_told_in_two_units_at_most(seconds: float, text: str) -> None:
+    assert span(seconds) == text
+
+
+def test_an_age_is_from_one_time_to_another() -> None:
+    assert age("2026-01-01T00:00:00.000Z", "2026-01-01T00:01:30.500Z") == "1m30s"
+    assert age(None) == ""
+
+
+def test_columns_are_aligned_whatever_is_in_them() -> None:
+    text = table(("NAME", "N", "END"), [("a", 1, "x"), ("longer", 22, "")], right=frozenset({1}))
+    assert text.splitlines() == ["NAME     N  END", "a        1  x", "longer  22"]
+
+
+def test_every_command_of_the_list_exists_and_explains_itself() -> None:
+    runner = CliRunner()
+    for name, (_, _, line) in COMMANDS.items():
+        shown = runner.invoke(corral, [name, "--help"])
+        assert shown.exit_code == 0, (name, shown.output)
+        assert "Usage:" in shown.output and line.endswith(".")
+
+
+def test_the_commands_that_were_promised_are_all_there() -> None:
+    promised = (
+        "up down serve login submit run ls get logs stop restart scale rm events exec cp nodes top users token "
+        "validate convert explain backup restore rotate-key doctor completion version"
+    )
+    assert set(promised.split()) <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_name_the_command(shell: str) -> None:
+    shown = CliRunner().invoke(corral, ["completion", shell])
+    assert "_CORRAL_COMPLETE" in shown.output
+
+
+def test_a_mistyped_command_is_answered_with_the_one_that_was_meant() -> None:
+    assert "'submit'" in CliRunner().invoke(corral, ["sumbit"]).output

@@ -1,0 +1,124 @@
+"""Why: who knows one client knows the other; and each says plainly when nobody answers."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from corral.client import AsyncClient, Client, config
+from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unauthenticated, Unavailable
+from tests.api.harness import Server, serving
+from tests.api.test_jobs_are_submitted_and_read import job
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A running front."""
+    with serving(tmp_path_factory.mktemp("front")) as running:
+        yield running
+
+
+def public(kind: type) -> dict[str, inspect.Signature]:
+    return {name: inspect.signature(value) for name, value in vars(kind).items() if name[0] != "_" and callable(value)}
+
+
+def test_the_methods_and_their_parameters_are_the_same() -> None:
+    sync, asynchronous = public(Client), public(AsyncClient)
+    assert sync.keys() == asynchronous.keys()
+    for name, signature in sync.items():
+        assert list(signature.parameters) == list(asynchronous[name].parameters), name
+        kinds = [each.kind for each in signature.parameters.values()]
+        assert kinds == [each.kind for each in asynchronous[name].parameters.values()], name
+
+
+async def test_the_async_client_does_what_the_sync_one_does(server: Server) -> None:
+    token = await asyncio.to_thread(server.token, "alice")
+    async with AsyncClient(server.url, token) as client:
+        made = await client.submit(job("async"), idempotency_key="a")
+        assert (await client.job("async"))["id"] == made["id"]
+        assert [found["id"] for found in (await client.jobs(q="async"))["items"]] == [made["id"]]
+        assert (await client.me())["user"] == "alice"
+        with pytest.raises(Conflict):
+            await client.submit(job("async"))
+        with pytest.raises(NotFound):
+            await client.job("nobody")
+        kinds = []
+        async for event in client.events(after=0, job=made["id"], timeout=20):
+            kinds.append(event["kind"])
+            break
+        assert kinds == ["job.submitted"]
+        assert not await client.has_code("0" * 64)
+
+
+async def test_each_raises_unavailable_when_nobody_answers() -> None:
+    with Client("http://127.0.0.1:9", "crl_x") as client, pytest.raises(Unavailable, match="corral up"):
+        client.me()
+    async with AsyncClient("http://127.0.0.1:9", "crl_x") as client:
+        with pytest.raises(Unavailable, match="corral up"):
+            await client.me()
+
+
+@pytest.mark.parametrize("address", ["", "localhost", "ftp://x", "http://"])
+def test_an_address_that_is_none_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CORRAL_URL", address or "nonsense")
+    with pytest.raises(InvalidInput):
+        Client(address)
+
+
+def test_a_connection_that_idled_away_is_made_anew(server: Server) -> None:
+    with server.client("alice") as client:
+        client.me()
+        kept = client._transport._kept
+        assert kept is not None and kept.sock is not None
+        kept.sock.close()
+        assert client.me()["user"] == "alice"
+
+
+def test_waiting_ends_with_the_job_or_with_the_time(server: Server) -> None:
+    with server.client("alice") as client:
+        made = client.submit(job("never-runs"))
+        with pytest.raises(TimeoutError, match="it goes on"):
+            client.wait(made["id"], timeout=-1)
+
+
+class TestConfiguration:
+    """The file that remembers who is signed in where."""
+
+    def test_what_was_remembered_is_current_and_private(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("CORRAL_CONFIG", str(tmp_path / "deep" / "config.json"))
+        config.remember(config.Context("http://one:1", "crl_1", "alice"))
+        config.remember(config.Context("http://two:2", "crl_2", "bob"))
+        assert config.current() == config.Context("http://two:2", "crl_2", "bob")
+        assert (tmp_path / "deep" / "config.json").stat().st_mode & 0o777 == 0o600
+
+    def test_the_environment_goes_before_the_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("CORRAL_CONFIG", str(tmp_path / "config.json"))
+        config.remember(config.Context("http://one:1", "crl_1", "alice"))
+        config.remember(config.Context("http://two:2", "crl_2", "bob"))
+        monkeypatch.setenv("CORRAL_URL", "http://one:1/")
+        assert config.current().token == "crl_1"
+        monkeypatch.setenv("CORRAL_TOKEN", "crl_9")
+        assert config.current().token == "crl_9"
+        monkeypatch.setenv("CORRAL_URL", "http://stranger:3")
+        monkeypatch.delenv("CORRAL_TOKEN")
+        assert config.current().token == "", "a token is never sent to a server that did not give it"
+
+    def test_a_damaged_file_is_named(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        file = tmp_path / "config.json"
+        monkeypatch.setenv("CORRAL_CONFIG", str(file))
+        file.write_text("{")
+        with pytest.raises(InvalidInput, match=str(file)):
+            config.current()
+
+    def test_signing_out_forgets_the_token_alone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("CORRAL_CONFIG", str(tmp_path / "config.json"))
+        config.remember(config.Context("http://one:1", "crl_1", "alice"))
+        config.forget("http://one:1")
+        assert "crl_1" not in json.dumps(config.load())
+        with pytest.raises(Unauthenticated):
+            config.require_token(config.current())
