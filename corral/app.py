@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from corral import datafolder, logs
 from corral.kernel.errors import CorralError
 from corral.kernel.ids import JobId
-from corral.kernel.tokens import mint_job_token
+from corral.kernel.tokens import job_secret, mint_job_token
 from corral.settings import Settings
 from corral.supervisor import PARENT, READY_FD, end_with_parent
 
@@ -53,7 +53,8 @@ def _guarded(settings: Settings, what: str, serve: Callable[[Settings], Coroutin
     logs.configure(settings.log_level)
     try:
         datafolder.prepare(settings.data_folder)
-        asyncio.run(serve(settings))
+        with asyncio.Runner(loop_factory=_new_loop) as runner:
+            runner.run(serve(settings))
     except (CorralError, BaseExceptionGroup) as error:
         refusal = _refusal(error)
         if refusal is None:
@@ -64,6 +65,15 @@ def _guarded(settings: Settings, what: str, serve: Callable[[Settings], Coroutin
         _tell_ready({"code": refusal.code, "message": refusal.message})
         return REFUSED
     return 0
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    """uvloop's, which spends a third less on each request; asyncio's own where it is not installed."""
+    try:
+        import uvloop
+    except ModuleNotFoundError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
 
 
 def _refusal(error: BaseException) -> CorralError | None:
@@ -139,7 +149,7 @@ async def _control(settings: Settings) -> None:
     from corral.launcher import LaunchPolicy
     from corral.scheduler import find_policy
     from corral.service.seal import Sealer
-    from corral.service.submitting import CONTAINER_RUNTIME
+    from corral.store.cluster_views import CONTAINER_RUNTIME
     from corral.storage.logs import LogStore
     from corral.store import open_store
     from corral.systemclock import SystemClock
@@ -170,6 +180,7 @@ async def _control(settings: Settings) -> None:
         open_secrets=accounts.secrets,
         nodes=control.machines.node,
         ready_user=accounts.ready,
+        job_secret=lambda job: job_secret(key, JobId(job)),
     )
     door = Door(control, settings.run_folder / "control.sock")
     keeping = Housekeeping(control, logs_of, retention_seconds=settings.retention_days * 86_400)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import msgspec
+import structlog
 
 from corral import launcher
 from corral.control.asks import gang_request
 from corral.control.draft import Draft
-from corral.control.world import ENDED_TASK_STATES, Job, World
+from corral.control.world import Job, World
 from corral.kernel.ids import AttemptId, JobId, TaskKey, parse_attempt_id
-from corral.launcher import LaunchPolicy, Step
+from corral.launcher import InvalidTransition, LaunchPolicy, Step
 from corral.model.commands import ForgetTask, ReleasePlacement, RequestPlacement, StopTask
 from corral.model.events import DependencyFailed, HoldReleased, JobEvent, Placed, StartRefused
 from corral.model.facts import Fact
@@ -21,6 +22,8 @@ from corral.model.plan import GangPlacement
 from corral.model.runs import TaskRun
 from corral.model.writes import AttemptWrite
 from corral.scheduler import GangQueued, GangWithdrawn, TasksReleased, gang_placed
+
+log = structlog.get_logger()
 
 DEPENDENCY = "dependency"
 
@@ -52,7 +55,7 @@ class Folder:
 
     def adopt(self, job: Job, now: float) -> None:
         """Take over a job as it was stored: what it holds is held, what it waits for is queued."""
-        placed = [task for task in job.tasks.values() if task.placement is not None and task.state not in ENDED_TASK_STATES]
+        placed = [task for task in job.tasks.values() if task.placement is not None and task.holds]
         if placed:
             keys = [task.key for task in placed]
             request = gang_request(
@@ -65,7 +68,11 @@ class Folder:
 
     def event(self, job: Job, event: JobEvent, now: float) -> None:
         """Bring one event to a job."""
-        step = launcher.step(job.view, job.run, job.tasks, event, now, self.policy)
+        try:
+            step = launcher.step(job.view, job.run, job.tasks, event, now, self.policy)
+        except InvalidTransition as error:
+            log.error("an event that cannot be was dropped", job=job.id, message=error.message, story=str(error.details))
+            return
         self._apply(job, step, now)
 
     def engine_event(self, event: Started | Exited | StartRefused, now: float) -> None:
@@ -95,9 +102,6 @@ class Folder:
         self.world.queue.apply(held)
         self.event(job, Placed(placed.job_attempt, placement), now)
         job.reasons = None
-        rest = [key for key in request.tasks if key not in keys and key in job.tasks]
-        if rest and not job.completed:
-            self._queue(job, rest, grow=True)
 
     def tell(self, job: JobId, now: float, fact: Fact, actor: str = "") -> None:
         """Add a fact that no rule of the launcher made."""
@@ -131,10 +135,7 @@ class Folder:
             if task is None:
                 job.tasks.pop(key, None)
                 continue
-            before = job.tasks.get(key)
             job.tasks[key] = task
-            if task.wake_at is not None and (before is None or task.wake_at != before.wake_at):
-                self.world.set_timer(task.wake_at, job.id)
             if task.placement is not None:
                 self._record_attempt(job, job.run.attempt_of(task), task)
 

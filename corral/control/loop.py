@@ -141,8 +141,6 @@ class Control:
     def _adopt(self, job: Job) -> None:
         self.world.jobs[job.id] = job
         self.world.set_timer(job.run.wake_at, job.id)
-        for task in job.tasks.values():
-            self.world.set_timer(task.wake_at, job.id)
         self.folder.adopt(job, self.clock.now())
 
     async def _cycle(self) -> None:

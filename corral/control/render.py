@@ -32,6 +32,8 @@ class LaunchContext:
     nodes: Callable[[str], Node | None]
     ready_user: Callable[[str], Awaitable[None]]
     """Makes sure that it is settled under which system account a user's tasks run."""
+    job_secret: Callable[[JobId], str]
+    """What the tasks of a job, and the server, derive `$(secret:PURPOSE)` from."""
 
 
 async def render(world: World, attempt: AttemptId, context: LaunchContext) -> TaskLaunch | None:
@@ -86,6 +88,7 @@ def _launch(
         runtime=runtime,
         api_url=context.api_url,
         job_token=context.job_token(job.id) if runtime else "",
+        job_secret=context.job_secret(job.id) if runtime else "",
     )
 
 

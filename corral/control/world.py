@@ -16,8 +16,6 @@ from corral.model.writes import LiveJob
 from corral.scheduler import Cluster, Queue
 from corral.spec.job import UnifiedJob
 
-ENDED_TASK_STATES = frozenset({TaskState.ATTEMPT_COMPLETED, TaskState.COMPLETED})
-
 
 @dataclass(slots=True)
 class Job:
@@ -58,7 +56,7 @@ class Job:
 
     def placements(self) -> list[TaskPlacement]:
         """Where its tasks are, in topology order."""
-        placed = [task.placement for task in self.tasks.values() if task.placement is not None]
+        placed = [task.placement for task in self.tasks.values() if task.placement is not None and task.holds]
         return sorted(placed, key=lambda placement: placement.order)
 
     def unplaced(self) -> list[TaskKey]:
