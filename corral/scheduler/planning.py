@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
+import msgspec
+
 from corral.kernel.ids import JobId
 from corral.model.placement import Placement
 from corral.model.plan import GangPlacement, Plan, Reason, Reasons
@@ -18,6 +20,8 @@ from corral.scheduler.placing import Trial
 from corral.scheduler.policy import OrderKey, Policy
 from corral.scheduler.queue import Entry, Group, Queue
 
+BEHIND = "behind-head"
+"""The code of a gang for which there is room, but not without making the first that waits wait longer."""
 _FEW = 256
 """Above so many places in the line are looked up from one table."""
 _REFRESHED = 8
@@ -61,8 +65,9 @@ def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
         cycle.run()
     finally:
         trial.undo()
-        if cycle.reservation is not None:
-            cycle.reservation.forget()
+        for reservation in (cycle.reservation, memory.reservation):
+            if reservation is not None:
+                reservation.forget()
     queue.expected = {placed.job for placed in cycle.placed}
     memory.reservation = cycle.reservation
     memory.seen = (-1, -1) if cycle.placed else (cluster.revision, queue.revision)
@@ -74,12 +79,18 @@ def explain(cluster: Cluster, queue: Queue, policy: Policy, job: JobId, now: flo
 
     A job that the next cycle would start has the code `starts-now`.
     """
-    if not queue.waiting(job):
+    entry = queue.first(job)
+    if entry is None:
         return None
+    trial, ahead = Trial(cluster), queue.position(job) or 0
+    with trial.supposing():
+        fits = trial.place(entry.request, entry.shape) is not None
+    if not fits:
+        return msgspec.structs.replace(why_not(trial, entry.request, entry.shape), ahead=ahead)
+    if entry.told is not None and entry.told.binding.code == BEHIND:
+        return msgspec.structs.replace(entry.told, ahead=ahead)
     found = plan(cluster, queue.fork(), policy, now)
-    starts = Reasons(
-        Reason("starts-now", "There is room: it starts with the next cycle."), ahead=queue.position(job) or 0
-    )
+    starts = Reasons(Reason("starts-now", "There is room: it starts with the next cycle."), ahead=ahead)
     return found.reasons.get(job, starts)
 
 
@@ -208,7 +219,7 @@ class Cycle:
 
     def _behind(self, why: str) -> Reasons:
         head = self.reservation.job if self.reservation else ""
-        return Reasons(Reason("behind-head", f"Behind job {head}, the first that waits: {why}."))
+        return Reasons(Reason(BEHIND, f"Behind job {head}, the first that waits: {why}."))
 
     def _tell(self, group: Group, first: int, reasons: Reasons) -> None:
         """Give the reasons to those of a shape that did not hear them yet."""

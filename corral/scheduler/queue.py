@@ -85,8 +85,12 @@ class Queue:
 
     def position(self, job: JobId) -> int | None:
         """How many gangs are before the first one of a job; None when it does not wait."""
-        entries = self._jobs.get(job)
-        return min(self.ahead(entry.key) for entry in entries) if entries else None
+        first = self.first(job)
+        return None if first is None else self.ahead(first.key)
+
+    def first(self, job: JobId) -> Entry | None:
+        """The gang of a job that is next in order."""
+        return min(self._jobs.get(job, ()), key=lambda entry: entry.key, default=None)
 
     def ahead(self, key: OrderKey) -> int:
         """How many gangs are before this key."""

@@ -167,7 +167,7 @@ def check(target: Cluster, request: GangRequest, placement: Placement) -> None:
 
 
 def brute_force(target: Cluster, request: GangRequest) -> bool:
-    """Whether any assignment keeps the required level of the job and the roles, by trying them all."""
+    """Whether any assignment keeps the required levels of the job, the roles and their blocks, by trying them all."""
     held = target.holders()
     free = {
         each.name: {d.index for d in each.devices if d.healthy} - set(held.get(each.name, {}))
@@ -176,19 +176,22 @@ def brute_force(target: Cluster, request: GangRequest) -> bool:
     }
     cpu = {each.name: each.cpu_millis for each in target.nodes()}
     nodes = {each.name: each for each in target.nodes()}
-    tasks = [ask for ask in request.roles for _ in range(ask.minimum)]
+    tasks = [(ask, number) for ask in request.roles for number in range(ask.minimum)]
     scopes: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def fits(at: int) -> bool:
         if at == len(tasks):
             return True
-        ask = tasks[at]
+        ask, number = tasks[at]
+        size = ask.topology.group_size
         tried = set()
         for name in free:
             if cpu[name] < ask.cpu_millis:
                 continue
             for chosen in combinations(sorted(free[name]), ask.devices.count):
                 wanted = {("", request.topology.required), (ask.role, ask.topology.required)}
+                if size:
+                    wanted.add((f"{ask.role}/{number // size}", ask.topology.group_required))
                 cells = {
                     key: {cell_of(nodes[name], device, key[1]) for device in (chosen or (None,))} for key in wanted
                 }

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from corral.kernel.ids import JobId
 from corral.model.requests import GangRequest
-from corral.scheduler import Cluster, Policy, TasksReleased, gang_placed, plan
+from corral.scheduler import Cluster, Policy, TasksReleased, explain, gang_placed, plan
 from tests.scheduler.machines import cluster, gang, node, occupy, queue, role
 
 STRICT = Policy("strict", backfill=False)
@@ -149,6 +149,7 @@ def test_a_gang_that_ends_after_the_head_starts_waits_and_is_told_behind_whom() 
     for job in ("long", "endless"):
         assert found.reasons[job].binding.code == "behind-head"
         assert "Behind job head" in found.reasons[job].binding.message
+        assert explain(target, waiting, Policy(), JobId(job), 0.0) == found.reasons[job]
 
 
 def test_a_gang_beside_the_reserved_rack_passes() -> None:

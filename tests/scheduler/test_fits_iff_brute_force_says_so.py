@@ -69,6 +69,7 @@ def test_blocks_stay_inside_their_cells(
         "job", role(count, devices, topology=TopologyAsk(group_size=size, group_required=level)), required=required
     )
     placement = place(target, request)
+    assert (placement is not None) == brute_force(target, request)
     if placement is not None:
         check(target, request, placement)
 
