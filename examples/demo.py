@@ -80,7 +80,8 @@ def python_with_torch() -> Path:
     uv = Path(sys.executable).with_name("uv")
     clean = {name: value for name, value in os.environ.items() if name not in {"VIRTUAL_ENV", "PYTHONPATH"}}
     for command in install_commands(uv if uv.exists() else None, own, requirements):
-        subprocess.run(command, check=True, env=clean)
+        if subprocess.run(command, env=clean).returncode:
+            sys.exit("PyTorch could not be installed, see above; or put a `python` that has it first on PATH")
     size = sum(file.stat().st_size for file in own.rglob("*") if file.is_file() and not file.is_symlink())
     console.print(f"Installed {size / 1e9:.1f} GB in {time.monotonic() - begun:.0f} s")
     return own / "bin"
@@ -134,7 +135,10 @@ def server(bin_folder: Path, *, keep: bool) -> Iterator[tuple[str, str]]:
 def corral(*words: str, env: dict[str, str]) -> str:
     """Run a command of the `corral` beside this interpreter; what it printed. It speaks for itself when it fails."""
     command = [str(Path(sys.executable).with_name("corral")), *words]
-    return subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE, text=True).stdout
+    done = subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        sys.exit(done.returncode)
+    return done.stdout
 
 
 def sign_in_link(client: Client) -> str:

@@ -23,6 +23,16 @@ def derive_key(key: bytes, purpose: str) -> bytes:
     return hmac.new(key, b"corral:" + purpose.encode(), hashlib.sha256).digest()
 
 
+def job_secret(key: bytes, job: JobId) -> str:
+    """What only the job's tasks and the server know, equal in every task and attempt; secrets of a job derive from it."""
+    return hmac.new(derive_key(key, "job-secret"), job.encode(), hashlib.sha256).hexdigest()
+
+
+def derived_secret(secret: str, purpose: str) -> str:
+    """What `$(secret:PURPOSE)` stands for in a task of the job whose `job_secret` this is."""
+    return hmac.new(secret.encode(), purpose.encode(), hashlib.sha256).hexdigest()
+
+
 def mint_job_token(key: bytes, job: JobId, expires_at: float) -> str:
     """The token of a job, valid until `expires_at` (seconds since 1970); `key` is the server's key."""
     body = f"{job}_{int(expires_at)}"

@@ -146,7 +146,7 @@ class House:
             policy=find_policy(),
         )
         self.control.context = LaunchContext(
-            "", lambda job: "", no_secrets, self.control.machines.node, anybody
+            "", lambda job: "", no_secrets, self.control.machines.node, anybody, str
         )
         self._running = asyncio.create_task(self.control.run())
         ready = asyncio.create_task(self.control.ready.wait())

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-NAMES: Final = ("pytorch", "tensorflow", "jax", "mpi", "notebook")
+NAMES: Final = ("pytorch", "tensorflow", "jax", "mpi", "notebook", "horovod")
 _PLACES: Final = {"pytorch": "examples/pytorch"}
 """The demo's own environment is the one that PyTorch is tested in: it is large, and once is enough."""
 
@@ -36,6 +36,8 @@ def environment(name: str) -> Path:
         stamp = folder / ".requirements.sha256"
         if not stamp.exists() or stamp.read_text() != wanted:
             _build(folder, requirements)
+            if name == "horovod":
+                _install_horovod(folder)
             stamp.write_text(wanted)
     return folder / "bin"
 
@@ -46,6 +48,22 @@ def _build(folder: Path, requirements: Path) -> None:
     python = folder / "bin" / "python"
     _run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, folder], env)
     _run([uv, "pip", "sync", "--quiet", "--require-hashes", "--python", python, requirements], env)
+
+
+def _install_horovod(folder: Path) -> None:
+    """Horovod has no wheels: one is built here (some minutes) and kept, as only its own version and PyTorch's matter."""
+    wheels = cache_folder() / "wheels"
+    python, source = folder / "bin" / "python", ROOT / "requirements" / "frameworks" / "horovod-source.txt"
+    env = dict(os.environ, PATH=f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}", MAKEFLAGS=f"-j{os.cpu_count()}")
+    env |= {f"HOROVOD_WITHOUT_{library}": "1" for library in ("TENSORFLOW", "MXNET", "MPI")}
+    env |= {"HOROVOD_WITH_PYTORCH": "1", "HOROVOD_WITH_GLOO": "1", "HOROVOD_CPU_OPERATIONS": "GLOO"}
+    if not list(wheels.glob("horovod-*.whl")):
+        options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-build-isolation", "--require-hashes"]
+        _run([python, "-m", "pip", "wheel", *options, "--wheel-dir", wheels, "-r", source], env)
+    (wheel,) = wheels.glob("horovod-*.whl")
+    _run(
+        [Path(sys.executable).with_name("uv"), "pip", "install", "--quiet", "--no-deps", "--python", python, wheel], env
+    )
 
 
 def _run(command: list[str | Path], env: dict[str, str]) -> None:
