@@ -1,0 +1,165 @@
+"""Why: NVML knows each GPU's id, memory, health and place on the board, without a CUDA context and without parsing text."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from corral.devices.found import Found
+from corral.devices.links import NVLINK, QUALITY, SAME_SWITCH, Matrix, groups, symmetric
+from corral.model.inventory import Device
+
+SYSFS = Path("/sys/bus/pci/devices")
+_SAME_BOARD = 60
+_COMMON_ANCESTOR = {0: _SAME_BOARD} | dict(zip((10, 20, 30, 40, 50), QUALITY.values(), strict=True))
+"""NVML's topology levels: internal, single, multiple, host bridge, node, system."""
+_SWITCH = 2
+"""NVML_NVLINK_DEVICE_TYPE_SWITCH: every GPU on the switch is reached at full speed."""
+_LOST = "the device does not answer"
+
+
+def discover(library: Any = None, sysfs: Path = SYSFS) -> Found:
+    """The GPUs of this machine by PCI order, MIG slices each as a device of their own; none when there is no driver."""
+    library = library or importlib.import_module("pynvml")
+    try:
+        library.nvmlInit()
+    except library.NVMLError as error:
+        return Found(note=f"NVML: {error}")
+    try:
+        count = library.nvmlDeviceGetCount()
+        handles = [library.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
+        boards = _links(library, handles)
+        return _devices(library, handles, boards, sysfs)
+    finally:
+        library.nvmlShutdown()
+
+
+def _devices(library: Any, handles: list[Any], boards: Matrix, sysfs: Path) -> Found:
+    switches = groups(boards, SAME_SWITCH)
+    devices: list[Device] = []
+    owners: list[int] = []
+    for board, handle in enumerate(handles):
+        cells = (("numa", str(_numa(library, handle, sysfs))), ("pcie-switch", str(switches[board])))
+        reason = _fault(library, handle)
+        for part in _slices(library, handle) or [handle]:
+            devices.append(
+                Device(
+                    index=len(devices),
+                    id=_ask(library, library.nvmlDeviceGetUUID, part, default=f"GPU-unknown-{board}"),
+                    kind="gpu",
+                    model=_ask(library, library.nvmlDeviceGetName, part, default="NVIDIA"),
+                    cells=cells,
+                    memory_bytes=_memory(library, part),
+                    healthy=not reason,
+                    health_reason=reason,
+                )
+            )
+            owners.append(board)
+    links = [[_SAME_BOARD if a == b else boards[a][b] for b in owners] for a in owners]
+    return Found(tuple(devices), symmetric(links))
+
+
+def _links(library: Any, handles: list[Any]) -> Matrix:
+    places = {_bus(library, handle): index for index, handle in enumerate(handles)}
+    rows = [[0] * len(handles) for _ in handles]
+    switched = [0] * len(handles)
+    for a, first in enumerate(handles):
+        for b, second in enumerate(handles):
+            if a != b:
+                level = _ask(library, library.nvmlDeviceGetTopologyCommonAncestor, first, second, default=50)
+                rows[a][b] = _COMMON_ANCESTOR.get(int(level), QUALITY["SYS"])
+        direct, switched[a] = _nvlinks(library, first, places)
+        for b, number in direct.items():
+            rows[a][b] = NVLINK + number
+    for a in range(len(handles)):
+        for b in range(len(handles)):
+            if a != b and switched[a] and switched[b]:
+                rows[a][b] = max(rows[a][b], NVLINK + min(switched[a], switched[b]))
+    return symmetric(rows)
+
+
+def _nvlinks(library: Any, handle: Any, places: dict[str, int]) -> tuple[dict[int, int], int]:
+    """Active links by the GPU at their other end, and how many lead to a switch."""
+    direct: dict[int, int] = {}
+    switched = 0
+    for link in range(library.NVML_NVLINK_MAX_LINKS):
+        if not _ask(library, library.nvmlDeviceGetNvLinkState, handle, link, default=0):
+            continue
+        if _ask(library, library.nvmlDeviceGetNvLinkRemoteDeviceType, handle, link, default=-1) == _SWITCH:
+            switched += 1
+            continue
+        remote = _ask(library, library.nvmlDeviceGetNvLinkRemotePciInfo, handle, link, default=None)
+        other = places.get(_text(remote.busId).lower()) if remote is not None else None
+        if other is not None:
+            direct[other] = direct.get(other, 0) + 1
+    return direct, switched
+
+
+def _slices(library: Any, handle: Any) -> list[Any]:
+    """The MIG devices of a board, [] when it is not sliced."""
+    mode = _ask(library, library.nvmlDeviceGetMigMode, handle, default=(0, 0))
+    if not mode[0]:
+        return []
+    found = []
+    for index in range(_ask(library, library.nvmlDeviceGetMaxMigDeviceCount, handle, default=0)):
+        part = _ask(library, library.nvmlDeviceGetMigDeviceHandleByIndex, handle, index, default=None)
+        if part is not None:
+            found.append(part)
+    return found
+
+
+def _fault(library: Any, handle: Any) -> str:
+    """Why a board must not be used, "" for none."""
+    try:
+        library.nvmlDeviceGetUUID(handle)
+    except library.NVMLError:
+        return _LOST
+    errors = _ask(
+        library,
+        library.nvmlDeviceGetTotalEccErrors,
+        handle,
+        library.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
+        library.NVML_VOLATILE_ECC,
+        default=0,
+    )
+    if errors:
+        return f"{errors} uncorrectable memory errors since the driver was loaded"
+    rows = _ask(library, library.nvmlDeviceGetRemappedRows, handle, default=(0, 0, 0, 0))
+    return "a memory row could not be remapped" if rows[3] else ""
+
+
+def _memory(library: Any, handle: Any) -> int:
+    memory = _ask(library, library.nvmlDeviceGetMemoryInfo, handle, default=None)
+    return int(memory.total) if memory is not None else 0
+
+
+def _numa(library: Any, handle: Any, sysfs: Path) -> int:
+    """The NUMA node of a board; the kernel says -1 where there is only one."""
+    bus = _bus(library, handle)
+    # NVML writes eight digits of the domain, the kernel four.
+    for name in (bus, bus[4:]):
+        try:
+            return max(0, int((sysfs / name / "numa_node").read_text()))
+        except (OSError, ValueError):
+            continue
+    return 0
+
+
+def _bus(library: Any, handle: Any) -> str:
+    info = _ask(library, library.nvmlDeviceGetPciInfo, handle, default=None)
+    return _text(info.busId).lower() if info is not None else ""
+
+
+def _ask(library: Any, call: Callable[..., Any], *arguments: Any, default: Any) -> Any:
+    """The answer, or `default` where this board or driver does not know the question."""
+    try:
+        answer = call(*arguments)
+    except library.NVMLError:
+        return default
+    return _text(answer) if isinstance(answer, bytes) else answer
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
