@@ -58,6 +58,18 @@ class AuditRecord(Record, frozen=True):
     detail: dict[str, Any] = {}
 
 
+class AuditWrite(msgspec.Struct, frozen=True):
+    """A line to be added to the audit log; `at` is seconds since 1970."""
+
+    at: float
+    actor: str
+    action: str
+    resource: str
+    rule: str
+    allowed: bool
+    detail: dict[str, Any] = {}
+
+
 class QueueRecord(msgspec.Struct, frozen=True):
     """One queue as configured; `doc` is its part of the cluster document."""
 

@@ -9,6 +9,7 @@ import structlog
 
 from corral.kernel.clock import Clock
 from corral.kernel.errors import CorralError, Forbidden, NotFound, Unavailable
+from corral.model.accounts import AuditWrite
 from corral.model.writes import JobRecord
 from corral.service.actor import Actor
 from corral.service.rules import Decision, Resource, decide, meaning_of
@@ -87,17 +88,21 @@ class ServiceBase:
             )
         return decision
 
+    def line(self, actor: Actor, action: str, resource: Resource, decision: Decision, **detail: Any) -> AuditWrite:
+        """A line of the audit log, to be stored with what it tells of."""
+        return AuditWrite(
+            self.clock.now(),
+            f"job:{actor.job}" if actor.kind == "job" else actor.user,
+            action,
+            f"{resource.kind}:{resource.name}" if resource.name else resource.kind,
+            decision.rule,
+            decision.allowed,
+            detail,
+        )
+
     async def note(self, actor: Actor, action: str, resource: Resource, decision: Decision, **detail: Any) -> None:
         """Write a line of the audit log."""
-        await self.store.add_audit(
-            at=self.clock.now(),
-            actor=f"job:{actor.job}" if actor.kind == "job" else actor.user,
-            action=action,
-            resource=f"{resource.kind}:{resource.name}" if resource.name else resource.kind,
-            rule=decision.rule,
-            allowed=decision.allowed,
-            detail=detail,
-        )
+        await self.store.add_audit(self.line(actor, action, resource, decision, **detail))
 
     async def find(self, actor: Actor, ref: str) -> JobRecord:
         """The job that `ref` names for this actor.

@@ -151,8 +151,8 @@ class Jobs(ServiceBase):
                 raise Conflict("job-live", f"Job {record.name} is not over; stop it first, or delete with stop=true.")
             await self.store.intend(record.id, IntentKind.STOP, {}, actor=actor.user, at=self.clock.now())
             await self._await_end(record)
-        await self.store.intend(record.id, IntentKind.DELETE, {}, actor=actor.user, at=self.clock.now())
-        await self.note(actor, "job.delete", job_resource(record), decision, name=record.name)
+        line = self.line(actor, "job.delete", job_resource(record), decision, name=record.name)
+        await self.store.intend(record.id, IntentKind.DELETE, actor=actor.user, at=self.clock.now(), audit=line)
 
     async def _await_end(self, record: JobRecord) -> None:
         deadline = self.clock.now() + _STOP_SECONDS
@@ -166,8 +166,8 @@ class Jobs(ServiceBase):
     async def _intend(
         self, actor: Actor, record: JobRecord, action: str, kind: IntentKind, data: dict[str, Any], decision: Any
     ) -> JobDetail:
-        await self.store.intend(record.id, kind, data, actor=actor.user, at=self.clock.now())
-        await self.note(actor, action, job_resource(record), decision, **data)
+        line = self.line(actor, action, job_resource(record), decision, **data)
+        await self.store.intend(record.id, kind, data, actor=actor.user, at=self.clock.now(), audit=line)
         return await self._detail(actor, record)
 
     async def events_after(self, seq: int, limit: int = 500) -> list[EventRecord]:

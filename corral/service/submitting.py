@@ -14,20 +14,20 @@ from corral.frameworks.reading import load_runnable_job
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
 from corral.kernel.ids import JobId, job_id
 from corral.model.records import JobSummary, TaskCounts, WaitingView, rfc3339
+from corral.model.runs import JobRun
 from corral.model.views import JobDetail, ProblemView, ReasonsView, ReasonView, Trial, Validation
-from corral.model.writes import NewJob
+from corral.model.writes import JobRecord, NewJob
 from corral.service.actor import Actor
 from corral.service.base import ServiceBase
 from corral.service.capacity import impossible
 from corral.service.job_detail import job_detail
-from corral.service.rules import Resource
+from corral.service.rules import Decision, Resource
 from corral.spec.errors import SpecError
 from corral.spec.job import UnifiedJob
 from corral.spec.parts import Array, Dependency
+from corral.store.cluster_views import Admission
 
 BLOB_SCHEME: Final = "blob:"
-CONTAINER_RUNTIME: Final = "engine.local.container_runtime"
-"""The setting in which control keeps what runs containers here ("" for nothing)."""
 MAX_ARRAY: Final = 1000
 """Jobs of one array that are stored at once."""
 
@@ -98,34 +98,33 @@ class Submitting(ServiceBase):
             no_image,
             code_digest,
         )
-        decision = await self._check_queue(actor, job)
+        admission = await self.store.admission()
+        decision = await self._check_queue(actor, job, admission)
         job = await self._with_code(actor, self._with_image(job, no_image), code_digest)
-        await self._check_container(job)
+        self._check_container(job, admission)
         sealed = await self._sealed_secrets(actor, job)
         job, needs = await self._with_dependencies(actor, job)
-        obstacle = await self._obstacle(job)
+        obstacle = impossible(job, admission.nodes) if admission.nodes else ""
         if dry_run:
             return SubmitResult(False, trial=_trial(job, obstacle))
         if obstacle and not wait_for_capacity:
             raise Conflict("impossible-request", f"{obstacle} Ask for less, or submit with --wait-for-capacity.")
         new = self._new_jobs(actor, job, terms, needs, sealed)
-        submitted = (await self.store.submit_all(new))[0]
-        if submitted.created:
-            await self.note(
-                actor, "job.submit", Resource("job", submitted.id, queue=job.spec.queue), decision, name=job.name
-            )
-        record = await self.store.find_job(submitted.id)
+        audit = self.line(
+            actor, "job.submit", Resource("job", new[0].id, queue=job.spec.queue), decision, name=job.name
+        )
+        submitted = (await self.store.submit_all(new, audit=audit))[0]
+        record = _as_stored(new[0]) if submitted.created else await self.store.find_job(submitted.id)
         if record is None:
             raise NotFound("job-not-found", f"Job {submitted.id} of this idempotency key has been removed.")
         return SubmitResult(submitted.created, detail=job_detail(record, [], hide=False))
 
-    async def _check_queue(self, actor: Actor, job: UnifiedJob) -> Any:
+    async def _check_queue(self, actor: Actor, job: UnifiedJob, admission: Admission) -> Decision:
         queue = job.spec.queue
-        known = [each.name for each in await self.store.queues()]
-        if queue not in (known or ["default"]):
-            there = ", ".join(known[:20]) or "default"
+        if queue not in (admission.queues or ("default",)):
+            there = ", ".join(admission.queues[:20]) or "default"
             raise InvalidInput("unknown-queue", f"There is no queue {queue}; choose one of {there}.")
-        restricted = any(queue in group.queues for group in await self.store.groups())
+        restricted = queue in admission.granted
         return await self.check(actor, "job.submit", Resource("queue", queue, queue=queue, restricted=restricted))
 
     def _with_image(self, job: UnifiedJob, no_image: bool) -> UnifiedJob:
@@ -134,9 +133,9 @@ class Submitting(ServiceBase):
         roles = [role.model_copy(update={"image": ""}) for role in job.spec.roles]
         return _with_spec(job, roles=roles)
 
-    async def _check_container(self, job: UnifiedJob) -> None:
+    def _check_container(self, job: UnifiedJob, admission: Admission) -> None:
         images = [role.image for role in job.spec.roles if role.image]
-        if images and not await self.store.setting(CONTAINER_RUNTIME, ""):
+        if images and not admission.container_runtime:
             raise Conflict(
                 "no-container-runtime",
                 f"The job names the image {images[0][:200]}, and no container runtime is here; "
@@ -185,10 +184,6 @@ class Submitting(ServiceBase):
         if not found:
             return job, ()
         return _with_spec(job, depends_on=found), tuple(JobId(need.job) for need in found)
-
-    async def _obstacle(self, job: UnifiedJob) -> str:
-        nodes = [row.node for row in await self.store.nodes()]
-        return impossible(job, nodes) if nodes else ""
 
     def _new_jobs(
         self, actor: Actor, job: UnifiedJob, terms: _Terms, needs: tuple[JobId, ...], opened: dict[str, str]
@@ -258,6 +253,28 @@ class Submitting(ServiceBase):
             idempotency_key=terms.idempotency_key,
             request_hash=terms.request_hash,
         )
+
+
+def _as_stored(new: NewJob) -> JobRecord:
+    """The record of a job that was stored this moment, without asking for it."""
+    return JobRecord(
+        id=new.id,
+        name=new.name,
+        user=new.user,
+        queue=new.queue,
+        priority=new.priority,
+        job_type=new.job_type,
+        phase=new.summary.state,
+        created_at=new.created_at,
+        started_at=None,
+        ended_at=None,
+        revision=0,
+        doc=new.doc,
+        run=JobRun(job=new.id, created_at=new.created_at, hold=new.hold),
+        summary=new.summary,
+        live=True,
+        array_parent=new.array_parent,
+    )
 
 
 def _first_wait(needs: tuple[JobId, ...]) -> WaitingView:

@@ -1,4 +1,4 @@
-"""Why: who may come in is kept with everything else: only hashes of what opens the door, and an audit of who knocked."""
+"""Why: who may come in is kept with everything else: only hashes of what opens the door."""
 
 from __future__ import annotations
 
@@ -8,23 +8,21 @@ import msgspec
 from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from corral.kernel.errors import Conflict, NotFound, Unauthenticated
-from corral.model.accounts import AuditRecord, Group, Token, User
-from corral.model.records import Page, rfc3339
+from corral.model.accounts import Group, Token, User
+from corral.model.records import Page
 from corral.store import tables
-from corral.store.control_writes import put
 from corral.store.database import Database, rows
-from corral.store.job_writes import clean, encode
-from corral.store.paging import after, bounded, read_cursor, write_cursor
+from corral.store.paging import bounded, read_cursor, write_cursor
+from corral.store.rows import encode, put
 from corral.store.writer import Transaction
 
 _users, _tokens, _links = tables.users, tables.tokens, tables.login_links
 _NAMES: Final = msgspec.json.Decoder(tuple[str, ...])
-_DETAIL: Final = msgspec.json.Decoder(dict[str, Any])
 _USER: Final = select(_users).where(_users.c.name == bindparam("n"))
 
 
 class Accounts(Database):
-    """Users, groups, tokens, one-time links and the audit log. Hashes are made by the service."""
+    """Users, groups, tokens and one-time links. Hashes are made by the service."""
 
     async def add_user(self, user: User, password_hash: str = "") -> None:
         """Store a new account.
@@ -227,43 +225,6 @@ class Accounts(Database):
             return str(row.user)
 
         return await self.write(run)
-
-    async def add_audit(
-        self, *, at: float, actor: str, action: str, resource: str, rule: str, allowed: bool, detail: dict[str, Any]
-    ) -> None:
-        """Add a line to the audit log."""
-        row = {
-            "at": at,
-            "actor": clean(actor)[:200],
-            "action": action,
-            "resource": clean(resource)[:500],
-            "rule": rule,
-            "allowed": allowed,
-            "detail": encode(detail),
-        }
-
-        def run(transaction: Transaction) -> None:
-            transaction.write(insert(tables.audit), row | {"seq": transaction.take("audit")})
-
-        await self.write(run)
-
-    async def audit(self, *, limit: int = 100, after_cursor: str = "", actor: str = "") -> Page[AuditRecord]:
-        """One page of the audit log, the latest first."""
-        table = tables.audit
-        query = select(table).order_by(table.c.seq.desc()).limit(bounded(limit) + 1)
-        key = read_cursor(after_cursor, (int,))
-        if key is not None:
-            query = query.where(after([(table.c.seq, True)], key))
-        if actor:
-            query = query.where(table.c.actor == actor)
-        found = await self.read(lambda connection: rows(connection, query))
-        shown = [
-            AuditRecord(
-                r.seq, rfc3339(r.at), r.actor, r.action, r.resource, r.rule, r.allowed, _DETAIL.decode(r.detail)
-            )
-            for r in found[: bounded(limit)]
-        ]
-        return Page(shown, write_cursor((shown[-1].seq,)) if len(found) > len(shown) else None)
 
 
 def _user(row: Any) -> User:

@@ -6,20 +6,30 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from corral.model.accounts import QueueRecord
 from corral.model.inventory import Node
 from corral.model.runs import TaskRun
 from corral.store import tables
-from corral.store.control_writes import put
 from corral.store.database import Database, rows
-from corral.store.job_writes import encode
+from corral.store.rows import encode, put
 from corral.store.writer import Transaction
 
 _NODE: Final = msgspec.json.Decoder(Node)
 _TASK: Final = msgspec.json.Decoder(TaskRun)
 _secrets, _blobs, _settings = tables.secrets, tables.blobs, tables.settings
+
+CONTAINER_RUNTIME: Final = "engine.local.container_runtime"
+"""The setting in which control keeps what runs containers here ("" for nothing)."""
+_NAMES: Final = msgspec.json.Decoder(tuple[str, ...])
+_SEEN: Final = select(tables.nodes.c.engine, func.max(tables.nodes.c.seen_at), func.count()).group_by(
+    tables.nodes.c.engine
+)
+_NODES: Final = select(tables.nodes.c.doc).order_by(tables.nodes.c.name)
+_QUEUES: Final = select(tables.queues.c.name).order_by(tables.queues.c.name)
+_GRANTS: Final = select(tables.groups.c.queues)
+_SETTING: Final = select(_settings.c.value).where(_settings.c.key == bindparam("k"))
 
 
 class NodeRow(msgspec.Struct, frozen=True):
@@ -42,8 +52,20 @@ class HolderRow(msgspec.Struct, frozen=True):
     task: TaskRun
 
 
+class Admission(msgspec.Struct, frozen=True):
+    """What is asked of the store about every job that is submitted."""
+
+    queues: tuple[str, ...]
+    granted: frozenset[str]
+    """The queues that some group grants."""
+    nodes: tuple[Node, ...]
+    container_runtime: str
+
+
 class ClusterViews(Database):
     """Nodes with who holds what; queues; settings; sealed secrets; uploaded code."""
+
+    _nodes_seen: tuple[tuple[Any, ...], tuple[Node, ...]] = ((), ())
 
     async def nodes(self) -> list[NodeRow]:
         """Every node, by name."""
@@ -73,6 +95,25 @@ class ClusterViews(Database):
             HolderRow(row.id, row.name, row.user, row.queue, row.priority, row.doc, _TASK.decode(row.run))
             for row in found
         ]
+
+    async def admission(self) -> Admission:
+        """What is asked about every submitted job, in one look; nodes are decoded only when they were seen anew."""
+
+        def run(connection: Connection) -> Admission:
+            seen = tuple(tuple(row) for row in connection.execute(_SEEN))
+            if seen != self._nodes_seen[0]:
+                found = tuple(_NODE.decode(doc) for (doc,) in connection.execute(_NODES))
+                self._nodes_seen = (seen, found)
+            runtime = connection.execute(_SETTING, {"k": CONTAINER_RUNTIME}).scalar()
+            grants = (_NAMES.decode(names) for (names,) in connection.execute(_GRANTS))
+            return Admission(
+                queues=tuple(name for (name,) in connection.execute(_QUEUES)),
+                granted=frozenset(name for names in grants for name in names),
+                nodes=self._nodes_seen[1],
+                container_runtime=msgspec.json.decode(runtime) if runtime else "",
+            )
+
+        return await self.read(run)
 
     async def put_queues(self, queues: list[QueueRecord]) -> None:
         """Make these the queues that there are."""

@@ -18,7 +18,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, OperationalError
 from sqlalchemy.pool import NullPool, QueuePool
 
-from corral.kernel.errors import InvalidInput
+from corral.kernel.errors import InvalidInput, Unavailable
 from corral.store import tables
 from corral.store.faults import LOCKED, READ_ONLY, StoreRefused, is_locked
 
@@ -161,7 +161,7 @@ def _begin_immediate(connection: Connection) -> None:
             if not is_locked(error):
                 raise
             if time.monotonic() > deadline:
-                raise StoreRefused("store-locked", LOCKED) from None
+                raise Unavailable("store-locked", LOCKED, retry_after=5) from None
             time.sleep(0.0005)
         else:
             return

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from corral.kernel.errors import Conflict
 from corral.kernel.ids import JobId, TaskKey, parse_attempt_id
@@ -29,8 +28,8 @@ from corral.model.writes import (
 from corral.store import tables
 from corral.store.database import Database, rows
 from corral.store.faults import LeadershipLost
-from corral.store.job_writes import add_events, clean, encode, fact_row
 from corral.store.removal import remove_jobs
+from corral.store.rows import add_events, clean, encode, fact_row, put
 from corral.store.writer import Transaction
 
 _jobs, _runs, _tasks, _outbox = tables.jobs, tables.job_runs, tables.tasks, tables.outbox
@@ -152,26 +151,6 @@ def check_epoch(transaction: Transaction, epoch: int) -> int:
     if row.epoch != epoch:
         raise LeadershipLost
     return int(row.cursor)
-
-
-def upsert(dialect: str, table: Table) -> Any:
-    """An insert that replaces the row of the same primary key."""
-    statement: Any = (postgresql if dialect == "postgresql" else sqlite).insert(table)
-    keys = [column.name for column in table.primary_key]
-    changes = {column.name: statement.excluded[column.name] for column in table.columns if column.name not in keys}
-    return statement.on_conflict_do_update(index_elements=keys, set_=changes)
-
-
-_UPSERTS: Final = {
-    (dialect, table.name): upsert(dialect, table)
-    for dialect in ("sqlite", "postgresql")
-    for table in (tables.tasks, tables.attempts, tables.settings, tables.queues, tables.groups, tables.secrets)
-}
-
-
-def put(transaction: Transaction, table: Table, new: list[dict[str, Any]]) -> None:
-    """Insert rows, replacing those of the same primary key."""
-    transaction.write(_UPSERTS[transaction.connection.dialect.name, table.name], new)
 
 
 def _load(connection: Connection, which: Any, whose: Any) -> list[LiveJob]:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-import msgspec
 from sqlalchemy import bindparam, delete, insert, select
 
 from corral.kernel.errors import Conflict, NotFound
 from corral.kernel.ids import JobId
-from corral.model.records import plain
+from corral.model.accounts import AuditWrite
 from corral.model.runs import JobRun
 from corral.model.writes import FactWrite, IntentKind, NewJob, Submitted
 from corral.store import tables
+from corral.store.audit import write_audit
 from corral.store.database import Database
+from corral.store.rows import add_events, encode, event_row, fact_row
 from corral.store.writer import Transaction
 
 IDEMPOTENCY_SECONDS: Final = 24 * 3600.0
 """How long a repeated submit is recognised."""
 
-_jobs, _events, _idempotency = tables.jobs, tables.events, tables.idempotency
+_jobs, _idempotency = tables.jobs, tables.idempotency
 _NAMED: Final = select(_jobs.c.id).where(_jobs.c.user == bindparam("u"), _jobs.c.name == bindparam("n")).limit(1)
 _NAMED_LIVE: Final = _NAMED.where(_jobs.c.live)
 _REPEATED: Final = select(_idempotency).where(
@@ -41,7 +42,7 @@ class JobWrites(Database):
         """
         return await self.write(lambda transaction: _submit(transaction, job))
 
-    async def submit_all(self, jobs: list[NewJob]) -> list[Submitted]:
+    async def submit_all(self, jobs: list[NewJob], *, audit: AuditWrite | None = None) -> list[Submitted]:
         """Store several jobs (an array) together or not at all; raises like `submit`.
 
         Only the first may have an idempotency key; when that came before, the first job of then is the whole answer.
@@ -49,12 +50,23 @@ class JobWrites(Database):
 
         def run(transaction: Transaction) -> list[Submitted]:
             first = _submit(transaction, jobs[0])
-            return [first, *(_submit(transaction, job) for job in jobs[1:])] if first.created else [first]
+            if not first.created:
+                return [first]
+            rest = [_submit(transaction, job) for job in jobs[1:]]
+            write_audit(transaction, audit)
+            return [first, *rest]
 
         return await self.write(run)
 
     async def intend(
-        self, job: JobId, kind: IntentKind, data: dict[str, object] | None = None, *, actor: str, at: float
+        self,
+        job: JobId,
+        kind: IntentKind,
+        data: dict[str, object] | None = None,
+        *,
+        actor: str,
+        at: float,
+        audit: AuditWrite | None = None,
     ) -> int:
         """Store what `actor` wants of the job; returns its event seq.
 
@@ -66,6 +78,7 @@ class JobWrites(Database):
                 raise NotFound("job-not-found", f"There is no job {job}.")
             message = f"{actor or 'Corral'} asked to {_WORDS[kind]} the job"
             seq = add_events(transaction, [event_row(job, at, kind, message, actor=actor, data=data, intent=True)])
+            write_audit(transaction, audit)
             transaction.ring("control")
             transaction.ring("front")
             return seq
@@ -89,69 +102,6 @@ _WORDS: Final = {
     IntentKind.SCALE: "scale",
     IntentKind.DELETE: "delete",
 }
-
-
-def event_row(
-    job: str,
-    at: float,
-    kind: str,
-    message: str,
-    *,
-    actor: str = "",
-    role: str = "",
-    index: int = -1,
-    attempt: str = "",
-    data: dict[str, object] | None = None,
-    intent: bool = False,
-) -> dict[str, Any]:
-    """One row for `add_events`, without its seq."""
-    return {
-        "job": job,
-        "at": at,
-        "kind": str(kind),
-        "intent": intent,
-        "actor": actor,
-        "message": clean(message),
-        "role": role,
-        "index": index,
-        "attempt": attempt,
-        "data": encode(plain(data)) if data else "{}",
-    }
-
-
-def fact_row(write: FactWrite) -> dict[str, Any]:
-    """A fact as a row for `add_events`."""
-    fact = write.fact
-    return event_row(
-        write.job,
-        write.at,
-        fact.kind,
-        fact.message,
-        actor=write.actor,
-        role=fact.role,
-        index=fact.index,
-        attempt=fact.attempt,
-        data=fact.data,
-    )
-
-
-def add_events(transaction: Transaction, rows: list[dict[str, Any]]) -> int:
-    """Store events in the order given; returns the last seq."""
-    first = transaction.take("event", len(rows))
-    for offset, row in enumerate(rows):
-        row["seq"] = first + offset
-    transaction.write(insert(_events), rows)
-    return first + len(rows) - 1
-
-
-def encode(value: object) -> str:
-    """`value` as JSON text."""
-    return msgspec.json.encode(value).decode()
-
-
-def clean(text: str) -> str:
-    """Text that both databases store: no NUL, no lone surrogates."""
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def _submit(transaction: Transaction, job: NewJob) -> Submitted:

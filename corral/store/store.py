@@ -12,6 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from corral.kernel.clock import Clock
 from corral.store.accounts import Accounts
+from corral.store.audit import Audit
 from corral.store.backup import Backups
 from corral.store.cluster_views import ClusterViews
 from corral.store.connect import check_folder, parse_url, reader_engine, writer_engine
@@ -25,7 +26,7 @@ from corral.store.schema import bring_up
 from corral.store.wakeup import NotifyWakeup, NoWakeup, SocketWakeup, Wakeup
 
 
-class Store(JobWrites, JobViews, ControlWrites, Leadership, Accounts, ClusterViews, Retention, Backups):
+class Store(JobWrites, JobViews, ControlWrites, Leadership, Accounts, ClusterViews, Audit, Retention, Backups):
     """The open store."""
 
 

@@ -15,7 +15,8 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import Connection, Engine, Executable, bindparam, select, update
-from sqlalchemy.engine import CursorResult
+from sqlalchemy.engine import CursorResult, RootTransaction
+from sqlalchemy.exc import DBAPIError
 
 from corral.kernel.errors import CorralError, Unavailable
 from corral.store import tables
@@ -151,10 +152,9 @@ class Writer:
         """Run the group in one transaction; False (only when not `alone`) when it must be run one by one."""
         committing = False
         try:
-            connection = self._connected()
-            with connection.begin() as outer:
+            connection, outer = self._begun()
+            with outer:
                 transaction = Transaction(connection)
-                lock_order(connection)
                 for operation in group:
                     transaction.wrote = False
                     try:
@@ -178,6 +178,22 @@ class Writer:
             for operation in group:
                 operation.error = found
         return True
+
+    def _begun(self) -> tuple[Connection, RootTransaction]:
+        """A transaction that nobody else's writes can come between; a connection that died idle is made again."""
+        kept = self._connection is not None
+        while True:
+            connection = self._connected()
+            outer = connection.begin()
+            try:
+                lock_order(connection)
+            except DBAPIError as error:
+                if not (kept and error.connection_invalidated):
+                    raise
+                kept = False
+                self._drop_connection()
+            else:
+                return connection, outer
 
     def _connected(self) -> Connection:
         if self._connection is None or self._connection.invalidated:

@@ -14,9 +14,9 @@ from corral.model.inventory import Node
 from corral.model.records import JobFilter
 from corral.service import Actor, Service
 from corral.service.seal import Sealer
-from corral.service.submitting import CONTAINER_RUNTIME
 from corral.spec.errors import SpecError
 from corral.store import Store
+from corral.store.cluster_views import CONTAINER_RUNTIME
 from tests.service.conftest import ANN, BOB, KEY, START, job_text
 
 

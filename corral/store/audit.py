@@ -1,0 +1,62 @@
+"""Why: a change and the line that says who made it, by which rule, are stored in one transaction or not at all."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import insert, select
+
+from corral.model.accounts import AuditRecord, AuditWrite
+from corral.model.records import Page, rfc3339
+from corral.store import tables
+from corral.store.database import Database, rows
+from corral.store.paging import after, bounded, read_cursor, write_cursor
+from corral.store.rows import clean, encode
+from corral.store.writer import Transaction
+
+_DETAIL: Final = msgspec.json.Decoder(dict[str, Any])
+_INSERT: Final = insert(tables.audit)
+
+
+def write_audit(transaction: Transaction, line: AuditWrite | None) -> None:
+    """Add a line to the audit log as part of a transaction; None adds nothing."""
+    if line is None:
+        return
+    row = {
+        "seq": transaction.take("audit"),
+        "at": line.at,
+        "actor": clean(line.actor)[:200],
+        "action": line.action,
+        "resource": clean(line.resource)[:500],
+        "rule": line.rule,
+        "allowed": line.allowed,
+        "detail": encode(line.detail),
+    }
+    transaction.write(_INSERT, row)
+
+
+class Audit(Database):
+    """The audit log."""
+
+    async def add_audit(self, line: AuditWrite) -> None:
+        """Add a line to the audit log."""
+        await self.write(lambda transaction: write_audit(transaction, line))
+
+    async def audit(self, *, limit: int = 100, after_cursor: str = "", actor: str = "") -> Page[AuditRecord]:
+        """One page of the audit log, the latest first."""
+        table = tables.audit
+        query = select(table).order_by(table.c.seq.desc()).limit(bounded(limit) + 1)
+        key = read_cursor(after_cursor, (int,))
+        if key is not None:
+            query = query.where(after([(table.c.seq, True)], key))
+        if actor:
+            query = query.where(table.c.actor == actor)
+        found = await self.read(lambda connection: rows(connection, query))
+        shown = [
+            AuditRecord(
+                r.seq, rfc3339(r.at), r.actor, r.action, r.resource, r.rule, r.allowed, _DETAIL.decode(r.detail)
+            )
+            for r in found[: bounded(limit)]
+        ]
+        return Page(shown, write_cursor((shown[-1].seq,)) if len(found) > len(shown) else None)

@@ -1,0 +1,97 @@
+"""Why: events, commands and JSON are put into rows in one way, whoever writes them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import Table, insert
+
+from corral.model.records import plain
+from corral.model.writes import FactWrite
+from corral.store import tables
+from corral.store.writer import Transaction
+
+_EVENT: Final = insert(tables.events)
+
+
+def event_row(
+    job: str,
+    at: float,
+    kind: str,
+    message: str,
+    *,
+    actor: str = "",
+    role: str = "",
+    index: int = -1,
+    attempt: str = "",
+    data: dict[str, object] | None = None,
+    intent: bool = False,
+) -> dict[str, Any]:
+    """One row for `add_events`, without its seq."""
+    return {
+        "job": job,
+        "at": at,
+        "kind": str(kind),
+        "intent": intent,
+        "actor": actor,
+        "message": clean(message),
+        "role": role,
+        "index": index,
+        "attempt": attempt,
+        "data": encode(plain(data)) if data else "{}",
+    }
+
+
+def fact_row(write: FactWrite) -> dict[str, Any]:
+    """A fact as a row for `add_events`."""
+    fact = write.fact
+    return event_row(
+        write.job,
+        write.at,
+        fact.kind,
+        fact.message,
+        actor=write.actor,
+        role=fact.role,
+        index=fact.index,
+        attempt=fact.attempt,
+        data=fact.data,
+    )
+
+
+def add_events(transaction: Transaction, rows: list[dict[str, Any]]) -> int:
+    """Store events in the order given; returns the last seq."""
+    first = transaction.take("event", len(rows))
+    for offset, row in enumerate(rows):
+        row["seq"] = first + offset
+    transaction.write(_EVENT, rows)
+    return first + len(rows) - 1
+
+
+def encode(value: object) -> str:
+    """`value` as JSON text."""
+    return msgspec.json.encode(value).decode()
+
+
+def clean(text: str) -> str:
+    """Text that both databases store: no NUL, no lone surrogates."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def put(transaction: Transaction, table: Table, new: list[dict[str, Any]]) -> None:
+    """Insert rows, replacing those of the same primary key."""
+    transaction.write(_upsert(transaction.connection.dialect.name, table), new)
+
+
+@cache
+def _upsert(dialect: str, table: Table) -> Any:
+    """An insert that replaces the row of the same primary key; only the dialect in use is imported."""
+    if dialect == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert as dialect_insert
+    else:
+        from sqlalchemy.dialects.sqlite import insert as dialect_insert  # type: ignore[assignment]
+    statement: Any = dialect_insert(table)
+    keys = [column.name for column in table.primary_key]
+    changes = {column.name: statement.excluded[column.name] for column in table.columns if column.name not in keys}
+    return statement.on_conflict_do_update(index_elements=keys, set_=changes)
