@@ -149,9 +149,9 @@ async def _control(settings: Settings) -> None:
     from corral.launcher import LaunchPolicy
     from corral.scheduler import find_policy
     from corral.service.seal import Sealer
-    from corral.store.cluster_views import CONTAINER_RUNTIME
     from corral.storage.logs import LogStore
     from corral.store import open_store
+    from corral.store.cluster_views import CONTAINER_RUNTIME
     from corral.systemclock import SystemClock
 
     clock = SystemClock()
