@@ -47,20 +47,23 @@ class ExecStream:
 
     def send(self, data: bytes) -> None:
         """Give the command input."""
-        from websockets.exceptions import ConnectionClosed
-
-        try:
-            self._socket.send(data)
-        except ConnectionClosed:
-            raise Unavailable("exec-ended", "The command in the task has ended.") from None
+        self._write(data)
 
     def end_input(self) -> None:
         """Tell the command that there is no more input."""
-        self._socket.send(json.dumps({"eof": True}))
+        self._write(json.dumps({"eof": True}))
 
     def resize(self, rows: int, columns: int) -> None:
         """Tell the command's terminal its size."""
-        self._socket.send(json.dumps({"resize": [rows, columns]}))
+        self._write(json.dumps({"resize": [rows, columns]}))
+
+    def _write(self, frame: str | bytes) -> None:
+        from websockets.exceptions import ConnectionClosed
+
+        try:
+            self._socket.send(frame)
+        except ConnectionClosed:
+            raise Unavailable("exec-ended", "The command in the task has ended.") from None
 
     def __iter__(self) -> Iterator[bytes]:
         from websockets.exceptions import ConnectionClosed
