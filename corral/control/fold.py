@@ -8,11 +8,11 @@ import msgspec
 import structlog
 
 from corral import launcher
-from corral.control.asks import gang_request
 from corral.control.draft import Draft
 from corral.control.world import Job, World
 from corral.kernel.ids import AttemptId, JobId, TaskKey, parse_attempt_id
 from corral.launcher import InvalidTransition, LaunchPolicy, Step
+from corral.model.asks import gang_request
 from corral.model.commands import ForgetTask, ReleasePlacement, RequestPlacement, StopTask
 from corral.model.events import DependencyFailed, HoldReleased, JobEvent, Placed, StartRefused
 from corral.model.facts import Fact

@@ -27,7 +27,7 @@ from corral.kernel.ids import AttemptId, JobId
 from corral.launcher import LaunchPolicy
 from corral.model.events import StartRefused, TimePassed
 from corral.model.launch import EngineEvent, EngineLost, Exited, InventoryChanged, Started, TaskLaunch
-from corral.model.phases import phase
+from corral.model.phases import Phase, phase
 from corral.model.plan import Reasons
 from corral.model.records import WaitingView
 from corral.model.summary import summarize
@@ -219,7 +219,8 @@ class Control:
             if job is None or job_id in draft.removed:
                 continue
             state = phase(job.run)
-            job.summary = summarize(job.summary, job.run, state, _waiting(job))
+            waiting = _waiting(job) if state is Phase.WAITING else None
+            job.summary = summarize(job.summary, job.run, state, waiting)
             writes.append(JobWrite(job_id, job.run, state, job.summary, live=not job.completed, guard=job.revision))
             job.revision += 1
         return tuple(writes)

@@ -11,8 +11,9 @@ from typing import Any, Final
 import msgspec
 
 from corral.frameworks.reading import load_runnable_job
-from corral.kernel.errors import Conflict, InvalidInput, NotFound
-from corral.kernel.ids import JobId, job_id
+from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
+from corral.kernel.ids import JobId, TaskKey, job_id
+from corral.model.asks import gang_request
 from corral.model.records import JobSummary, TaskCounts, WaitingView, rfc3339
 from corral.model.runs import JobRun
 from corral.model.views import JobDetail, ProblemView, ReasonsView, ReasonView, Trial, Validation
@@ -104,7 +105,7 @@ class Submitting(ServiceBase):
         self._check_container(job, admission)
         sealed = await self._sealed_secrets(actor, job)
         job, needs = await self._with_dependencies(actor, job)
-        obstacle = impossible(job, admission.nodes) if admission.nodes else ""
+        obstacle = await self._obstacle(actor, job, admission)
         if dry_run:
             return SubmitResult(False, trial=_trial(job, obstacle))
         if obstacle and not wait_for_capacity:
@@ -126,6 +127,19 @@ class Submitting(ServiceBase):
             raise InvalidInput("unknown-queue", f"There is no queue {queue}; choose one of {there}.")
         restricted = queue in admission.granted
         return await self.check(actor, "job.submit", Resource("queue", queue, queue=queue, restricted=restricted))
+
+    async def _obstacle(self, actor: Actor, job: UnifiedJob, admission: Admission) -> str:
+        """Why the machines known now could never hold the job; counts first, then cells, which control knows."""
+        counted = impossible(job, admission.nodes) if admission.nodes else ""
+        if counted or not admission.nodes or not job.total_devices:
+            return counted
+        tasks = [TaskKey(role.name, index) for role in job.spec.roles for index in range(job.replicas_of(role.name))]
+        asked = gang_request(JobId("?"), 0, job, tasks, user=actor.user, created_at=self.clock.now())
+        try:
+            found = await self.door.ask("/fit", msgspec.to_builtins(asked))
+        except Unavailable:
+            return ""
+        return str(found["binding"]["message"]) if found else ""
 
     def _with_image(self, job: UnifiedJob, no_image: bool) -> UnifiedJob:
         if not no_image:
