@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from corral.kernel.errors import Conflict, CorralError, Forbidden, InvalidInput
+from corral.kernel.ids import JobId
 from corral.model.accounts import Group, QueueRecord
 from corral.model.inventory import Node
 from corral.model.records import JobFilter
@@ -17,7 +18,7 @@ from corral.service.seal import Sealer
 from corral.spec.errors import SpecError
 from corral.store import Store
 from corral.store.cluster_views import CONTAINER_RUNTIME
-from tests.service.conftest import ANN, BOB, KEY, START, job_text
+from tests.service.conftest import ANN, BOB, KEY, START, Door, job_text
 
 
 async def _refused(service: Service, text: str, actor: Actor = ANN, **terms: Any) -> CorralError:
@@ -102,6 +103,18 @@ async def test_what_the_empty_machines_could_hold_is_accepted(
     assert (await service.submit(ANN, text)).created
 
 
+async def test_a_gang_that_only_the_scheduler_knows_to_be_impossible_is_refused(
+    service: Service, machines: list[Node], door: Door
+) -> None:
+    text = job_text(devices=2, replicas=2, more="topology: {required: rack}\n")
+    binding = {"code": "no-cell-holds-gang", "message": "No rack has 4 devices; the largest has 2.", "counts": {}}
+    door.answers["/fit"] = {"binding": binding, "others": [], "ahead": 0, "possible": False}
+    error = await _refused(service, text)
+    assert error.code == "impossible-request" and "No rack has 4 devices" in error.message
+    door.answers["/fit"] = None
+    assert (await service.submit(ANN, text)).created
+
+
 async def test_an_elastic_job_needs_room_for_its_least_size(service: Service, machines: list[Node]) -> None:
     text = job_text(devices=1).replace("replicas: 1", "replicas: {min: 2, max: 100}")
     assert (await service.submit(ANN, text)).created
@@ -145,8 +158,8 @@ async def test_dependencies_are_stored_by_id(service: Service) -> None:
     second = await service.submit(ANN, job_text("second", more="dependsOn: [first]\n"))
     assert second.detail is not None and second.detail.depends_on == (first.detail.id,)
     assert second.detail.waiting is not None and second.detail.waiting.code == "dependency"
-    (_, live) = await service.store.load_live()
-    assert live.run.hold == "dependency"
+    live = await service.store.load_job(JobId(second.detail.id))
+    assert live is not None and live.run.hold == "dependency"
     assert (await _refused(service, job_text("third", more="dependsOn: [nothing]\n"))).code == "unknown-dependency"
 
 
