@@ -157,9 +157,9 @@ class Folder:
         )
 
     def _queue(self, job: Job, tasks: Iterable[TaskKey], *, grow: bool) -> None:
-        beside = tuple(dict.fromkeys(placement.node for placement in job.placements())) if grow else ()
+        running = job.placements() if grow else ()
         request = gang_request(
-            job.id, job.run.attempt, job.document, tasks, user=job.user, created_at=job.created_at, beside=beside
+            job.id, job.run.attempt, job.document, tasks, user=job.user, created_at=job.created_at, running=running
         )
         self.world.queue.apply(GangQueued(request))
         self.world.plan_wanted = True

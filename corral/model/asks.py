@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from corral.kernel import units
 from corral.kernel.ids import JobId, TaskKey
+from corral.model.placement import TaskPlacement
 from corral.model.requests import DeviceAsk, GangRequest, RoleAsk, TopologyAsk
 from corral.spec.job import UnifiedJob
 from corral.spec.parts import Topology
@@ -20,16 +22,18 @@ def gang_request(
     *,
     user: str,
     created_at: float,
-    beside: tuple[str, ...] = (),
+    running: Sequence[TaskPlacement] = (),
 ) -> GangRequest:
     """What the scheduler is asked for so that `tasks` of the job can start.
 
-    `beside` names the nodes of the gang that runs already: then the tasks join it one by one.
+    `running` is the part of the gang that has its places: the tasks join it, and only as many of them are insisted on
+    as the job lacks to its minimum.
     """
     indexes: dict[str, list[int]] = {}
     for key in tasks:
         indexes.setdefault(key.role, []).append(key.index)
-    least = dict.fromkeys(indexes, 1) if beside else document.gang_size()
+    held = Counter(placement.role for placement in running)
+    least = document.gang_size()
     spec = document.spec
     return GangRequest(
         job=job,
@@ -39,14 +43,14 @@ def gang_request(
         priority=document.priority,
         submitted_at=created_at,
         roles=tuple(
-            _role_ask(role, tuple(sorted(indexes[role.name])), min(least[role.name], len(indexes[role.name])))
+            _role_ask(role, tuple(sorted(indexes[role.name])), least[role.name] - held[role.name])
             for role in spec.roles
             if role.name in indexes
         ),
         topology=_topology(spec.topology),
         network_rdma=spec.network.rdma,
         max_duration_seconds=spec.max_duration_seconds,
-        beside=beside,
+        beside=tuple(dict.fromkeys(placement.node for placement in running)),
     )
 
 
@@ -55,7 +59,7 @@ def _role_ask(role: Role, indexes: tuple[int, ...], minimum: int) -> RoleAsk:
     return RoleAsk(
         role=role.name,
         indexes=indexes,
-        minimum=minimum,
+        minimum=max(0, min(minimum, len(indexes))),
         cpu_millis=role.resources.cpu_millis,
         memory_bytes=role.resources.memory_bytes,
         shm_bytes=units.parse_memory(role.shm) if role.shm else 0,
