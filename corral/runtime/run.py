@@ -173,6 +173,10 @@ def _stage_out(plan: Plan) -> None:
 
 
 def _stage(plan: Plan, source: str, destination: str, what: str) -> None:
+    if not plan.stage_command:
+        raise Failed(
+            RUNTIME_FAILED, f"the {what} cannot be moved for this user: the server's Python is in a closed folder"
+        )
     pid = os.posix_spawnp(plan.stage_command[0], [*plan.stage_command, source, destination], os.environ)
     _, status = os.waitpid(pid, 0)
     if os.waitstatus_to_exitcode(status) != 0:

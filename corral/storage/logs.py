@@ -152,6 +152,8 @@ class LogFile:
         self._root = root
         self._handle = -1
         self._watch: inotify.Watch | None = None
+        self._most = 0
+        """Bytes that the file was seen to have."""
 
     def exists(self) -> bool:
         """Whether anything was written or may be."""
@@ -159,17 +161,22 @@ class LogFile:
 
     async def size(self) -> int:
         """Bytes there are now; those of a dropped head are counted."""
-        return os.fstat(self._handle).st_size if self._open() else 0
+        return self._seen() if self._open() else 0
 
     async def complete(self) -> bool:
         """Whether nothing will be written any more."""
         return self._open() and not os.fstat(self._handle).st_mode & stat.S_IWUSR
 
     async def read(self, offset: int, limit: int) -> tuple[int, bytes]:
-        """Up to `limit` bytes from `offset` on, and where they really begin: later, when the head is gone."""
+        """Up to `limit` bytes from `offset` on, and where they really begin: later, when the head is gone.
+
+        A task that emptied its own log (`> /dev/stderr` does) is read from the beginning again.
+        """
         if not self._open():
             return offset, b""
-        size = os.fstat(self._handle).st_size
+        if self._emptied(offset):
+            offset = self._most = 0
+        size = self._seen()
         if offset >= size:
             return offset, b""
         begin = os.lseek(self._handle, offset, os.SEEK_DATA)
@@ -211,7 +218,7 @@ class LogFile:
             watch = self._watching()
             watch.changed.clear()
             complete = await self.complete()
-            if await self.size() > offset:
+            if self._open() and (self._emptied(offset) or self._seen() > offset):
                 return True
             if complete:
                 return False
@@ -231,6 +238,14 @@ class LogFile:
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
+
+    def _seen(self) -> int:
+        size = os.fstat(self._handle).st_size
+        self._most = max(self._most, size)
+        return size
+
+    def _emptied(self, offset: int) -> bool:
+        return os.fstat(self._handle).st_size < offset <= self._most
 
     def _open(self) -> bool:
         if self._handle < 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corral.kernel.errors import NotFound, Unavailable
-from tests.engines.local_harness import Harness, attempt, collect, launch, of_attempt
+from tests.engines.local_harness import Harness, attempt, collect, launch, of_attempt, until
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ async def test_closing_ends_the_command(task: Harness) -> None:
     assert await anext(session.output()) == b"deaf\n"
     await session.close()
     assert await session.exit_code() == 137
-    assert len(of_attempt(attempt())) == 2  # the shim and the task
+    await until(lambda: len(of_attempt(attempt())) == 2)  # the shim and the task
 
 
 async def test_the_end_of_the_task_is_the_end_of_its_sessions(task: Harness) -> None:

@@ -189,7 +189,9 @@ async def test_secrets_reach_the_task_by_variable_and_file_and_nothing_else_sees
     for process in (shim, int(Path(f"/proc/{shim}/task/{shim}/children").read_text())):
         for what in ("environ", "cmdline"):
             assert b"hunter2" not in Path(f"/proc/{process}/{what}").read_bytes()
-    assert not any(b"hunter2" in path.read_bytes() for path in folder.iterdir() if path.is_file())
+    assert not any(
+        b"hunter2" in path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != "id"
+    )
     assert "hunter2" not in repr(secrets)
     session = await local.engine.exec(attempt(), ["printenv", "PASSWORD"], tty=False)
     assert await anext(session.output()) == b"hunter2\n"
@@ -202,7 +204,7 @@ async def test_private_files_are_private_while_they_wait(local: Harness, server:
     task = launch("true", secrets=(SecretDelivery("s", env="S"),), **asks(server, barrier=True))
     await local.engine.start(task)
     await until_asked(server)
-    folder = local.folder / "engine/attempts" / attempt()
+    folder = local.folder / "engine/attempts" / attempt() / "private"
     assert stat.S_IMODE(os.stat(folder / "secrets").st_mode) == 0o600
     assert not (folder / "plan").exists() and not (folder / "token").exists()
     await local.engine.stop(attempt(), grace_seconds=0)

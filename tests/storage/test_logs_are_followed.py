@@ -106,6 +106,20 @@ async def test_a_dropped_head_keeps_offsets_and_says_where_the_rest_begins(logs:
     await source.close()
 
 
+async def test_a_log_that_its_task_emptied_is_followed_from_its_new_beginning(logs: LogStore) -> None:
+    append(logs, b"before\n")
+    source = logs.source(ATTEMPT)
+    assert await source.read(0, 100) == (0, b"before\n")
+    assert await source.read(100, 100) == (100, b"")
+    os.truncate(logs.path(ATTEMPT, "all"), 0)
+    append(logs, b"new\n")
+    assert await source.wait(7, 60)
+    assert await source.read(7, 100) == (0, b"new\n")
+    logs.finish(ATTEMPT)
+    assert not await source.wait(4, 60)
+    await source.close()
+
+
 async def test_streams_kept_apart_are_two_logs(logs: LogStore) -> None:
     out, err = logs.prepare(ATTEMPT, split=True)
     Path(out).write_bytes(b"out")

@@ -70,7 +70,7 @@ def visible_devices(given: Sequence[Device], node_devices: Sequence[Device]) -> 
         mine = [device for device in given if not device.described and vendor(device) == name]
         indexes = ",".join(str(device.index) for device in mine)
         if name == "nvidia":
-            sliced = any(device.id.startswith("MIG-") for device in mine)
+            sliced = any(device.id.startswith("MIG-") for device in node_devices)
             env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
             env["CUDA_VISIBLE_DEVICES"] = ",".join(device.id for device in mine) if sliced else indexes
             env["NVIDIA_VISIBLE_DEVICES"] = ",".join(device.id for device in mine) or "void"

@@ -7,7 +7,8 @@ ATTEMPT/                 created exclusively before anything is spawned
   stop                   a stop was asked: signal and when to kill, so that escalation survives the server
   ended                  why the engine itself ended the attempt (killed after the grace, out of memory, tombstone)
   exit.CODE              created by the shim when the command ended
-  plan, token, secrets   private files for the runtime, which removes them; `result` is what it tells in return
+  private/               the task's user's own: plan, token, secrets for the runtime, which removes them, and what it
+                         tells in return, `result`
   work/                  the working folder, when the job names none
 ```
 What a folder says, and what it means after a crash of the server:
@@ -27,6 +28,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import stat
 from pathlib import Path
 from typing import TypeVar
 
@@ -162,11 +164,15 @@ class AttemptFolder:
 
     def result(self) -> str:
         """What the runtime saw, as one sentence; "" when it had nothing to tell."""
+        # The file is the task's own: it may have been replaced by a link or a pipe.
         try:
-            with open(f"{self.path}/result", "rb") as file:
-                raw = file.read(_MAX_RESULT)
-        except FileNotFoundError:
+            handle = os.open(f"{self.path}/private/result", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
             return ""
+        try:
+            raw = os.read(handle, _MAX_RESULT) if stat.S_ISREG(os.fstat(handle).st_mode) else b""
+        finally:
+            os.close(handle)
         try:
             return str(msgspec.json.decode(raw, type=dict).get("message", ""))[:_MAX_REASON] if raw else ""
         except msgspec.DecodeError:
@@ -190,14 +196,18 @@ class AttemptFolder:
             self._write("ended", msgspec.json.encode(end))
 
     def write_private(self, name: str, content: bytes, uid: int) -> str:
-        """A 0600 file that only the task's user can read; returns its path."""
-        path = f"{self.path}/{name}"
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        """A 0600 file that only the task's user can read, and remove; returns its path."""
+        folder = f"{self.path}/private"
+        if not os.path.isdir(folder):
+            os.mkdir(folder, 0o700)
+            if uid >= 0:
+                os.chown(folder, uid, -1)
+        handle = os.open(f"{folder}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "wb") as file:
             if uid >= 0:
                 os.fchown(handle, uid, -1)
             file.write(content)
-        return path
+        return f"{folder}/{name}"
 
     def discard(self, trash: str) -> None:
         """Take the folder away at once, by renaming; deleting what it holds may take longer and is the caller's."""

@@ -9,6 +9,7 @@ set inside the container instead.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sys
@@ -25,6 +26,7 @@ from corral.storage.blobs import BlobStore
 
 CODE_HANDLE = 3
 STAGE_COMMAND = (sys.executable, "-m", "corral.storage", "stage")
+_SYSTEM_PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
 
 
 @dataclass
@@ -45,6 +47,17 @@ class Means:
         if not self._runtime:
             self._runtime = str(build_runtime(self.root / "runtime.pyz"))
         return self._runtime
+
+    def python(self, uid: int) -> str:
+        """A Python that the uid (-1: the server's own) can run: the server's, else the system's.
+
+        Raises Unavailable when there is none.
+        """
+        for program in (sys.executable, *_SYSTEM_PYTHONS):
+            if uid < 0 or _open_to_all(program):
+                return program
+        message = f"No Python can be run by other users: {sys.executable} is in a closed folder; install python3."
+        raise Unavailable("no-python-for-users", message, retry_after=60)
 
     def container_runtime(self) -> str:
         """The program that runs images.
@@ -101,7 +114,7 @@ def prepare(
         if plan.code_digest and means.blobs is not None:
             code = str(means.blobs.get(plan.code_digest))
         path = _write_plan(launch, plan, folder, record, (argv, base, directory, log, bool(code)))
-        argv = [sys.executable, "-I", "-S", means.runtime(), "run", path]
+        argv = [means.python(-1 if launch.image else record.uid), "-I", "-S", means.runtime(), "run", path]
         directory = base
     if record.uid >= 0 and not launch.image:
         argv = [*as_user(record.uid), *argv]
@@ -143,7 +156,7 @@ def _write_plan(
         "code_target": plan.code_target,
         "inputs": plan.inputs,
         "outputs": plan.outputs,
-        "stage_command": STAGE_COMMAND,
+        "stage_command": STAGE_COMMAND if uid < 0 or _open_to_all(sys.executable) else (),
         "barrier": plan.barrier,
         "barrier_timeout_seconds": plan.barrier_timeout_seconds,
         "resolve": plan.resolve,
@@ -154,6 +167,16 @@ def _write_plan(
         **files,
     }
     return folder.write_private("plan", json.dumps(content).encode(), uid)
+
+
+@functools.cache
+def _open_to_all(program: str) -> bool:
+    """Whether every user may run a program: itself and all folders to it, with links followed."""
+    path = Path(os.path.realpath(program))
+    try:
+        return all(os.stat(place).st_mode & 0o001 for place in (path, *path.parents, *Path(program).parents))
+    except OSError:
+        return False
 
 
 def _secrets(launch: TaskLaunch) -> str:

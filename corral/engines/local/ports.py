@@ -33,7 +33,8 @@ class PortLedger:
         taken: dict[str, tuple[int, ...]] = {}
         try:
             for request in requests:
-                taken[request.name] = tuple(self._one() for _ in range(request.count))
+                for _ in range(request.count):
+                    taken[request.name] = (*taken.get(request.name, ()), self._one())
         except Unavailable:
             self.release(taken)
             raise

@@ -1,0 +1,56 @@
+"""Vendor variables confine a task to its devices; described devices set none."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from corral.engines.local.environment import base_environment, port_variable, task_environment, visible_devices
+from corral.model.inventory import Device
+from tests.engines.local_harness import launch
+
+NVIDIA = [Device(i, f"GPU-{i}", model="NVIDIA A100") for i in range(4)]
+SLICED = [Device(0, "MIG-a"), Device(1, "MIG-b"), Device(2, "GPU-2")]
+AMD = [Device(i, f"AMD-{i}", model="AMD gfx90a") for i in range(2)]
+ASCEND = [Device(i, f"davinci{i}", kind="npu", model="Ascend") for i in range(2)]
+DESCRIBED = [Device(i, f"local/n1:{i}", model="NVIDIA A100", described=True) for i in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("node", "given", "variables"),
+    [
+        (NVIDIA, [1, 3], {"CUDA_VISIBLE_DEVICES": "1,3", "NVIDIA_VISIBLE_DEVICES": "GPU-1,GPU-3"}),
+        (NVIDIA, [], {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}),
+        (SLICED, [1], {"CUDA_VISIBLE_DEVICES": "MIG-b", "NVIDIA_VISIBLE_DEVICES": "MIG-b"}),
+        (SLICED, [2], {"CUDA_VISIBLE_DEVICES": "GPU-2", "NVIDIA_VISIBLE_DEVICES": "GPU-2"}),
+        (AMD, [0], {"ROCR_VISIBLE_DEVICES": "0", "HIP_VISIBLE_DEVICES": "0"}),
+        (ASCEND, [1], {"ASCEND_RT_VISIBLE_DEVICES": "1"}),
+        (DESCRIBED, [0, 1], {}),
+        ([], [], {}),
+    ],
+)
+def test_a_task_sees_the_devices_it_was_given(node: list[Device], given: list[int], variables: dict[str, str]) -> None:
+    found = visible_devices([node[index] for index in given], node)
+    assert found.pop("CUDA_DEVICE_ORDER", "PCI_BUS_ID") == "PCI_BUS_ID"
+    assert found == variables
+
+
+def test_the_job_may_not_lie_about_who_it_is() -> None:
+    task = launch("true", env={"CORRAL_ATTEMPT": "another", "CUDA_VISIBLE_DEVICES": "7", "PATH": "/mine"})
+    env = task_environment(task, {"PATH": "/usr/bin"}, {}, NVIDIA)
+    assert env["CORRAL_ATTEMPT"] == task.attempt and env["PATH"] == "/mine"
+
+
+def test_another_users_task_has_that_users_home_and_none_of_the_servers_python() -> None:
+    server = {"PATH": "/p", "VIRTUAL_ENV": "/venv", "SECRET": "s", "LANG": "C"}
+    own = base_environment(-1, server)
+    assert own["VIRTUAL_ENV"] == "/venv" and "SECRET" not in own
+    other = base_environment(65_534, server)
+    if os.getuid() != 65_534:
+        assert "VIRTUAL_ENV" not in other and other["USER"] == "nobody"
+    assert base_environment(3_999_999, server)["USER"] == "3999999"
+
+
+def test_port_variables_are_plain_names() -> None:
+    assert port_variable("http-api.v2") == "CORRAL_PORT_HTTP_API_V2"

@@ -1,0 +1,74 @@
+"""No two live attempts have the same port, and no port is given that something else listens on."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+
+import pytest
+
+from corral.engines.local.ports import DEFAULT_RANGE, PortLedger, ephemeral_range
+from corral.kernel.errors import InvalidInput, Unavailable
+from corral.model.launch import PortRequest
+from tests.engines.local_harness import Harness, attempt, launch
+
+
+@pytest.fixture
+def ten_free() -> int:
+    """The first of ten ports that nothing on this machine has now."""
+    for first in range(21_000, 29_990, 10):
+        with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
+            for port in range(first, first + 10):
+                stack.enter_context(socket.socket()).bind(("", port))
+            return first
+    raise AssertionError("this machine has no ten free ports in a row")
+
+
+def test_ports_are_given_once_until_they_are_released(ten_free: int) -> None:
+    ledger = PortLedger(ten_free, ten_free + 9)
+    first = ledger.take([PortRequest("a", 4), PortRequest("b", 4)])
+    numbers = [*first["a"], *first["b"]]
+    assert len(set(numbers)) == 8 and all(ten_free <= number <= ten_free + 9 for number in numbers)
+    with pytest.raises(Unavailable, match="widen"):
+        ledger.take([PortRequest("c", 3)])
+    assert len(ledger.take([PortRequest("c", 2)])["c"]) == 2, "a refused request must keep nothing"
+    ledger.release(first)
+    assert sorted(ledger.take([PortRequest("d", 8)])["d"]) == sorted(numbers)
+
+
+def test_a_port_that_something_listens_on_is_passed_over() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = other.getsockname()[1]
+        if taken >= 65_535:
+            pytest.skip("the kernel gave the last port; run again")
+        ledger = PortLedger(taken, taken + 1)
+        assert taken not in ledger.take([PortRequest("a")])["a"]
+
+
+def test_the_default_range_is_not_the_kernels_own_for_clients() -> None:
+    low, _ = ephemeral_range()
+    if low < DEFAULT_RANGE[0]:
+        pytest.skip("this machine's ephemeral range is widened")
+    assert DEFAULT_RANGE[1] < low
+
+
+@pytest.mark.parametrize("bounds", [(80, 90), (30_000, 20_000), (60_000, 70_000)])
+def test_a_range_that_is_none_is_refused(bounds: tuple[int, int]) -> None:
+    with pytest.raises(InvalidInput, match="no range"):
+        PortLedger(*bounds)
+
+
+async def test_live_tasks_never_share_and_ended_ones_give_back(local: Harness, ten_free: int) -> None:
+    local.engine._ports = PortLedger(ten_free, ten_free + 3)
+    for index in (0, 1):
+        await local.engine.start(launch("sleep", "1000", task=index, ports=(PortRequest("p", 2),)))
+    given = [await local.started(attempt(index)) for index in (0, 1)]
+    assert len({port for started in given for port in started.ports["p"]}) == 4
+    with pytest.raises(Unavailable, match="No port"):
+        await local.engine.start(launch("true", task=2, ports=(PortRequest("p"),)))
+    for index in (0, 1):
+        await local.engine.stop(attempt(index), grace_seconds=5)
+        await local.exited(attempt(index))
+    assert (await local.run("true", task=2, ports=(PortRequest("p", 4),))).code == 0

@@ -1,0 +1,72 @@
+"""With a server that is root, each user's tasks run under that user's uid and can do no more than it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from corral.model.launch import RuntimePlan, SecretDelivery
+from tests.engines.local_harness import Harness, attempt, launch
+
+UID = 54_321
+pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can start tasks as other users; run as root")
+
+
+@pytest.fixture
+async def local() -> AsyncIterator[Harness]:
+    folder = Path(tempfile.mkdtemp())  # pytest's own folders are closed to other users
+    folder.chmod(0o711)
+    async with Harness(folder, uid_of=lambda user: UID if user == "ada" else None) as harness:
+        yield harness
+    shutil.rmtree(folder)
+
+
+async def test_a_task_runs_as_its_user_without_the_servers_groups(local: Harness) -> None:
+    await local.run("sh", "-c", "id -u; id -g; id -G; touch made; echo said >>/dev/stderr")
+    assert local.log().split() == [str(UID)] * 3 + ["said"]
+    made = local.folder / "engine/attempts" / attempt() / "work/made"
+    assert made.stat().st_uid == UID
+
+
+async def test_the_servers_own_user_runs_as_the_server(local: Harness) -> None:
+    await local.run("id", "-u", user="root")
+    assert local.log().strip() == "0"
+
+
+async def test_a_task_cannot_touch_its_record_nor_its_shim(local: Harness) -> None:
+    script = "kill -9 $PPID; rm -rf ../pid ../launch.* ../exit.0; touch ../exit.0; cat ../launch.*; exit 3"
+    end = await local.run("sh", "-c", script)
+    assert (end.code, end.reason) == (3, "")
+
+
+async def test_what_a_task_puts_in_its_reports_place_is_not_read_as_root(local: Harness) -> None:
+    lure = local.folder / "root-only"
+    lure.write_text('{"message": "a secret of the machine"}')
+    lure.chmod(0o600)
+    for index, trick in enumerate(
+        (f"ln -sf {lure} ../private/result", "rm ../private/result; mkfifo ../private/result")
+    ):
+        end = await local.run("sh", "-c", f"{trick}; exit 3", task=index, runtime=RuntimePlan())
+        assert (end.code, end.reason) == (3, "")
+
+
+async def test_secrets_belong_to_the_user_that_needs_them(local: Harness) -> None:
+    secrets = (SecretDelivery("hunter2", env="P", file="keys/id"),)
+    end = await local.run("sh", "-c", "echo $P; cat keys/id; stat -c ' %a %u' keys/id", secrets=secrets)
+    assert end.code == 0, local.log()
+    assert local.log() == f"hunter2\nhunter2 600 {UID}\n"
+
+
+async def test_the_runtime_and_sessions_run_as_the_user_too(local: Harness) -> None:
+    await local.engine.start(launch("sh", "-c", "id -u; exec sleep 1000", runtime=RuntimePlan()))
+    await local.line(str(UID))
+    session = await local.engine.exec(attempt(), ["id", "-u"], tty=False)
+    assert await anext(session.output()) == f"{UID}\n".encode()
+    await session.close()
+    await local.engine.stop(attempt(), grace_seconds=5)
+    assert (await local.exited(attempt())).code == 143
