@@ -39,8 +39,8 @@ UNREACHABLE = "The database does not answer; Corral goes on as soon as it does."
 UNKNOWN = "The database connection broke while storing, so it is unknown whether it was stored; look, then repeat."
 
 
-def refusal(error: BaseException, *, committing: bool = False) -> CorralError:
-    """The refusal that a database error amounts to."""
+def refusal(error: Exception, *, committing: bool = False) -> Exception:
+    """The refusal that a database error amounts to; an error that is none of the database's is a fault and stays itself."""
     if isinstance(error, CorralError):
         return error
     if isinstance(error, PoolTimeout):
@@ -54,7 +54,7 @@ def refusal(error: BaseException, *, committing: bool = False) -> CorralError:
         return _sqlite_refusal(cause)
     if isinstance(error, DBAPIError):
         return _postgres_refusal(error, committing)
-    return StoreRefused("store-failed", f"The store failed unexpectedly: {error}")
+    return error
 
 
 def is_locked(error: BaseException) -> bool:

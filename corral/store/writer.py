@@ -83,7 +83,7 @@ class _Operation:
         self.run = run
         self.future = future
         self.answer: Any = None
-        self.error: CorralError | None = None
+        self.error: Exception | None = None
 
 
 class Writer:
@@ -171,6 +171,8 @@ class Writer:
             self._rung(rings)
         except Exception as error:
             found = refusal(error, committing=committing)
+            if found is not error:
+                found.__cause__ = error
             if isinstance(found, Unavailable):
                 self._drop_connection()
             elif not alone:

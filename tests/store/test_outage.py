@@ -59,6 +59,15 @@ async def test_while_it_is_away_calls_are_unavailable_and_afterwards_go_on(
     assert len(await store.load_live()) == 2
 
 
+async def test_a_restart_that_nobody_noticed_costs_no_answer(store: Store, own_postgres: PostgresServer) -> None:
+    await store.submit(new_job())
+    assert len(await store.load_live()) == 1
+    await asyncio.to_thread(own_postgres.stop)
+    await asyncio.to_thread(own_postgres.start)
+    assert (await store.submit(new_job())).created
+    assert len(await store.load_live()) == 2
+
+
 async def test_no_acknowledged_submit_is_lost_in_an_outage(store: Store, own_postgres: PostgresServer) -> None:
     acknowledged: set[str] = set()
     unknown = 0

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from sqlalchemy import insert
 
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
 from corral.kernel.ids import JobId
 from corral.model.writes import IntentKind
-from corral.store import Store
+from corral.store import Store, tables
+from corral.store.writer import Transaction
 from tests.store.makers import ME, START, batch, ended, new_job
 
 
@@ -88,3 +90,20 @@ async def test_one_bad_submit_does_not_spoil_those_of_the_same_moment(store: Sto
     answers = await asyncio.gather(*(store.submit(job) for job in [*good[:5], bad, *good[5:]]), return_exceptions=True)
     assert [type(answer) for answer in answers if isinstance(answer, BaseException)] == [InvalidInput]
     assert {job.id for job in await store.load_live()} == {job.id for job in good}
+
+
+async def test_a_fault_in_one_operation_is_shown_to_its_caller_only(store: Store) -> None:
+    def faulty(transaction: Transaction) -> None:
+        transaction.write(insert(tables.settings), {"key": "half", "value": "1"})
+        raise KeyError("a bug")
+
+    jobs = [new_job() for _ in range(6)]
+    answers = await asyncio.gather(
+        *(store.submit(job) for job in jobs[:3]),
+        store.write(faulty),
+        *(store.submit(job) for job in jobs[3:]),
+        return_exceptions=True,
+    )
+    assert [type(answer) for answer in answers if isinstance(answer, BaseException)] == [KeyError]
+    assert {job.id for job in await store.load_live()} == {job.id for job in jobs}
+    assert await store.setting("half") is None, "what the faulty operation wrote is rolled back"
