@@ -132,6 +132,9 @@ class Folder:
     def _apply_tasks(self, job: Job, changed: Mapping[TaskKey, TaskRun | None]) -> None:
         for key, task in changed.items():
             self.draft.tasks[job.id, key] = task
+            before = job.tasks.get(key)
+            if before is None or task is None or before.placement is not task.placement or before.holds != task.holds:
+                job.gang = None
             if task is None:
                 job.tasks.pop(key, None)
                 continue

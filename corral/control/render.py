@@ -43,18 +43,20 @@ async def render(world: World, attempt: AttemptId, context: LaunchContext) -> Ta
     task = job.tasks.get(key.task) if job else None
     if job is None or task is None or task.placement is None or job.run.attempt_of(task) != attempt:
         return None
-    gang = Gang(
-        job_id=job.id,
-        name=job.document.name,
-        attempt=job.run.attempt,
-        job=job.document,
-        placement=Placement(tuple(job.placements())),
-    )
-    command = framework(job.document.spec.job_type).render(gang, task.placement)
+    command = framework(job.document.spec.job_type).render(_gang(job), task.placement)
     role = job.document.role(task.role)
     await context.ready_user(job.user)
     values = await context.open_secrets(job) if role.secrets else {}
     return _launch(job, task, attempt, role, command, values, context)
+
+
+def _gang(job: Job) -> Gang:
+    if job.gang is None or job.gang.attempt != job.run.attempt:
+        placement = Placement(tuple(job.placements()))
+        job.gang = Gang(
+            job_id=job.id, name=job.document.name, attempt=job.run.attempt, job=job.document, placement=placement
+        )
+    return job.gang
 
 
 def _launch(

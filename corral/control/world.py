@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, field
 
+from corral.frameworks import Gang
 from corral.kernel.ids import JobId, TaskKey
 from corral.launcher import JobView, view_of
 from corral.model.placement import TaskPlacement
@@ -32,6 +33,8 @@ class Job:
     revision: int
     reasons: Reasons | None = None
     waits_for: set[JobId] = field(default_factory=set)
+    gang: Gang | None = None
+    """What its tasks are started from, kept until a placement changes: to find ranks costs as much as the job is large."""
 
     @classmethod
     def from_record(cls, record: LiveJob) -> Job:
