@@ -16,13 +16,12 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
 from corral.kernel.errors import Conflict
 from corral.kernel.tokens import derive_key
 
 if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
     from corral.store import Store
 
 _VERSION: Final = "s1"
@@ -33,13 +32,13 @@ class Sealer:
     """Seals and opens with one key; opens with others too, while a rotation is under way."""
 
     def __init__(self, key: bytes, *others: bytes) -> None:
-        self._ciphers = {_key_id(each): AESGCM(derive_key(each, "seal")) for each in (key, *others)}
+        self._keys = {_key_id(each): derive_key(each, "seal") for each in (key, *others)}
         self._id = _key_id(key)
 
     def seal(self, owner: str, name: str, value: str) -> str:
         """`value` sealed for `owner` (`user:NAME` or `job:ID`) under `name`."""
         nonce = secrets.token_bytes(_NONCE)
-        sealed = nonce + self._ciphers[self._id].encrypt(nonce, value.encode(), _place(owner, name))
+        sealed = nonce + _cipher(self._keys[self._id]).encrypt(nonce, value.encode(), _place(owner, name))
         return f"{_VERSION}.{self._id}.{base64.urlsafe_b64encode(sealed).decode()}"
 
     def open(self, owner: str, name: str, sealed: str) -> str:
@@ -49,16 +48,16 @@ class Sealer:
         """
         version, _, rest = sealed.partition(".")
         key_id, _, body = rest.partition(".")
-        cipher = self._ciphers.get(key_id)
-        if version != _VERSION or cipher is None:
+        key = self._keys.get(key_id)
+        if version != _VERSION or key is None:
             raise Conflict(
                 "sealed-with-another-key",
                 f"The secret {name} was sealed with another key; put the data folder's key back, or store it again.",
             )
         try:
             raw = base64.urlsafe_b64decode(body)
-            return cipher.decrypt(raw[:_NONCE], raw[_NONCE:], _place(owner, name)).decode()
-        except (InvalidTag, ValueError, binascii.Error):
+            return _cipher(key).decrypt(raw[:_NONCE], raw[_NONCE:], _place(owner, name)).decode()
+        except (_invalid_tag(), ValueError, binascii.Error):
             raise Conflict("secret-damaged", f"The secret {name} is damaged; store it again.") from None
 
 
@@ -88,6 +87,19 @@ def _two_keys(key_file: Path) -> tuple[bytes, bytes]:
             file.flush()
             os.fsync(file.fileno())
     return base64.b64decode(key_file.read_bytes()), base64.b64decode(_coming(key_file).read_bytes())
+
+
+def _cipher(key: bytes) -> AESGCM:
+    """Imported when the first secret comes: most servers seal none, and the library costs 7 MB."""
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    return AESGCM(key)
+
+
+def _invalid_tag() -> type[Exception]:
+    from cryptography.exceptions import InvalidTag
+
+    return InvalidTag
 
 
 def _key_id(key: bytes) -> str:
