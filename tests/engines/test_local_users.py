@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from corral.kernel.errors import Conflict
 from corral.model.launch import RuntimePlan, SecretDelivery
 from tests.engines.local_harness import Harness, attempt, launch
 
@@ -31,6 +32,13 @@ async def test_a_task_runs_as_its_user_without_the_servers_groups(local: Harness
     assert local.log().split() == [str(UID)] * 3 + ["said"]
     made = local.folder / "engine/attempts" / attempt() / "work/made"
     assert made.stat().st_uid == UID
+
+
+async def test_a_way_that_is_closed_to_the_user_is_told(local: Harness) -> None:
+    local.folder.chmod(0o700)
+    with pytest.raises(Conflict, match=f"{local.folder} is closed to other users; chmod"):
+        await local.engine.start(launch("true"))
+    assert local.engine.attempts() == frozenset()
 
 
 async def test_the_servers_own_user_runs_as_the_server(local: Harness) -> None:

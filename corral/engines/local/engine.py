@@ -22,7 +22,15 @@ from corral.engines.local.cgroups import CgroupsV1, CgroupsV2
 from corral.engines.local.containers import container_runtime, exec_command, remove_command
 from corral.engines.local.environment import base_environment, task_environment
 from corral.engines.local.folders import AttemptFolder, EndRecord, LaunchRecord, StopRecord, attempts_in
-from corral.engines.local.launching import Means, as_user, base_folder, container_of, needs_runtime, prepare
+from corral.engines.local.launching import (
+    Means,
+    as_user,
+    base_folder,
+    closed_folder,
+    container_of,
+    needs_runtime,
+    prepare,
+)
 from corral.engines.local.live import (
     GRACE_OVER,
     MEMORY_OVER,
@@ -50,6 +58,7 @@ SPLIT_LOGS = "CORRAL_LOGS"
 """A job that sets this variable to `split` has its two streams in two logs."""
 _HOST = "127.0.0.1"
 _LOG_SECONDS = 10.0
+_SWEEP_SECONDS = 0.5
 
 
 class LocalEngine:
@@ -94,6 +103,7 @@ class LocalEngine:
         self._tasks: set[asyncio.Task[None]] = set()
         self._bases: dict[int, dict[str, str]] = {}
         self._memory_timer: asyncio.TimerHandle | None = None
+        self._sweeping = False
         self._shim = ""
         self._nofile = "1024"
 
@@ -107,6 +117,7 @@ class LocalEngine:
         try:
             for folder in (self._root, Path(self._attempts_folder), Path(self._trash)):
                 folder.mkdir(parents=True, exist_ok=True, mode=0o711)
+                folder.chmod(0o711)
             self._shim = shim.install(self._root / "shim")
             self._logs.open()
         except OSError as error:
@@ -121,7 +132,7 @@ class LocalEngine:
             self._spawn_task(self._keep_logs_short())
         self._adopt()
         self._look_at_memory()
-        self._spawn_task(self._empty_trash())
+        self._sweep()
 
     async def close(self) -> None:
         """Let go of everything without ending a task."""
@@ -220,7 +231,7 @@ class LocalEngine:
                 raise Conflict("still-running", f"{attempt} still runs; stop it before it can be forgotten.")
             live.folder.discard(self._trash)
             del self._live[attempt]
-        self._spawn_task(self._empty_trash())
+        self._sweep()
 
     async def watch(self) -> AsyncIterator[EngineEvent]:
         """What happens from now on; one reader at a time."""
@@ -331,7 +342,13 @@ class LocalEngine:
 
     def _uid(self, user: str) -> int:
         uid = self._uid_of(user)
-        return -1 if uid is None or uid == os.getuid() else uid
+        if uid is None or uid == os.getuid():
+            return -1
+        closed = closed_folder(self._root)
+        if closed:
+            message = f"Tasks of {user} cannot reach their folders: {closed} is closed to other users; chmod o+x it."
+            raise Conflict("folder-closed", message)
+        return uid
 
     # ---- adopting
 
@@ -534,7 +551,15 @@ class LocalEngine:
 
     # ---- housekeeping
 
+    def _sweep(self) -> None:
+        """Have the trash emptied by a thread, soon; what is thrown away until then goes with it."""
+        if not self._sweeping:
+            self._sweeping = True
+            self._spawn_task(self._empty_trash())
+
     async def _empty_trash(self) -> None:
+        await asyncio.sleep(_SWEEP_SECONDS)
+        self._sweeping = False
         await asyncio.to_thread(_empty, self._trash)
 
     def _spawn_task(self, work: Coroutine[None, None, None]) -> None:

@@ -126,6 +126,11 @@ def as_user(uid: int) -> tuple[str, ...]:
     return ("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--")
 
 
+def closed_folder(folder: Path) -> Path | None:
+    """The first folder on the way that other users cannot pass, None when the way is open."""
+    return next((place for place in (folder, *folder.parents)[::-1] if not os.stat(place).st_mode & 0o001), None)
+
+
 def container_of(launch: TaskLaunch) -> str:
     """The name of the attempt's container, "" without an image."""
     return container_name(launch.attempt) if launch.image else ""
