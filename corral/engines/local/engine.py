@@ -18,10 +18,11 @@ from pathlib import Path
 
 from corral.engines.base import ExecSession
 from corral.engines.local import cgroups, memory, processes, reaper, shim
+from corral.engines.local.adoption import recover
 from corral.engines.local.cgroups import CgroupsV1, CgroupsV2
 from corral.engines.local.containers import container_runtime, exec_command, remove_command
 from corral.engines.local.environment import base_environment, task_environment
-from corral.engines.local.folders import AttemptFolder, EndRecord, LaunchRecord, StopRecord, attempts_in
+from corral.engines.local.folders import AttemptFolder, EndRecord, LaunchRecord, StopRecord
 from corral.engines.local.launching import (
     Means,
     as_user,
@@ -353,35 +354,16 @@ class LocalEngine:
     # ---- adopting
 
     def _adopt(self) -> None:
-        marked: dict[str, list[int]] = {}
-        for pid, attempt in processes.marked():
-            marked.setdefault(attempt, []).append(pid)
-        for attempt in attempts_in(self._attempts_folder):
-            folder = AttemptFolder(self._attempts_folder, attempt)
-            live = LiveAttempt(attempt, folder, folder.launch() or LaunchRecord(""))
-            live.process, live.stop, live.end = folder.process(), folder.stop(), folder.ended()
-            if self._never_started(live, marked.get(attempt, ())):
-                if live.stop is None:
-                    folder.discard(self._trash)
-                    continue
-                live.end = EndRecord(STOP_REQUESTED, NEVER_STARTED)
-                folder.write_ended(live.end)
-            self._live[attempt] = live
+        for live in recover(self._attempts_folder, self._trash):
+            self._live[live.attempt] = live
             self._ports.hold(live.record.ports)
             if live.process is not None:
-                live.started_at = folder.process_time()
+                live.started_at = live.folder.process_time()
                 self._events.put_nowait(live.started(_HOST))
             if self._is_running(live):
                 self._pursue(live, send=True)
             else:
                 self._shim_died(live)
-
-    def _never_started(self, live: LiveAttempt, marked: Sequence[int]) -> bool:
-        """Whether no shim has, or ever will have, this attempt; then it is ours to drop."""
-        folder = live.folder
-        if live.process is not None or live.end is not None or folder.exit_code() is not None:
-            return False
-        return folder.claim() or folder.claimed() or not marked
 
     def _is_running(self, live: LiveAttempt) -> bool:
         shim_id = live.process
