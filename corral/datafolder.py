@@ -28,7 +28,7 @@ def prepare(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name in _SUBFOLDERS:
             (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
-        probe = folder / "run" / ".writable"
+        probe = folder / "run" / f".writable.{os.getpid()}"  # the processes of a server look at the same moment
         probe.write_bytes(b"")
         probe.unlink()
         _ensure_key(folder / "key")

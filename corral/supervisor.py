@@ -11,6 +11,7 @@ import ctypes
 import fcntl
 import json
 import os
+import select
 import selectors
 import signal
 import socket
@@ -33,6 +34,8 @@ _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 5.0
 _CALM_SECONDS: Final = 10.0
 _STOP_SECONDS: Final = 15.0
+_START_TRIES: Final = 4
+"""How often a child may end before it was ready for the first time: then it never will be."""
 
 
 @dataclass
@@ -46,6 +49,7 @@ class Child:
     started: float = 0.0
     pause: float = _FIRST_PAUSE
     restart_at: float | None = None
+    tries: int = 0
     ready: dict[str, Any] | None = None
     buffer: bytes = field(default=b"", repr=False)
 
@@ -189,13 +193,16 @@ class Supervisor:
                 self._start(child, listener)
 
     def _read_ready(self, child: Child) -> None:
+        if child.ready_fd < 0:
+            return
         read = os.read(child.ready_fd, 65536)
         child.buffer += read
         if read and not child.buffer.endswith(b"\n"):
             return
         self._close_ready(child)
-        if child.buffer:
-            child.ready = json.loads(child.buffer)
+        said = json.loads(child.buffer) if child.buffer.endswith(b"\n") else {"code": ""}
+        if "code" not in said:  # a refusal is told when the child has ended
+            child.ready = said
             self._announce()
 
     def _close_ready(self, child: Child) -> None:
@@ -216,11 +223,14 @@ class Supervisor:
     def _ended(self, child: Child) -> None:
         assert child.process is not None
         code = child.process.wait()
+        if child.ready_fd >= 0 and select.select([child.ready_fd], [], [], 0)[0]:
+            self._read_ready(child)
         self._close_ready(child)
         self.selector.unregister(child.pid_fd)
         os.close(child.pid_fd)
         lived = time.monotonic() - child.started
-        if code == 78 and not self.announced:
+        child.tries += 1
+        if not self.announced and (code == 78 or child.tries == _START_TRIES):
             self._refused(child)
         child.pause = _FIRST_PAUSE if lived > _CALM_SECONDS else min(child.pause * 2, _LONGEST_PAUSE)
         child.restart_at = time.monotonic() + child.pause
@@ -228,8 +238,8 @@ class Supervisor:
         print(f"corral: {child.name} ended with {code} after {lived:.1f} s; starting it again", file=sys.stderr)
 
     def _refused(self, child: Child) -> None:
-        """A child said in its ready line why it can never start (exit code 78, EX_CONFIG): give that up the line."""
-        refusal = json.loads(child.buffer) if child.buffer else {}
+        """A child cannot start, and mostly said why in its ready line (exit code 78, EX_CONFIG): give that up the line."""
+        refusal = json.loads(child.buffer) if child.buffer.endswith(b"\n") else {}
         raise CorralError(
             refusal.get("code", "cannot-start"),
             refusal.get("message", f"{child.name} cannot start; see {self.data}/logs/{child.name}.log."),
