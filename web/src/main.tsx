@@ -1,3 +1,15 @@
-import { createRoot } from 'react-dom/client';
+/** Starts the portal. */
 
-createRoot(document.getElementById('root')!).render(<h1>Corral</h1>);
+import { QueryClientProvider } from '@tanstack/react-query';
+import { RouterProvider } from '@tanstack/react-router';
+import { createRoot } from 'react-dom/client';
+import { startTheme } from './lib/theme';
+import { client, router } from './router';
+import './styles.css';
+
+startTheme();
+createRoot(document.getElementById('root')!).render(
+  <QueryClientProvider client={client}>
+    <RouterProvider router={router} />
+  </QueryClientProvider>,
+);

@@ -1,0 +1,84 @@
+/** Every call to the server goes through `call`: one place for the session's header, the error shape and sign-out. */
+
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly problems: { path: string; message: string; line: number; column: number }[] = [],
+  ) {
+    super(message);
+  }
+}
+
+export const BASE = '/api/v3';
+
+/** Called when the server no longer knows the session; the router sets it. */
+export const session: { onLost: () => void } = { onLost: () => undefined };
+
+export interface CallOptions {
+  method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  json?: unknown;
+  text?: string;
+  query?: Record<string, string | number | boolean | readonly string[] | undefined>;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+/** The address of a call: empty parameters are left out, lists are repeated. */
+export function address(path: string, query: CallOptions['query'] = {}): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value === undefined || value === '') continue;
+    if (typeof value === 'object') for (const each of value) parameters.append(name, each);
+    else parameters.append(name, String(value));
+  }
+  const text = parameters.toString();
+  return BASE + path + (text && `?${text}`);
+}
+
+/** Like `fetch` of an API path; refusals are thrown as `ApiError` with the server's own sentence. */
+export async function request(path: string, options: CallOptions = {}): Promise<Response> {
+  const { method = 'GET', json, text, query, headers = {}, signal } = options;
+  const sent = new Headers(headers);
+  if (method !== 'GET') sent.set('X-Corral-CSRF', '1');
+  if (json !== undefined) sent.set('Content-Type', 'application/json');
+  if (text !== undefined) sent.set('Content-Type', 'application/yaml');
+  let response: Response;
+  try {
+    response = await fetch(address(path, query), {
+      method,
+      headers: sent,
+      body: json !== undefined ? JSON.stringify(json) : text,
+      signal,
+      credentials: 'same-origin',
+    });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new ApiError(0, 'unreachable', 'The server does not answer. Is it running? corral up starts it.');
+  }
+  if (response.ok) return response;
+  const refusal = await readRefusal(response);
+  if (response.status === 401 && path !== '/login') session.onLost();
+  throw refusal;
+}
+
+/** The JSON answer of an API path; `undefined` for an empty one. */
+export async function call<Answer>(path: string, options: CallOptions = {}): Promise<Answer> {
+  const response = await request(path, options);
+  if (response.status === 204) return undefined as Answer;
+  return (await response.json()) as Answer;
+}
+
+async function readRefusal(response: Response): Promise<ApiError> {
+  const said = `The server answered ${response.status} without a reason.`;
+  try {
+    const body = await response.json();
+    return new ApiError(response.status, body.code ?? 'unknown', body.message ?? said, body.problems ?? []);
+  } catch {
+    return new ApiError(response.status, 'unknown', said);
+  }
+}
+
+/** `ref` as a part of a path. */
+export const part = encodeURIComponent;

@@ -1,0 +1,70 @@
+/** Keeps what is on screen current: the server's events say which answers are stale, and those are asked for again. */
+
+import { useQueryClient, type QueryClient } from '@tanstack/react-query';
+import { createContext, useContext, useEffect, useState, type ReactNode } from 'react';
+import { address } from './client';
+import { stream } from './sse';
+import type { EventRecord } from './types';
+
+const Connected = createContext(true);
+
+/** Whether events arrive; false while the connection is being taken up again. */
+export const useConnected = () => useContext(Connected);
+
+const SETTLE_MS = 350;
+
+/** Collects stale keys and refreshes each at most once per `SETTLE_MS`, so that a storm of events costs few requests. */
+export class Refresher {
+  private jobs = new Set<string>();
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(private client: QueryClient) {}
+
+  note(event: Pick<EventRecord, 'job'>): void {
+    this.jobs.add(event.job);
+    this.timer ??= setTimeout(() => this.flush(), SETTLE_MS);
+  }
+
+  flush(): void {
+    this.timer = undefined;
+    const jobs = this.jobs;
+    this.jobs = new Set();
+    void this.client.invalidateQueries({
+      predicate: ({ queryKey: [kind, job] }) =>
+        kind === 'jobs' || kind === 'cluster' || (kind === 'job' && jobs.has(String(job))),
+    });
+  }
+
+  refreshAll(): void {
+    void this.client.invalidateQueries();
+  }
+
+  close(): void {
+    clearTimeout(this.timer);
+  }
+}
+
+export function Live({ children }: { children: ReactNode }) {
+  const client = useQueryClient();
+  const [connected, setConnected] = useState(true);
+  useEffect(() => {
+    const abort = new AbortController();
+    const refresher = new Refresher(client);
+    let lost = false;
+    void stream({
+      url: address('/events'),
+      signal: abort.signal,
+      onFrame: (frame) => refresher.note(JSON.parse(frame.data) as EventRecord),
+      onState: (now) => {
+        if (now && lost) refresher.refreshAll();
+        lost = !now;
+        setConnected(now);
+      },
+    });
+    return () => {
+      abort.abort();
+      refresher.close();
+    };
+  }, [client]);
+  return <Connected value={connected}>{children}</Connected>;
+}

@@ -1,0 +1,116 @@
+/** What can be asked, under keys that `live.tsx` marks stale: `jobs`, `job` + id, `cluster`. */
+
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
+import { call, part } from './client';
+import type {
+  Cell,
+  EventRecord,
+  Explanation,
+  JobDetail,
+  JobSummary,
+  Me,
+  Node,
+  Page,
+  Queue,
+  Task,
+  Token,
+  Top,
+} from './types';
+
+/** Some facts change without an event (time passes, a node is seen again): everything live is asked for this often too. */
+const SLOWLY = 15_000;
+
+export interface JobFilter {
+  state?: string;
+  user?: string;
+  queue?: string;
+  q?: string;
+  tag?: string;
+  order?: string;
+}
+
+export const me = queryOptions({ queryKey: ['me'], queryFn: () => call<Me>('/me'), staleTime: Infinity, retry: false });
+
+export const jobs = (filter: JobFilter) =>
+  infiniteQueryOptions({
+    queryKey: ['jobs', 'list', filter],
+    queryFn: ({ pageParam, signal }) =>
+      call<Page<JobSummary>>('/jobs', {
+        query: { ...filter, state: filter.state?.split(','), limit: 60, after: pageParam },
+        signal,
+      }),
+    initialPageParam: '',
+    getNextPageParam: (page) => page.next,
+    placeholderData: keepPreviousData,
+    refetchInterval: SLOWLY,
+  });
+
+export const waitingJobs = queryOptions({
+  queryKey: ['jobs', 'waiting'],
+  queryFn: ({ signal }) =>
+    call<Page<JobSummary>>('/jobs', { query: { state: 'waiting', order: 'priority', limit: 200 }, signal }),
+  refetchInterval: SLOWLY,
+});
+
+export const job = (ref: string) =>
+  queryOptions({
+    queryKey: ['job', ref, 'detail'],
+    queryFn: ({ signal }) => call<JobDetail>(`/jobs/${part(ref)}`, { signal }),
+    refetchInterval: SLOWLY,
+  });
+
+export const tasks = (ref: string, query: { role?: string; state?: string } = {}) =>
+  infiniteQueryOptions({
+    queryKey: ['job', ref, 'tasks', query],
+    queryFn: ({ pageParam, signal }) =>
+      call<Page<Task>>(`/jobs/${part(ref)}/tasks`, { query: { ...query, limit: 200, after: pageParam }, signal }),
+    initialPageParam: '',
+    getNextPageParam: (page) => page.next,
+  });
+
+export const events = (ref: string) =>
+  infiniteQueryOptions({
+    queryKey: ['job', ref, 'events'],
+    queryFn: ({ pageParam, signal }) =>
+      call<Page<EventRecord>>(`/jobs/${part(ref)}/events`, { query: { limit: 500, after: pageParam }, signal }),
+    initialPageParam: '',
+    getNextPageParam: (page) => page.next,
+  });
+
+export const explanation = (ref: string, wanted: boolean) =>
+  queryOptions({
+    queryKey: ['job', ref, 'explain'],
+    queryFn: ({ signal }) => call<Explanation>(`/jobs/${part(ref)}/explain`, { signal }),
+    enabled: wanted,
+    refetchInterval: SLOWLY,
+  });
+
+export const cluster = queryOptions({
+  queryKey: ['cluster', 'tree'],
+  queryFn: ({ signal }) => call<Cell>('/cluster', { signal }),
+  refetchInterval: SLOWLY,
+});
+
+export const top = queryOptions({
+  queryKey: ['cluster', 'top'],
+  queryFn: ({ signal }) => call<Top>('/top', { signal }),
+  refetchInterval: SLOWLY,
+});
+
+export const nodes = infiniteQueryOptions({
+  queryKey: ['cluster', 'nodes'],
+  queryFn: ({ pageParam, signal }) => call<Page<Node>>('/nodes', { query: { limit: 200, after: pageParam }, signal }),
+  initialPageParam: '',
+  getNextPageParam: (page) => page.next,
+  refetchInterval: SLOWLY,
+});
+
+export const queues = queryOptions({
+  queryKey: ['cluster', 'queues'],
+  queryFn: ({ signal }) => call<Page<Queue>>('/queues', { signal }),
+});
+
+export const tokens = queryOptions({
+  queryKey: ['tokens'],
+  queryFn: ({ signal }) => call<Page<Token>>('/tokens', { signal }),
+});

@@ -1,0 +1,256 @@
+/** The shapes of `/api/v3`, written by hand from the contract: `corral/model/records.py` and `corral/model/views.py`. */
+
+export type JobState = 'waiting' | 'starting' | 'running' | 'stopping' | 'succeeded' | 'failed' | 'stopped';
+export const JOB_STATES: readonly JobState[] = [
+  'waiting',
+  'starting',
+  'running',
+  'stopping',
+  'succeeded',
+  'failed',
+  'stopped',
+];
+export const ENDED: ReadonlySet<string> = new Set(['succeeded', 'failed', 'stopped']);
+
+export interface Page<Item> {
+  items: Item[];
+  next: string | null;
+}
+export interface Exit {
+  code: number;
+  phrase: string;
+  class: string;
+  message: string;
+}
+export interface TaskCounts {
+  total: number;
+  waiting: number;
+  running: number;
+  succeeded: number;
+  failed: number;
+}
+export interface JobSummary {
+  id: string;
+  name: string;
+  user: string;
+  queue: string;
+  priority: number;
+  jobType: string;
+  state: JobState;
+  createdAt: string;
+  startedAt: string | null;
+  endedAt: string | null;
+  tasks: TaskCounts;
+  devices: number;
+  retries: number;
+  exit: Exit | null;
+  waiting: { code: string; message: string; ahead: number } | null;
+  tags: string[];
+}
+export interface Role extends TaskCounts {
+  name: string;
+  replicas: number;
+  target: number;
+  elastic: boolean;
+  minReplicas: number;
+  maxReplicas: number;
+}
+export interface Placement {
+  role: string;
+  index: number;
+  node: string;
+  devices: number[];
+  host: string;
+  ports: Record<string, number[]>;
+  state: string;
+  rank: number | null;
+}
+export interface Reason {
+  code: string;
+  message: string;
+  counts: Record<string, number>;
+}
+export interface Reasons {
+  binding: Reason;
+  others: Reason[];
+  ahead: number;
+  possible: boolean;
+}
+export interface JobDetail extends JobSummary {
+  document: JobDocument;
+  attempt: number;
+  roles: Role[];
+  placement: Placement[];
+  reasons: Reasons | null;
+  links: Record<string, string>;
+  retriesLeft: number | null;
+  dependsOn: string[];
+  notes: string[];
+}
+export interface Task {
+  role: string;
+  index: number;
+  state: string;
+  attempt: number;
+  node: string;
+  devices: number[];
+  host: string;
+  ports: Record<string, number[]>;
+  startedAt: string | null;
+  endedAt: string | null;
+  exit: Exit | null;
+  retries: number;
+}
+export interface EventRecord {
+  seq: number;
+  job: string;
+  at: string;
+  kind: string;
+  actor: string;
+  message: string;
+  role: string;
+  index: number;
+  attempt: string;
+  data: Record<string, unknown>;
+}
+export interface Explanation {
+  job: string;
+  state: string;
+  message: string;
+  reasons: Reasons | null;
+  ahead: JobSummary[];
+  estimateSeconds: number | null;
+  change: string;
+}
+export interface Holding {
+  id: string;
+  name: string;
+  user: string;
+  role: string;
+  index: number;
+}
+export interface Device {
+  index: number;
+  id: string;
+  kind: string;
+  model: string;
+  memoryBytes: number;
+  healthy: boolean;
+  healthReason: string;
+  described: boolean;
+  cells: Record<string, string>;
+  node: string;
+  job: Holding | null;
+}
+export interface Amounts {
+  cpuMillis: number;
+  memoryBytes: number;
+  devices: number;
+}
+export interface Node {
+  name: string;
+  engine: string;
+  ready: boolean;
+  reason: string;
+  levels: Record<string, string>;
+  labels: Record<string, string>;
+  total: Amounts;
+  free: Amounts;
+  devices: Device[];
+  tasks: number;
+  seenAt: string;
+}
+export interface Cell {
+  level: string;
+  name: string;
+  devices: number;
+  free: number;
+  ready: boolean;
+  cells: Cell[];
+  holds: Device[];
+}
+export interface Queue {
+  name: string;
+  running: number;
+  waiting: number;
+  devices: number;
+  doc: Record<string, unknown>;
+}
+export interface Top {
+  at: string;
+  total: Amounts;
+  free: Amounts;
+  waiting: number;
+  running: number;
+  jobs: JobSummary[];
+}
+export interface Me {
+  user: string;
+  role: string;
+  groups: string[];
+}
+export interface Token {
+  id: string;
+  name: string;
+  kind: string;
+  user: string;
+  createdAt: string;
+  expiresAt: string | null;
+  lastUsedAt: string | null;
+}
+export interface NewToken extends Token {
+  token: string;
+}
+export interface Problem {
+  path: string;
+  message: string;
+  line: number;
+  column: number;
+  file: string;
+}
+export interface Validation {
+  valid: boolean;
+  problems: Problem[];
+  document: JobDocument | null;
+}
+export interface Trial {
+  document: JobDocument;
+  wouldStart: boolean | null;
+  reasons: Reasons | null;
+}
+
+/** The parts of a canonical document that the portal reads; the rest is passed through. */
+export interface JobDocument {
+  metadata: { name: string; [key: string]: unknown };
+  spec: {
+    jobType: string;
+    queue: string;
+    priority: string | number;
+    topology: { required: string; preferred: string };
+    replicaSpec: { role: string; replicas: number; minReplicas: number; maxReplicas: number };
+    roles: DocumentRole[];
+    [key: string]: unknown;
+  };
+  [key: string]: unknown;
+}
+export interface DocumentRole {
+  name: string;
+  image: string;
+  command: string[];
+  resources: { cpu: string; memory: string; devices: { count: number; model: string } };
+  [key: string]: unknown;
+}
+
+/** One run of one task. */
+export interface Attempt {
+  id: string;
+  jobAttempt: number;
+  role: string;
+  index: number;
+  attempt: number;
+  node: string;
+  devices: number[];
+  startedAt: string | null;
+  endedAt: string | null;
+  exit: Exit | null;
+}

@@ -1,0 +1,41 @@
+/** The face of the portal: every device in its cell, with the job that holds it. */
+
+import type { Rack } from '../lib/cells';
+import { holders, hues } from '../lib/cells';
+import { NodeRow, tileSize } from './NodeRow';
+
+interface Props {
+  racks: Rack[];
+  /** The job that stands out; all others step back. */
+  lit?: string;
+  onLight?: (job: string) => void;
+}
+
+export function ClusterMap({ racks, lit = '', onLight }: Props) {
+  const colours = hues(holders(racks).keys());
+  const devices = racks.reduce((sum, rack) => sum + rack.devices, 0);
+  const engines = new Set(racks.map((rack) => rack.engine)).size;
+  return (
+    <div className="flex flex-wrap gap-x-10 gap-y-5" data-testid="cluster-map">
+      {racks.map((rack) => (
+        <section key={`${rack.engine}/${rack.name}`} aria-label={rack.name} className="min-w-0">
+          <h3 className="flex items-baseline gap-2 pb-2 text-xs">
+            <span className="font-semibold">
+              {engines > 1 && rack.engine !== rack.name ? `${rack.engine} / ` : ''}
+              {rack.name}
+            </span>
+            <span className="text-muted">{rack.level === 'rack' ? '' : rack.level}</span>
+            <span className="text-muted">
+              {rack.free} of {rack.devices} free
+            </span>
+          </h3>
+          <div className="space-y-1.5">
+            {rack.nodes.map((node) => (
+              <NodeRow key={node.name} node={node} colours={colours} lit={lit} onLight={onLight} size={tileSize(devices)} />
+            ))}
+          </div>
+        </section>
+      ))}
+    </div>
+  );
+}

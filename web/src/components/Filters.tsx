@@ -1,0 +1,103 @@
+/** The filters of the job list; each is a part of the page's address. */
+
+import { useQuery } from '@tanstack/react-query';
+import { useEffect, useRef, useState } from 'react';
+import * as ask from '../api/queries';
+import type { JobFilter } from '../api/queries';
+import { JOB_STATES } from '../api/types';
+import { useKeys } from '../lib/keys';
+import { Glyph } from './Status';
+
+interface Props {
+  filter: JobFilter;
+  onChange: (filter: JobFilter) => void;
+}
+
+export function Filters({ filter, onChange }: Props) {
+  const { data: queues } = useQuery(ask.queues);
+  const { data: me } = useQuery(ask.me);
+  const chosen = new Set(filter.state?.split(',').filter(Boolean));
+  const toggle = (state: string) => {
+    const next = new Set(chosen);
+    if (!next.delete(state)) next.add(state);
+    onChange({ ...filter, state: JOB_STATES.filter((each) => next.has(each)).join(',') || undefined });
+  };
+  return (
+    <div className="flex flex-wrap items-center gap-2 py-2.5" role="search">
+      <Search value={filter.q ?? ''} onChange={(q) => onChange({ ...filter, q: q || undefined })} />
+      <div role="group" aria-label="State" className="flex flex-wrap gap-1">
+        {JOB_STATES.map((state) => (
+          <button
+            key={state}
+            type="button"
+            aria-pressed={chosen.has(state)}
+            onClick={() => toggle(state)}
+            className="inline-flex h-7 items-center gap-1.5 rounded-[4px] border border-transparent px-2 text-xs text-muted hover:text-text aria-pressed:border-line-strong aria-pressed:bg-raised aria-pressed:font-medium aria-pressed:text-text"
+          >
+            <Glyph state={state} size={10} />
+            {state}
+          </button>
+        ))}
+      </div>
+      <span className="grow" />
+      <select
+        aria-label="Queue"
+        className="field !w-auto"
+        value={filter.queue ?? ''}
+        onChange={(event) => onChange({ ...filter, queue: event.target.value || undefined })}
+      >
+        <option value="">all queues</option>
+        {queues?.items.map((queue) => (
+          <option key={queue.name}>{queue.name}</option>
+        ))}
+      </select>
+      <button
+        type="button"
+        className="btn aria-pressed:border-accent aria-pressed:text-accent"
+        aria-pressed={!!filter.user && filter.user === me?.user}
+        onClick={() => onChange({ ...filter, user: filter.user ? undefined : me?.user })}
+      >
+        {filter.user && filter.user !== me?.user ? `${filter.user} ✕` : 'Mine'}
+      </button>
+    </div>
+  );
+}
+
+const TYPING_MS = 200;
+
+function Search({ value, onChange }: { value: string; onChange: (value: string) => void }) {
+  const [text, setText] = useState(value);
+  const field = useRef<HTMLInputElement>(null);
+  const sent = useRef(value);
+  useEffect(() => {
+    if (value !== sent.current) setText(value);
+    sent.current = value;
+  }, [value]);
+  useEffect(() => {
+    if (text === sent.current) return;
+    const timer = setTimeout(() => {
+      sent.current = text;
+      onChange(text);
+    }, TYPING_MS);
+    return () => clearTimeout(timer);
+  });
+  useKeys({
+    '/': (event) => {
+      event.preventDefault();
+      field.current?.focus();
+      field.current?.select();
+    },
+  });
+  return (
+    <input
+      ref={field}
+      type="search"
+      aria-label="Search jobs by name or id"
+      placeholder="Search by name or id  ( / )"
+      className="field !w-60 max-sm:!w-full"
+      value={text}
+      onChange={(event) => setText(event.target.value)}
+      onKeyDown={(event) => event.key === 'Escape' && field.current?.blur()}
+    />
+  );
+}

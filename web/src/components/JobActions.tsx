@@ -1,0 +1,127 @@
+/** Stop, restart, scale, delete: each asks first, and shows the command line that does the same. */
+
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { Link, useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { call, part } from '../api/client';
+import { ENDED, type JobDetail, type Role } from '../api/types';
+import { jobLine } from '../lib/cli';
+import { CommandLine } from './Copy';
+import { Dialog } from './Dialog';
+import { Fault } from './Notices';
+
+type Action = 'stop' | 'restart' | 'scale' | 'delete';
+
+export function JobActions({ job }: { job: JobDetail }) {
+  const [asking, setAsking] = useState<Action | null>(null);
+  const ended = ENDED.has(job.state);
+  const elastic = job.roles.find((role) => role.elastic);
+  return (
+    <div className="flex flex-wrap gap-2">
+      {elastic && !ended && (
+        <button type="button" className="btn" onClick={() => setAsking('scale')}>
+          Scale
+        </button>
+      )}
+      <Link to="/submit" search={{ from: job.id }} className="btn">
+        Clone
+      </Link>
+      <button type="button" className="btn" onClick={() => setAsking('restart')}>
+        Restart
+      </button>
+      {ended ? (
+        <button type="button" className="btn btn-grave" onClick={() => setAsking('delete')}>
+          Delete
+        </button>
+      ) : (
+        <button type="button" className="btn btn-grave" disabled={job.state === 'stopping'} onClick={() => setAsking('stop')}>
+          Stop
+        </button>
+      )}
+      {asking && <Ask action={asking} job={job} elastic={elastic} onClose={() => setAsking(null)} />}
+    </div>
+  );
+}
+
+const TITLES: Record<Action, string> = { stop: 'Stop', restart: 'Restart', scale: 'Scale', delete: 'Delete' };
+
+function consequence(action: Action, job: JobDetail): string {
+  if (action === 'stop') return 'Its tasks get the signal to end, and are killed after their grace period. Its devices become free.';
+  if (action === 'restart')
+    return ENDED.has(job.state)
+      ? 'It goes back into its queue and begins anew.'
+      : 'Its tasks are ended, and it begins anew from its queue.';
+  if (action === 'scale') return 'It grows or shrinks while it runs, as devices allow.';
+  return 'The job and its logs are removed. A line of history stays.';
+}
+
+interface AskProps {
+  action: Action;
+  job: JobDetail;
+  elastic?: Role;
+  onClose: () => void;
+}
+
+function Ask({ action, job, elastic, onClose }: AskProps) {
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const [replicas, setReplicas] = useState(elastic?.target ?? 1);
+  const act = useMutation({
+    mutationFn: () => {
+      const path = `/jobs/${part(job.id)}`;
+      if (action === 'delete') return call(path, { method: 'DELETE' });
+      const json = action === 'scale' ? { replicas, role: elastic?.name ?? '' } : undefined;
+      return call(`${path}/${action}`, { method: 'POST', json });
+    },
+    onSuccess: async () => {
+      onClose();
+      if (action === 'delete') {
+        client.removeQueries({ queryKey: ['job', job.id] });
+        await navigate({ to: '/' });
+      }
+      await client.invalidateQueries({ predicate: ({ queryKey: [kind] }) => kind !== 'me' });
+    },
+  });
+  const line =
+    action === 'scale'
+      ? jobLine('scale', job.name, replicas)
+      : jobLine(action === 'delete' ? 'rm' : action, action === 'delete' ? job.id : job.name);
+  return (
+    <Dialog title={`${TITLES[action]} ${job.name}?`} onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          act.mutate();
+        }}
+      >
+        <p className="text-sm text-muted">{consequence(action, job)}</p>
+        {action === 'scale' && elastic && (
+          <label className="mt-4 block w-48 space-y-1">
+            <span className="label">
+              Replicas of {elastic.name}, {elastic.minReplicas} to {elastic.maxReplicas}
+            </span>
+            <input
+              type="number"
+              className="field"
+              min={elastic.minReplicas}
+              max={elastic.maxReplicas}
+              value={replicas}
+              onChange={(event) => setReplicas(event.target.valueAsNumber || 0)}
+            />
+          </label>
+        )}
+        {act.error && <Fault error={act.error} />}
+        <div className="flex flex-wrap items-center gap-2 pt-5">
+          <CommandLine line={line} className="-ml-1.5" />
+          <span className="grow" />
+          <button type="button" className="btn" onClick={onClose}>
+            Keep as it is
+          </button>
+          <button type="submit" autoFocus className={`btn ${action === 'scale' || action === 'restart' ? 'btn-main' : 'btn-grave'}`} disabled={act.isPending}>
+            {TITLES[action]}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,95 @@
+/** The form's fields; together they say what a short job file of one role says. */
+
+import { useQuery } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import * as ask from '../api/queries';
+import { FRAMEWORKS, LEVELS, PRIORITIES, type JobForm } from '../lib/jobform';
+
+interface Props {
+  form: JobForm;
+  onChange: (form: JobForm) => void;
+  disabled: boolean;
+}
+
+export function JobFields({ form, onChange, disabled }: Props) {
+  const { data: queues } = useQuery(ask.queues);
+  const bind = (name: keyof JobForm) => ({
+    value: form[name],
+    onChange: (event: { target: { value: string } }) => onChange({ ...form, [name]: event.target.value }),
+    className: 'field',
+  });
+  return (
+    <fieldset disabled={disabled} className="grid grid-cols-2 gap-x-3 gap-y-4 disabled:opacity-60 sm:grid-cols-4">
+      <legend className="sr-only">The job</legend>
+      <Field label="Name" wide>
+        <input {...bind('name')} required />
+      </Field>
+      <Field label="Framework" wide>
+        <Choice {...bind('framework')} options={FRAMEWORKS} />
+      </Field>
+      <Field label="Command" full>
+        <textarea {...bind('command')} rows={4} spellCheck={false} className="field !h-auto py-1.5 font-mono !text-xs" />
+      </Field>
+      <Field label="Replicas">
+        <input {...bind('replicas')} type="number" min={1} />
+      </Field>
+      <Field label="Devices each">
+        <input {...bind('devices')} type="number" min={0} />
+      </Field>
+      <Field label="Processors each">
+        <input {...bind('cpu')} />
+      </Field>
+      <Field label="Memory each">
+        <input {...bind('memory')} placeholder="no limit, or 2Gi" />
+      </Field>
+      <Field label="Must be within one" wide>
+        <Choice {...bind('required')} options={LEVELS} none="anything" />
+      </Field>
+      <Field label="Should be within one" wide>
+        <Choice {...bind('preferred')} options={LEVELS} none="anything" />
+      </Field>
+      <Field label="Queue" wide>
+        <Choice {...bind('queue')} options={queues?.items.map((queue) => queue.name) ?? ['default']} />
+      </Field>
+      <Field label="Priority" wide>
+        <Choice {...bind('priority')} options={PRIORITIES} none="the queue's default" />
+      </Field>
+      <Field label="Device model" wide>
+        <input {...bind('model')} placeholder="any" />
+      </Field>
+      <Field label="Image" wide>
+        <input {...bind('image')} placeholder="none: the node's own environment" />
+      </Field>
+    </fieldset>
+  );
+}
+
+function Field({ label, wide, full, children }: { label: string; wide?: boolean; full?: boolean; children: ReactNode }) {
+  return (
+    <label className={`block min-w-0 space-y-1 ${full ? 'col-span-full' : wide ? 'col-span-2' : ''}`}>
+      <span className="label">{label}</span>
+      {children}
+    </label>
+  );
+}
+
+interface ChoiceProps {
+  value: string;
+  onChange: (event: { target: { value: string } }) => void;
+  className: string;
+  options: readonly string[];
+  none?: string;
+}
+
+/** A select that also shows a value that is not among its options. */
+function Choice({ options, none, value, ...rest }: ChoiceProps) {
+  const all = value && !options.includes(value) ? [value, ...options] : options;
+  return (
+    <select value={value} {...rest}>
+      {none !== undefined && <option value="">{none}</option>}
+      {all.map((option) => (
+        <option key={option}>{option}</option>
+      ))}
+    </select>
+  );
+}

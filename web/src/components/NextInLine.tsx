@@ -1,0 +1,76 @@
+/** Why the next job waits: the first in line with its reason in a sentence, and those behind it. */
+
+import { Link } from '@tanstack/react-router';
+import type { JobSummary } from '../api/types';
+import { count } from '../lib/format';
+import { Glyph } from './Status';
+import { Ago } from './Time';
+
+const SHOWN_BEHIND = 3;
+
+/** The order in which waiting jobs are considered: by what the scheduler says is ahead of each. */
+export function inLine(jobs: readonly JobSummary[]): JobSummary[] {
+  return [...jobs].sort(
+    (a, b) =>
+      (a.waiting?.ahead ?? Infinity) - (b.waiting?.ahead ?? Infinity) ||
+      b.priority - a.priority ||
+      a.createdAt.localeCompare(b.createdAt),
+  );
+}
+
+export function NextInLine({ jobs, more }: { jobs: readonly JobSummary[]; more: boolean }) {
+  const [first, ...rest] = inLine(jobs);
+  if (!first)
+    return (
+      <p className="text-sm text-muted">
+        <span className="font-medium text-text">Nothing waits.</span> What is submitted now starts at once, if it fits.
+      </p>
+    );
+  const hidden = rest.length - SHOWN_BEHIND;
+  return (
+    <div className="text-sm">
+      <p className="flex items-center gap-2 text-xs text-wait">
+        <Glyph state="waiting" />
+        Next in line
+      </p>
+      <p className="pt-1">
+        <Name job={first} /> <span className="text-muted">of {first.user}, {need(first)}, submitted <Ago at={first.createdAt} /></span>
+      </p>
+      <p className="max-w-[64ch] border-l-2 border-wait py-0.5 pl-3 my-2">{first.waiting?.message ?? 'The scheduler has not looked at it yet.'}</p>
+      {rest.length > 0 && (
+        <ol className="space-y-1 text-xs text-muted">
+          {rest.slice(0, SHOWN_BEHIND).map((job) => (
+            <li key={job.id} className="flex min-w-0 gap-2">
+              <span className="shrink-0">then</span>
+              <span className="shrink-0">
+                <Name job={job} />
+              </span>
+              <span className="truncate" title={job.waiting?.message}>
+                {job.waiting?.message ?? need(job)}
+              </span>
+            </li>
+          ))}
+          {(hidden > 0 || more) && (
+            <li>
+              <Link to="/" search={{ state: 'waiting', order: 'priority' }} className="link">
+                {more ? 'all that wait' : `${count(hidden, 'more')}`.replace('mores', 'more')}
+              </Link>
+            </li>
+          )}
+        </ol>
+      )}
+    </div>
+  );
+}
+
+function Name({ job }: { job: JobSummary }) {
+  return (
+    <Link to="/jobs/$ref" params={{ ref: job.id }} className="font-semibold text-text hover:underline">
+      {job.name}
+    </Link>
+  );
+}
+
+function need(job: JobSummary): string {
+  return job.devices > 0 ? count(job.devices, 'device') : count(job.tasks.total, 'task');
+}

@@ -1,0 +1,181 @@
+/** One node of the map: its devices in a row, bracketed by the cell that joins them, one run for each job. */
+
+import { Link } from '@tanstack/react-router';
+import type { MapNode, Run } from '../lib/cells';
+import { ranges, shortNode } from '../lib/format';
+
+export interface TileSize {
+  width: number;
+  height: number;
+  /** Whether tiles are large enough to be written on. */
+  words: boolean;
+}
+
+/** Larger clusters are drawn with smaller tiles. */
+export function tileSize(devices: number): TileSize {
+  if (devices <= 128) return { width: 48, height: 38, words: true };
+  if (devices <= 512) return { width: 20, height: 20, words: false };
+  return { width: 10, height: 12, words: false };
+}
+
+interface Props {
+  node: MapNode;
+  colours: Map<string, number>;
+  lit: string;
+  onLight?: (job: string) => void;
+  size: TileSize;
+  /** Without the name beside it. */
+  bare?: boolean;
+}
+
+const GROUP_GAP = 9;
+const LETTER = 6.3;
+
+export function NodeRow({ node, colours, lit, onLight, size, bare }: Props) {
+  let x = 0.5;
+  const groups = node.groups.map((group) => {
+    const at = x;
+    x += group.devices.length * size.width + GROUP_GAP;
+    return { ...group, at, width: group.devices.length * size.width };
+  });
+  const width = Math.max(1, x - GROUP_GAP + 1);
+  const height = size.height + 8;
+  const bracketed = node.groups.length > 1;
+  const name = shortNode(node.name);
+  return (
+    <div className="flex items-start gap-3">
+      {!bare && <div className="w-14 shrink-0 text-xs leading-tight" style={{ paddingTop: size.words ? 5 : 1 }}>
+        <div className="truncate" title={node.name}>
+          {name}
+        </div>
+        {size.words && (
+          <div className={node.ready ? 'text-2xs text-muted' : 'text-2xs text-fail'}>
+            {node.ready ? (node.devices ? `${node.free} free` : 'no devices') : '✕ not ready'}
+          </div>
+        )}
+      </div>}
+      <svg
+        width={width}
+        height={height}
+        viewBox={`0 0 ${width} ${height}`}
+        role="group"
+        aria-label={`${name}: ${node.free} of ${node.devices} devices free${node.ready ? '' : ', not ready'}`}
+        className="h-auto max-w-[calc(100vw-6.5rem)] shrink"
+        opacity={node.ready ? 1 : 0.55}
+      >
+        {groups.map((group) => (
+          <g key={group.name} transform={`translate(${group.at} 0.5)`}>
+            <title>{group.name}</title>
+            <Runs node={name} runs={group.runs} colours={colours} lit={lit} onLight={onLight} size={size} />
+            {bracketed && (
+              <path
+                d={`M1.5 ${size.height + 2.5}v3h${group.width - 4.5}v-3`}
+                fill="none"
+                stroke="var(--line-strong)"
+              />
+            )}
+          </g>
+        ))}
+      </svg>
+    </div>
+  );
+}
+
+type RunsProps = Omit<Props, 'node'> & { node: string; runs: Run[] };
+
+function Runs({ node, runs, ...rest }: RunsProps) {
+  let at = 0;
+  return runs.map((run) => {
+    const x = at * rest.size.width;
+    at += run.devices.length;
+    const first = run.devices[0];
+    return (
+      <g key={first?.id} transform={`translate(${x} 0)`}>
+        {run.job ? <Held node={node} run={run} {...rest} /> : <Free node={node} run={run} size={rest.size} />}
+      </g>
+    );
+  });
+}
+
+function Free({ node, run, size }: { node: string; run: Run; size: TileSize }) {
+  const device = run.devices[0];
+  const sick = device && !device.healthy;
+  return (
+    <g>
+      <title>{`${node} device ${device?.index}: ${sick ? `unhealthy (${device.healthReason || 'no reason given'})` : 'free'}`}</title>
+      <rect x={1} y={1} width={size.width - 3} height={size.height - 2} rx={2} fill="var(--raised)" stroke={sick ? 'var(--fail)' : 'var(--line-strong)'} strokeDasharray={sick ? undefined : '3 2.5'} />
+      {sick && <path d={`M4 4 ${size.width - 5} ${size.height - 4}M${size.width - 5} 4 4 ${size.height - 4}`} stroke="var(--fail)" />}
+      {!sick && size.words && (
+        <text x={(size.width - 1) / 2} y={size.height / 2 + 4} textAnchor="middle" fontSize={11} fill="var(--faint)">
+          {device?.index}
+        </text>
+      )}
+    </g>
+  );
+}
+
+function Held({ node, run, colours, lit, onLight, size }: Omit<RunsProps, 'runs'> & { run: Run }) {
+  const job = run.job!;
+  const width = run.devices.length * size.width - 3;
+  const where = `${node}, device ${ranges(run.devices.map((device) => device.index))}`;
+  const tasks = [...new Set(run.devices.map((device) => `${device.job?.role}-${device.job?.index}`))];
+  const label = `${job.name}, ${job.user}: ${tasks.join(', ')} on ${where}`;
+  const hue = colours.get(job.id) ?? 0;
+  const away = lit !== '' && lit !== job.id;
+  const letters = Math.floor((width - 10) / LETTER);
+  return (
+    <Link
+      to="/jobs/$ref"
+      params={{ ref: job.id }}
+      aria-label={label}
+      data-job={job.id}
+      style={{ opacity: away ? 0.3 : 1 }}
+      onMouseEnter={() => onLight?.(job.id)}
+      onMouseLeave={() => onLight?.('')}
+    >
+      <title>{label}</title>
+      <rect
+        x={1}
+        y={1}
+        width={width}
+        height={size.height - 2}
+        rx={2}
+        fill={`oklch(var(--hue-light) var(--hue-chroma) ${hue})`}
+        stroke={lit === job.id ? 'var(--accent)' : `oklch(var(--hue-edge) 0.09 ${hue})`}
+        strokeWidth={lit === job.id ? 2 : 1}
+      />
+      {run.devices.slice(1).map((device, at) => {
+        const before = run.devices[at]?.job;
+        const other = before?.role !== device.job?.role || before?.index !== device.job?.index;
+        const x = (at + 1) * size.width - 0.5;
+        const inset = other ? 1 : size.height * 0.72;
+        return (
+          <path
+            key={device.id}
+            d={`M${x} ${inset}V${size.height - 1}`}
+            stroke={other ? 'var(--ground)' : `oklch(var(--hue-edge) 0.09 ${hue})`}
+            strokeWidth={other ? 2 : 1}
+          />
+        );
+      })}
+      {size.words && <Words name={job.name} below={job.user} letters={letters} height={size.height} />}
+    </Link>
+  );
+}
+
+function Words({ name, below, letters, height }: { name: string; below: string; letters: number; height: number }) {
+  return (
+    <g fill="var(--hue-text)" pointerEvents="none" paintOrder="stroke">
+      <text x={6} y={height / 2 - 2} fontSize={11} fontWeight={600}>
+        {cut(name, letters)}
+      </text>
+      <text x={6} y={height / 2 + 11} fontSize={10} opacity={0.85}>
+        {cut(below, letters)}
+      </text>
+    </g>
+  );
+}
+
+function cut(text: string, letters: number): string {
+  return text.length <= letters ? text : `${text.slice(0, Math.max(1, letters - 1))}…`;
+}

@@ -1,0 +1,74 @@
+/** A job on one page: why it waits or how it ended, where it stands in the cluster, its tasks, its log. */
+
+import { useQuery } from '@tanstack/react-query';
+import { useMemo } from 'react';
+import * as ask from '../api/queries';
+import { ENDED, type JobDetail } from '../api/types';
+import { racks, type Rack } from '../lib/cells';
+import { count } from '../lib/format';
+import { ClusterMap } from './ClusterMap';
+import { ExitNote } from './ExitNote';
+import { JobLog } from './JobLog';
+import { TaskTable } from './TaskTable';
+import { Waiting } from './Waiting';
+
+export function Overview({ job }: { job: JobDetail }) {
+  return (
+    <div className="grid gap-x-8 gap-y-6 min-[1180px]:grid-cols-[minmax(0,1fr)_minmax(26rem,0.85fr)]">
+      <div className="min-w-0 space-y-6">
+        {job.state === 'waiting' && <Waiting job={job} />}
+        {job.state === 'failed' && <ExitNote job={job} />}
+        {job.notes.map((note) => (
+          <p key={note} className="border-l-[3px] border-line-strong px-4 py-1 text-sm text-muted">
+            {note}
+          </p>
+        ))}
+        {!ENDED.has(job.state) && <Placement job={job} />}
+        <section aria-label="Tasks">
+          <h2 className="heading">
+            Tasks
+            <span className="text-xs font-normal text-muted">
+              {job.roles.map((role) => `${role.target} × ${role.name}${role.elastic ? ` (${role.minReplicas} to ${role.maxReplicas})` : ''}`).join(', ')}
+            </span>
+          </h2>
+          <TaskTable job={job} />
+        </section>
+      </div>
+      <div className="min-w-0 min-[1180px]:sticky min-[1180px]:top-16 min-[1180px]:self-start">
+        <JobLog job={job} height="min(34rem, calc(100dvh - 8rem))" />
+      </div>
+    </div>
+  );
+}
+
+/** The racks that hold something of the job; all of them while it holds nothing. */
+export function racksOf(all: Rack[], job: string): Rack[] {
+  const holding = all.filter((rack) =>
+    rack.nodes.some((node) => node.groups.some((group) => group.runs.some((run) => run.job?.id === job))),
+  );
+  return holding.length > 0 ? holding : all;
+}
+
+function Placement({ job }: { job: JobDetail }) {
+  const { data } = useQuery(ask.cluster);
+  const all = useMemo(() => (data ? racks(data) : []), [data]);
+  const nodes = new Set(job.placement.map((each) => each.node));
+  const placed = job.placement.length > 0;
+  if (all.length === 0 || (placed && job.devices === 0)) return null;
+  const { required, preferred } = job.document.spec.topology;
+  const asked = [required && `all in one ${required} (required)`, preferred && `in one ${preferred} if possible`].filter(Boolean);
+  return (
+    <section aria-label="Placement">
+      <h2 className="heading">
+        {placed ? 'Placement' : 'The cluster now'}
+        <span className="text-xs font-normal text-muted">
+          {placed ? `${count(job.devices, 'device')} on ${count(nodes.size, 'node')}` : `it needs ${count(job.devices, 'device')}`}
+          {asked.length > 0 && `, ${asked.join(', ')}`}
+        </span>
+      </h2>
+      <div className="pt-3">
+        <ClusterMap racks={placed ? racksOf(all, job.id) : all} lit={placed ? job.id : ''} />
+      </div>
+    </section>
+  );
+}

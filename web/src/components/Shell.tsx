@@ -1,0 +1,107 @@
+/** The frame of every page: one bar with the ways, the account and the state of the connection. */
+
+import { Link, Outlet, useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { Live, useConnected } from '../api/live';
+import { KEYS, useKeys } from '../lib/keys';
+import { chooseTheme, shownTheme } from '../lib/theme';
+import { AccountMenu } from './AccountMenu';
+import { Dialog } from './Dialog';
+
+export function Shell() {
+  return (
+    <Live>
+      <Frame />
+    </Live>
+  );
+}
+
+function Frame() {
+  const navigate = useNavigate();
+  const [help, setHelp] = useState(false);
+  useKeys({
+    '?': () => setHelp(true),
+    'g h': () => void navigate({ to: '/' }),
+    'g n': () => void navigate({ to: '/nodes' }),
+    'g a': () => void navigate({ to: '/account' }),
+    c: () => void navigate({ to: '/submit' }),
+    t: () => chooseTheme(shownTheme() === 'dark' ? 'light' : 'dark'),
+  });
+  return (
+    <>
+      <a href="#main" className="sr-only focus:not-sr-only focus:absolute focus:p-2">
+        Skip to the content
+      </a>
+      <header className="sticky top-0 z-20 border-b border-line bg-ground">
+        <div className="mx-auto flex h-12 max-w-[1680px] items-center gap-1 px-3 sm:gap-2 sm:px-5">
+          <Link to="/" className="flex items-center gap-2 pr-1 font-semibold tracking-tight sm:pr-4" aria-label="Corral">
+            <Mark />
+            <span className="max-[430px]:hidden">Corral</span>
+          </Link>
+          <nav aria-label="Main" className="flex items-center">
+            <Way to="/">Jobs</Way>
+            <Way to="/nodes">Nodes</Way>
+          </nav>
+          <span className="grow" />
+          <Connection />
+          <button type="button" className="btn-bare max-sm:hidden" onClick={() => setHelp(true)} aria-label="Keys">
+            <kbd className="font-mono">?</kbd>
+          </button>
+          <Link to="/submit" className="btn btn-main">
+            Submit
+          </Link>
+          <AccountMenu />
+        </div>
+      </header>
+      <main id="main" className="mx-auto max-w-[1680px] px-3 pb-16 sm:px-5">
+        <Outlet />
+      </main>
+      {help && (
+        <Dialog title="Keys" onClose={() => setHelp(false)}>
+          <dl className="grid grid-cols-[6rem_1fr] gap-y-1.5 text-sm">
+            {KEYS.map(({ keys, does }) => (
+              <div key={keys} className="contents">
+                <dt>
+                  <kbd className="font-mono text-muted">{keys}</kbd>
+                </dt>
+                <dd>{does}</dd>
+              </div>
+            ))}
+          </dl>
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+function Way({ to, children }: { to: '/' | '/nodes'; children: string }) {
+  return (
+    <Link
+      to={to}
+      activeOptions={{ exact: true, includeSearch: false }}
+      className="flex h-12 items-center border-b-2 border-transparent px-2.5 text-sm text-muted hover:text-text"
+      activeProps={{ className: '!border-accent !text-text', 'aria-current': 'page' }}
+    >
+      {children}
+    </Link>
+  );
+}
+
+function Connection() {
+  const connected = useConnected();
+  if (connected) return null;
+  return (
+    <span role="status" className="text-xs whitespace-nowrap text-wait" title="Shown as last known; trying again">
+      ◌ <span className="max-sm:hidden">no connection, trying again</span>
+      <span className="sm:hidden">offline</span>
+    </span>
+  );
+}
+
+function Mark() {
+  return (
+    <svg viewBox="0 0 16 16" width="18" height="18" aria-hidden className="text-accent">
+      <path d="M1 5h14M1 10h14M4 2v12M12 2v12" stroke="currentColor" strokeWidth="1.8" fill="none" />
+    </svg>
+  );
+}

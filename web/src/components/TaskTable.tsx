@@ -1,0 +1,142 @@
+/** The tasks of a job: where each runs, since when, how it ended; its earlier attempts a click away. */
+
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { Fragment, useState } from 'react';
+import { call, part } from '../api/client';
+import * as ask from '../api/queries';
+import type { Attempt, JobDetail, Page, Task } from '../api/types';
+import { ranges, shortNode } from '../lib/format';
+import { Fault, Skeleton } from './Notices';
+import { Status, taskWord } from './Status';
+import { Ago, Span } from './Time';
+
+export function TaskTable({ job }: { job: JobDetail }) {
+  const list = useInfiniteQuery(ask.tasks(job.id));
+  const [open, setOpen] = useState('');
+  if (list.error && !list.data) return <Fault error={list.error} retry={() => void list.refetch()} />;
+  if (!list.data) return <Skeleton rows={4} />;
+  const tasks = list.data.pages.flatMap((page) => page.items);
+  const ranks = new Map(job.placement.map((each) => [`${each.role}-${each.index}`, each.rank]));
+  const ranked = [...ranks.values()].some((rank) => rank !== null);
+  if (tasks.length === 0) return <p className="px-2.5 py-3 text-sm text-muted">Tasks appear when the job is placed.</p>;
+  return (
+    <div className="overflow-x-auto">
+      <table className="grid-table">
+        <thead>
+          <tr>
+            <th>State</th>
+            <th>Task</th>
+            {ranked && <th className="num">Rank</th>}
+            <th>Node</th>
+            <th className="max-sm:hidden">Devices</th>
+            <th className="num">Ran</th>
+            <th className="num max-sm:hidden">Retries</th>
+            <th>Exit</th>
+            <th>
+              <span className="sr-only">Log</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {tasks.map((task) => {
+            const name = `${task.role}-${task.index}`;
+            return (
+              <Fragment key={name}>
+                <TaskRow
+                  job={job.id}
+                  task={task}
+                  rank={ranked ? (ranks.get(name) ?? null) : undefined}
+                  open={open === name}
+                  onOpen={() => setOpen(open === name ? '' : name)}
+                />
+                {open === name && (
+                  <tr>
+                    <td colSpan={9} className="!bg-sunken !pl-8">
+                      <Attempts job={job.id} task={task} />
+                    </td>
+                  </tr>
+                )}
+              </Fragment>
+            );
+          })}
+        </tbody>
+      </table>
+      {list.hasNextPage && (
+        <button type="button" className="btn mt-2" onClick={() => void list.fetchNextPage()}>
+          Show more tasks
+        </button>
+      )}
+    </div>
+  );
+}
+
+interface RowProps {
+  job: string;
+  task: Task;
+  /** undefined: the job has no ranks. */
+  rank: number | null | undefined;
+  open: boolean;
+  onOpen: () => void;
+}
+
+function TaskRow({ job, task, rank, open, onOpen }: RowProps) {
+  const name = `${task.role}-${task.index}`;
+  const bad = task.exit && task.exit.code !== 0;
+  return (
+    <tr data-task={name}>
+      <td>
+        <Status state={taskWord(task)} />
+      </td>
+      <td className="whitespace-nowrap">
+        <button type="button" aria-expanded={open} onClick={onOpen} className="hover:underline" title="Show its attempts">
+          {name}
+        </button>
+      </td>
+      {rank !== undefined && <td className="num">{rank ?? '–'}</td>}
+      <td title={task.node}>{task.node ? shortNode(task.node) : <span className="text-faint">–</span>}</td>
+      <td className="max-sm:hidden">{task.devices.length > 0 ? ranges(task.devices) : <span className="text-faint">–</span>}</td>
+      <td className="num">
+        <Span from={task.startedAt} to={task.endedAt} />
+      </td>
+      <td className="num max-sm:hidden">{task.retries}</td>
+      <td className={`max-w-56 truncate ${bad ? 'text-fail' : 'text-muted'}`} title={task.exit?.message || task.exit?.phrase}>
+        {task.exit ? (bad ? `${task.exit.phrase} (${task.exit.code})` : '0') : ''}
+      </td>
+      <td>
+        <Link to="/jobs/$ref" params={{ ref: job }} search={{ tab: 'log', task: name }} className="link" aria-label={`Log of ${name}`}>
+          log
+        </Link>
+      </td>
+    </tr>
+  );
+}
+
+function Attempts({ job, task }: { job: string; task: Task }) {
+  const path = `/jobs/${part(job)}/tasks/${part(task.role)}/${task.index}/attempts`;
+  const { data, error } = useQuery({
+    queryKey: ['job', job, 'attempts', task.role, task.index],
+    queryFn: ({ signal }) => call<Page<Attempt>>(path, { signal, query: { limit: 50 } }),
+  });
+  if (error) return <Fault error={error} />;
+  if (!data) return <Skeleton rows={2} />;
+  if (data.items.length === 0) return <p className="text-muted">It has not been started yet.</p>;
+  return (
+    <ol className="space-y-1 text-xs">
+      {data.items.map((attempt) => (
+        <li key={attempt.id} className="flex flex-wrap gap-x-4">
+          <span className="font-mono text-muted">{attempt.id}</span>
+          <span>{shortNode(attempt.node)}</span>
+          <span className="text-muted">
+            started <Ago at={attempt.startedAt} />, ran <Span from={attempt.startedAt} to={attempt.endedAt} />
+          </span>
+          {attempt.exit && (
+            <span className={attempt.exit.code ? 'text-fail' : 'text-muted'}>
+              {attempt.exit.phrase} ({attempt.exit.code})
+            </span>
+          )}
+        </li>
+      ))}
+    </ol>
+  );
+}

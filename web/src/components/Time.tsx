@@ -1,0 +1,51 @@
+/** Times that run on by themselves: one clock for the whole page, relative on the face, absolute on hover. */
+
+import { useSyncExternalStore } from 'react';
+import { absolute, ago, between, duration } from '../lib/time';
+
+let now = Date.now();
+const listeners = new Set<() => void>();
+let timer: ReturnType<typeof setInterval> | undefined;
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  timer ??= setInterval(() => {
+    now = Date.now();
+    for (const each of listeners) each();
+  }, 1000);
+  return () => {
+    listeners.delete(listener);
+    if (listeners.size === 0) {
+      clearInterval(timer);
+      timer = undefined;
+    }
+  };
+}
+
+/** The time, once a second. */
+export function useNow(): number {
+  return useSyncExternalStore(subscribe, () => now);
+}
+
+export function Ago({ at }: { at: string | null }) {
+  const current = useNow();
+  if (!at) return <span className="text-faint">–</span>;
+  return (
+    <time dateTime={at} title={absolute(at)} className="whitespace-nowrap">
+      {ago(at, Math.max(current, Date.parse(at)))}
+    </time>
+  );
+}
+
+/** From one time to another, or until now while the end has not come. */
+export function Span({ from, to }: { from: string | null; to: string | null }) {
+  const current = useNow();
+  if (!from) return <span className="text-faint">–</span>;
+  const seconds = between(from, to ?? Math.max(current, Date.parse(from)));
+  const title = `${absolute(from)}${to ? ` – ${absolute(to)}` : ', still going'}`;
+  return (
+    <time dateTime={from} title={title} className="whitespace-nowrap">
+      {duration(to ? seconds : Math.floor(seconds))}
+    </time>
+  );
+}

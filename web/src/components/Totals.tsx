@@ -1,0 +1,60 @@
+/** The cluster in one line: what is held of what there is. */
+
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import type { Top } from '../api/types';
+import { bytes, cpus } from '../lib/format';
+
+export function Totals({ top }: { top: Top }) {
+  const { total, free } = top;
+  return (
+    <dl className="flex flex-wrap items-end gap-x-8 gap-y-3">
+      <Gauge label="Devices" used={total.devices - free.devices} total={total.devices} show={String} />
+      <Gauge label="Processors" used={total.cpuMillis - free.cpuMillis} total={total.cpuMillis} show={cpus} />
+      <Gauge label="Memory" used={total.memoryBytes - free.memoryBytes} total={total.memoryBytes} show={bytes} />
+      <Figure label="Running" state="running,starting">
+        {top.running}
+      </Figure>
+      <Figure label="Waiting" state="waiting">
+        {top.waiting}
+      </Figure>
+    </dl>
+  );
+}
+
+interface GaugeProps {
+  label: string;
+  used: number;
+  total: number;
+  show: (amount: number) => string;
+}
+
+export function Gauge({ label, used, total, show }: GaugeProps) {
+  const part = total > 0 ? Math.min(1, Math.max(0, used / total)) : 0;
+  return (
+    <div className="w-28">
+      <dt className="label">{label}</dt>
+      <dd className="whitespace-nowrap">
+        <span className="text-lg font-semibold">{show(used)}</span>
+        <span className="text-xs text-muted"> of {show(total)} held</span>
+      </dd>
+      <div aria-hidden className="mt-1 h-[3px] bg-line">
+        <div className="h-full bg-accent transition-[width] duration-500" style={{ width: `${part * 100}%` }} />
+      </div>
+    </div>
+  );
+}
+
+function Figure({ label, state, children }: { label: string; state: string; children: ReactNode }) {
+  return (
+    <div>
+      <dt className="label">{label}</dt>
+      <dd>
+        <Link to="/" search={{ state }} className="text-lg font-semibold hover:underline">
+          {children}
+        </Link>
+      </dd>
+      <div aria-hidden className="mt-1 h-[3px]" />
+    </div>
+  );
+}

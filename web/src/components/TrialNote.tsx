@@ -1,0 +1,24 @@
+/** What a dry run found. */
+
+import type { Trial } from '../api/types';
+import { Glyph } from './Status';
+import { Facts } from './Waiting';
+
+export function TrialNote({ trial }: { trial: Trial }) {
+  const starts = trial.wouldStart;
+  const word = starts ? 'It would start now.' : starts === false ? 'It would wait.' : 'It would be accepted; whether it would start at once is not known now.';
+  return (
+    <div role="status" className={`mb-4 border-l-[3px] px-4 py-2 text-sm ${starts === false ? 'border-wait bg-wait-ground' : 'border-accent bg-accent-ground'}`}>
+      <p className="flex items-center gap-2 font-medium">
+        <Glyph state={starts === false ? 'waiting' : starts ? 'running' : 'starting'} />
+        {word}
+      </p>
+      {trial.reasons && (
+        <>
+          <p className="pt-1">{trial.reasons.binding.message}</p>
+          <Facts reasons={trial.reasons} />
+        </>
+      )}
+    </div>
+  );
+}

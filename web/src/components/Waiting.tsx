@@ -1,0 +1,66 @@
+/** Why a job waits: the binding constraint, the numbers behind it, who is ahead, what would start it. */
+
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import * as ask from '../api/queries';
+import type { JobDetail, Reasons } from '../api/types';
+import { count } from '../lib/format';
+import { duration } from '../lib/time';
+import { Glyph } from './Status';
+
+export function Waiting({ job }: { job: JobDetail }) {
+  const { data } = useQuery(ask.explanation(job.id, job.state === 'waiting'));
+  const reasons = data?.reasons ?? job.reasons;
+  const message = data?.message || reasons?.binding.message || job.waiting?.message;
+  return (
+    <section aria-label="Why it waits" className="border-l-[3px] border-wait bg-wait-ground px-4 py-3 text-sm">
+      <h2 className="flex items-center gap-2 text-xs font-medium text-wait">
+        <Glyph state="waiting" /> Why it waits
+      </h2>
+      <p className="pt-1 text-base">{message ?? 'The scheduler has not looked at it yet.'}</p>
+      {reasons && <Facts reasons={reasons} />}
+      {reasons && !reasons.possible && (
+        <p className="pt-1 font-medium">Even the empty cluster could not hold it: add machines, or clone it and ask for less.</p>
+      )}
+      {data?.change && <p className="pt-1">It would start now if: {data.change}</p>}
+      {data?.estimateSeconds != null && <p className="pt-1">Expected to start in about {duration(data.estimateSeconds)}.</p>}
+      {data && data.ahead.length > 0 && (
+        <p className="pt-1 text-muted">
+          Ahead of it:{' '}
+          {data.ahead.slice(0, 6).map((other, at) => (
+            <span key={other.id}>
+              {at > 0 && ', '}
+              <Link to="/jobs/$ref" params={{ ref: other.id }} className="link">
+                {other.name}
+              </Link>
+            </span>
+          ))}
+          {data.ahead.length > 6 && ` and ${count(data.ahead.length - 6, 'other')}`}
+        </p>
+      )}
+    </section>
+  );
+}
+
+export function Facts({ reasons }: { reasons: Reasons }) {
+  const counts = Object.entries(reasons.binding.counts);
+  return (
+    <>
+      {counts.length > 0 && (
+        <dl className="flex flex-wrap gap-x-6 pt-2">
+          {counts.map(([name, value]) => (
+            <div key={name} className="flex items-baseline gap-1.5">
+              <dt className="text-xs text-muted">{name}</dt>
+              <dd className="font-semibold">{value}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+      {reasons.others.map((reason) => (
+        <p key={reason.code} className="pt-1 text-muted">
+          {reason.message}
+        </p>
+      ))}
+    </>
+  );
+}

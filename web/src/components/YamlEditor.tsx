@@ -1,0 +1,78 @@
+/** The job file's editor: YAML in colours, with the server's problems at their lines. */
+
+import { yaml } from '@codemirror/lang-yaml';
+import { HighlightStyle, syntaxHighlighting } from '@codemirror/language';
+import { lintGutter, setDiagnostics, type Diagnostic } from '@codemirror/lint';
+import { EditorView } from '@codemirror/view';
+import { tags } from '@lezer/highlight';
+import CodeMirror, { type ReactCodeMirrorRef } from '@uiw/react-codemirror';
+import { useEffect, useRef } from 'react';
+import type { Problem } from '../api/types';
+
+const theme = EditorView.theme({
+  '&': { backgroundColor: 'var(--sunken)', color: 'var(--text)', fontSize: '13px', height: '100%' },
+  '.cm-content': { fontFamily: 'var(--font-mono, ui-monospace, monospace)', caretColor: 'var(--accent)' },
+  '.cm-cursor': { borderLeftColor: 'var(--accent)' },
+  '.cm-gutters': { backgroundColor: 'var(--sunken)', color: 'var(--faint)', border: 'none' },
+  '.cm-activeLine, .cm-activeLineGutter': { backgroundColor: 'color-mix(in oklab, var(--line) 45%, transparent)' },
+  '&.cm-focused': { outline: '2px solid var(--accent)', outlineOffset: '-1px' },
+  '.cm-selectionBackground, &.cm-focused .cm-selectionBackground': { background: 'color-mix(in oklab, var(--accent) 28%, transparent) !important' },
+  '.cm-tooltip': { backgroundColor: 'var(--raised)', color: 'var(--text)', border: '1px solid var(--line-strong)' },
+  '.cm-diagnostic-error': { borderLeftColor: 'var(--fail)' },
+});
+
+const colours = HighlightStyle.define([
+  { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: 'var(--accent)' },
+  { tag: [tags.comment, tags.lineComment], color: 'var(--faint)', fontStyle: 'italic' },
+  { tag: [tags.punctuation, tags.separator, tags.squareBracket, tags.brace], color: 'var(--muted)' },
+]);
+
+const extensions = [
+  yaml(),
+  theme,
+  syntaxHighlighting(colours),
+  lintGutter(),
+  EditorView.lineWrapping,
+  EditorView.contentAttributes.of({ 'aria-label': 'Job file, YAML' }),
+];
+
+interface Props {
+  value: string;
+  onChange: (text: string) => void;
+  problems: readonly Problem[];
+  onSubmit: () => void;
+}
+
+export function YamlEditor({ value, onChange, problems, onSubmit }: Props) {
+  const editor = useRef<ReactCodeMirrorRef>(null);
+  useEffect(() => {
+    const view = editor.current?.view;
+    if (view) view.dispatch(setDiagnostics(view.state, problems.map((problem) => place(view, problem))));
+  }, [problems]);
+  return (
+    <div
+      className="min-h-72 grow border border-line-strong"
+      onKeyDown={(event) => {
+        if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) onSubmit();
+      }}
+    >
+      <CodeMirror
+        ref={editor}
+        value={value}
+        onChange={onChange}
+        theme="none"
+        height="100%"
+        className="h-full"
+        extensions={extensions}
+        basicSetup={{ foldGutter: false, highlightActiveLine: true, autocompletion: false, syntaxHighlighting: false }}
+      />
+    </div>
+  );
+}
+
+/** Where a problem (lines and columns from 1, 0 unknown) stands in the text: from its column to the line's end. */
+function place(view: EditorView, { line, column, message }: Problem): Diagnostic {
+  const at = view.state.doc.line(Math.min(Math.max(line, 1), view.state.doc.lines));
+  const from = Math.min(at.from + Math.max(column - 1, 0), at.to);
+  return { from, to: at.to, severity: 'error', message };
+}

@@ -1,0 +1,42 @@
+/** Amounts as people write them in job files. */
+
+const BYTES = ['B', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'];
+
+/** `17179869184` is `16Gi`; at most one decimal. */
+export function bytes(count: number): string {
+  let unit = 0;
+  let value = count;
+  while (value >= 1024 && unit < BYTES.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${Number.isInteger(value) || value >= 100 ? Math.round(value) : value.toFixed(1)}${BYTES[unit]}`;
+}
+
+/** Thousandths of processors as processors: `1500` is `1.5`. */
+export function cpus(millis: number): string {
+  return String(Math.round(millis / 100) / 10);
+}
+
+/** `1 task`, `2 tasks`. */
+export function count(number: number, noun: string, plural = `${noun}s`): string {
+  return `${number.toLocaleString('en')} ${number === 1 ? noun : plural}`;
+}
+
+/** `[0, 1, 2, 5]` is `0–2, 5`. */
+export function ranges(numbers: readonly number[]): string {
+  const sorted = [...numbers].sort((a, b) => a - b);
+  const parts: string[] = [];
+  for (let at = 0; at < sorted.length; ) {
+    let end = at;
+    while (sorted[end + 1] === (sorted[end] ?? 0) + 1) end += 1;
+    parts.push(end > at ? `${sorted[at]}–${sorted[end]}` : `${sorted[at]}`);
+    at = end + 1;
+  }
+  return parts.join(', ');
+}
+
+/** The last part of `engine/node`. */
+export function shortNode(name: string): string {
+  return name.slice(name.lastIndexOf('/') + 1);
+}

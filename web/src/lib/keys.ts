@@ -1,0 +1,52 @@
+/** The keyboard: which key does what, once for the handlers and for the list that `?` shows. */
+
+import { useEffect, useRef } from 'react';
+
+export interface Key {
+  keys: string;
+  does: string;
+}
+export const KEYS: readonly Key[] = [
+  { keys: '/', does: 'Search' },
+  { keys: 'j', does: 'Next row' },
+  { keys: 'k', does: 'Previous row' },
+  { keys: 'Enter', does: 'Open the row' },
+  { keys: 'c', does: 'Submit a job' },
+  { keys: 'g h', does: 'Go to the jobs' },
+  { keys: 'g n', does: 'Go to the nodes' },
+  { keys: 'g a', does: 'Go to your account' },
+  { keys: '1 – 5', does: 'Overview, log, events, document, terminal of a job' },
+  { keys: 't', does: 'Dark or light' },
+  { keys: '?', does: 'These keys' },
+  { keys: 'Esc', does: 'Leave a field, close a window' },
+];
+
+/** Whether the reader is typing, so that letters are letters. */
+export function typing(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  return target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || !!target.closest('.xterm');
+}
+
+const SEQUENCE_MS = 900;
+
+/** Calls `bindings['j']`, or `bindings['g h']` for two keys in a row. */
+export function useKeys(bindings: Record<string, (event: KeyboardEvent) => void>): void {
+  const current = useRef(bindings);
+  useEffect(() => {
+    current.current = bindings;
+  });
+  useEffect(() => {
+    let before = { key: '', at: 0 };
+    const listen = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+      if (document.querySelector('dialog[open]')) return;
+      const both = `${before.key} ${event.key}`;
+      const recent = event.timeStamp - before.at < SEQUENCE_MS;
+      const found = recent && current.current[both] ? both : event.key;
+      before = { key: event.key, at: event.timeStamp };
+      current.current[found]?.(event);
+    };
+    window.addEventListener('keydown', listen);
+    return () => window.removeEventListener('keydown', listen);
+  }, []);
+}

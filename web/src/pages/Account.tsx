@@ -1,0 +1,142 @@
+/** The reader's account: tokens for programs, made, shown once and revoked. */
+
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { call, part } from '../api/client';
+import * as ask from '../api/queries';
+import type { NewToken } from '../api/types';
+import { CommandLine, CopyWord } from '../components/Copy';
+import { Dialog } from '../components/Dialog';
+import { Fault, Skeleton } from '../components/Notices';
+import { Ago } from '../components/Time';
+import { useTitle } from '../components/useTitle';
+import { absolute } from '../lib/time';
+
+export function Account() {
+  const { data: me } = useQuery(ask.me);
+  const list = useQuery(ask.tokens);
+  const [revoking, setRevoking] = useState<{ id: string; name: string } | null>(null);
+  useTitle('Account');
+  return (
+    <section className="max-w-4xl pt-5">
+      <h1 className="text-xl font-semibold tracking-tight">{me?.user}</h1>
+      <p className="text-sm text-muted">
+        {me?.role === 'admin' ? 'Administrator' : 'User'}
+        {me && me.groups.length > 0 && ` · groups: ${me.groups.join(', ')}`}
+      </p>
+      <h2 className="heading mt-7">Access tokens</h2>
+      <p className="max-w-[65ch] pt-2 text-sm text-muted">
+        A token lets a program act as you until it expires or is revoked. Sessions of browsers and of the command line are listed too.
+      </p>
+      <MakeToken />
+      {list.error && <Fault error={list.error} retry={() => void list.refetch()} />}
+      {!list.data && !list.error && <Skeleton rows={3} />}
+      {list.data && (
+        <table className="grid-table">
+          <thead>
+            <tr>
+              <th>Name</th>
+              <th className="max-sm:hidden">Kind</th>
+              <th>Last used</th>
+              <th className="max-sm:hidden">Made</th>
+              <th className="max-sm:hidden">Expires</th>
+              <th>
+                <span className="sr-only">Revoke</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {list.data.items.map((token) => (
+              <tr key={token.id}>
+                <td>{token.name || <span className="text-faint">unnamed</span>}</td>
+                <td className="text-muted max-sm:hidden">{token.kind}</td>
+                <td>
+                  <Ago at={token.lastUsedAt} />
+                </td>
+                <td className="text-muted max-sm:hidden">
+                  <Ago at={token.createdAt} />
+                </td>
+                <td className="text-muted max-sm:hidden" title={token.expiresAt ? absolute(token.expiresAt) : undefined}>
+                  {token.expiresAt?.slice(0, 10) ?? 'never'}
+                </td>
+                <td className="text-right">
+                  <button type="button" className="link !text-fail" onClick={() => setRevoking(token)} aria-label={`Revoke ${token.name}`}>
+                    revoke
+                  </button>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {revoking && <Revoke token={revoking} onClose={() => setRevoking(null)} />}
+    </section>
+  );
+}
+
+function MakeToken() {
+  const client = useQueryClient();
+  const [name, setName] = useState('');
+  const [days, setDays] = useState(90);
+  const make = useMutation({
+    mutationFn: () => call<NewToken>('/tokens', { method: 'POST', json: { name, days } }),
+    onSuccess: () => client.invalidateQueries({ queryKey: ask.tokens.queryKey }),
+  });
+  return (
+    <>
+      <form
+        className="flex flex-wrap items-end gap-3 py-4"
+        onSubmit={(event) => {
+          event.preventDefault();
+          make.mutate();
+        }}
+      >
+        <label className="space-y-1">
+          <span className="label block">What it is for</span>
+          <input className="field !w-56" required maxLength={100} value={name} onChange={(event) => setName(event.target.value)} />
+        </label>
+        <label className="space-y-1">
+          <span className="label block">Valid for days</span>
+          <input className="field !w-24" type="number" min={1} max={3650} value={days} onChange={(event) => setDays(event.target.valueAsNumber)} />
+        </label>
+        <button type="submit" className="btn" disabled={make.isPending}>
+          Make a token
+        </button>
+        <CommandLine line={`corral token create${name ? ` ${JSON.stringify(name)}` : ''}`} />
+      </form>
+      {make.error && <Fault error={make.error} />}
+      {make.data && (
+        <p role="status" className="mb-4 border-l-[3px] border-accent bg-accent-ground px-4 py-3 text-sm">
+          This is the only time it is shown: <CopyWord text={make.data.token} />
+        </p>
+      )}
+    </>
+  );
+}
+
+function Revoke({ token, onClose }: { token: { id: string; name: string }; onClose: () => void }) {
+  const client = useQueryClient();
+  const revoke = useMutation({
+    mutationFn: () => call(`/tokens/${part(token.id)}`, { method: 'DELETE' }),
+    onSuccess: async () => {
+      onClose();
+      await client.invalidateQueries({ queryKey: ask.tokens.queryKey });
+    },
+  });
+  return (
+    <Dialog title={`Revoke ${token.name || 'this token'}?`} onClose={onClose}>
+      <p className="text-sm text-muted">Whoever uses it is signed out at once.</p>
+      {revoke.error && <Fault error={revoke.error} />}
+      <div className="flex flex-wrap items-center gap-2 pt-5">
+        <CommandLine line={`corral token revoke ${token.id}`} className="-ml-1.5" />
+        <span className="grow" />
+        <button type="button" className="btn" onClick={onClose}>
+          Keep it
+        </button>
+        <button type="button" autoFocus className="btn btn-grave" onClick={() => revoke.mutate()} disabled={revoke.isPending}>
+          Revoke
+        </button>
+      </div>
+    </Dialog>
+  );
+}

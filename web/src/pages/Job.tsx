@@ -1,0 +1,164 @@
+/** One job: its state at a glance, then overview, log, events, document and a terminal. */
+
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { lazy, Suspense, type ReactNode } from 'react';
+import { ApiError } from '../api/client';
+import * as ask from '../api/queries';
+import type { JobDetail } from '../api/types';
+import { CommandLine, CopyWord } from '../components/Copy';
+import { EventList } from '../components/EventList';
+import { JobActions } from '../components/JobActions';
+import { JobLog } from '../components/JobLog';
+import { Empty, Fault, Skeleton } from '../components/Notices';
+import { Overview } from '../components/Overview';
+import { Status } from '../components/Status';
+import { Ago, Span } from '../components/Time';
+import { useTitle } from '../components/useTitle';
+import { jobLine } from '../lib/cli';
+import { useKeys } from '../lib/keys';
+
+const TaskTerminal = lazy(() => import('../components/TaskTerminal'));
+const route = getRouteApi('/frame/jobs/$ref');
+const TABS = ['overview', 'log', 'events', 'document', 'terminal'] as const;
+type Tab = (typeof TABS)[number];
+
+export function Job() {
+  const { ref } = route.useParams();
+  const { data: job, error, refetch } = useQuery(ask.job(ref));
+  useTitle(job ? `${job.name}, ${job.state}` : 'Job');
+  if (error && (!job || (error instanceof ApiError && error.status === 404))) return <NoJob error={error} retry={() => void refetch()} />;
+  if (!job)
+    return (
+      <div className="pt-8">
+        <Skeleton rows={10} />
+      </div>
+    );
+  return <Page job={job} />;
+}
+
+function NoJob({ error, retry }: { error: unknown; retry: () => void }) {
+  if (!(error instanceof ApiError) || error.status !== 404) return <Fault error={error} retry={retry} />;
+  return (
+    <Empty title="There is no such job" line="corral ls">
+      {error.message} It may have been deleted. <Link to="/" className="link">All jobs</Link>
+    </Empty>
+  );
+}
+
+function Page({ job }: { job: JobDetail }) {
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const tab = TABS.find((each) => each === search.tab) ?? 'overview';
+  const show = (next: Tab) =>
+    void navigate({ search: { ...search, tab: next === 'overview' ? undefined : next }, replace: true });
+  useKeys(Object.fromEntries(TABS.map((each, at) => [String(at + 1), () => show(each)])));
+  return (
+    <article className="pt-5">
+      <Header job={job} />
+      <nav aria-label="Parts of the job" className="mt-4 flex gap-1 overflow-x-auto border-b border-line-strong">
+        {TABS.map((each) => (
+          <button
+            key={each}
+            type="button"
+            aria-current={tab === each ? 'page' : undefined}
+            onClick={() => show(each)}
+            className="-mb-px border-b-2 border-transparent px-3 py-2 text-sm text-muted capitalize hover:text-text aria-[current]:border-accent aria-[current]:text-text"
+          >
+            {each}
+          </button>
+        ))}
+      </nav>
+      <div className="pt-4">
+        {tab === 'overview' && <Overview job={job} />}
+        {tab === 'log' && <JobLog job={job} height="max(22rem, calc(100dvh - 17rem))" />}
+        {tab === 'events' && <EventList job={job.id} />}
+        {tab === 'document' && <Document job={job} />}
+        {tab === 'terminal' && (
+          <Suspense fallback={<Skeleton />}>
+            <TaskTerminal job={job} task={search.task} onTask={(task) => void navigate({ search: { ...search, task }, replace: true })} />
+          </Suspense>
+        )}
+      </div>
+      <p className="pt-4">
+        <CommandLine line={commandOf(tab, job, search.task)} className="-ml-1.5" />
+      </p>
+    </article>
+  );
+}
+
+function commandOf(tab: Tab, job: JobDetail, task = ''): string {
+  const more = task ? [task] : [];
+  if (tab === 'log') return jobLine('logs', job.name, ...more, '-f');
+  if (tab === 'events') return jobLine('events', job.name);
+  if (tab === 'document') return `${jobLine('get', job.name)} -o yaml`;
+  if (tab === 'terminal') return jobLine('exec', job.name, task || `${job.roles[0]?.name ?? 'worker'}-0`);
+  return jobLine(job.state === 'waiting' ? 'explain' : 'get', job.name);
+}
+
+function Header({ job }: { job: JobDetail }) {
+  const ended = job.endedAt !== null;
+  return (
+    <header>
+      <div className="flex flex-wrap items-start gap-x-6 gap-y-3">
+        <div className="min-w-0">
+          <h1 className="text-xl font-semibold tracking-tight break-words">{job.name}</h1>
+          <p className="flex flex-wrap items-baseline gap-x-2 text-sm text-muted">
+            <span>
+              {job.user} · {job.queue} · {job.jobType}
+            </span>
+            <CopyWord text={job.id} />
+            {job.tags.map((tag) => (
+              <Link key={tag} to="/" search={{ tag }} className="text-xs underline underline-offset-2">
+                {tag}
+              </Link>
+            ))}
+          </p>
+        </div>
+        <span className="grow" />
+        <JobActions job={job} />
+      </div>
+      <dl className="mt-4 flex flex-wrap gap-x-9 gap-y-3">
+        <Fact label="State">
+          <Status state={job.state} />
+        </Fact>
+        <Fact label={ended ? 'Ran' : 'Running for'}>
+          <Span from={job.startedAt} to={job.endedAt} />
+        </Fact>
+        <Fact label="Waited">
+          <Span from={job.createdAt} to={job.startedAt ?? job.endedAt} />
+        </Fact>
+        <Fact label={ended ? 'Tasks succeeded' : 'Tasks running'}>
+          {ended ? job.tasks.succeeded : job.tasks.running}
+          <span className="text-muted"> of {job.tasks.total}</span>
+        </Fact>
+        <Fact label="Devices">{job.devices || '–'}</Fact>
+        <Fact label="Retries">
+          {job.retries}
+          <span className="text-muted"> · {job.retriesLeft === null ? 'no limit' : `${job.retriesLeft} left`}</span>
+        </Fact>
+        <Fact label="Priority">{job.priority}</Fact>
+        <Fact label="Submitted">
+          <Ago at={job.createdAt} />
+        </Fact>
+      </dl>
+    </header>
+  );
+}
+
+function Fact({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <div>
+      <dt className="label">{label}</dt>
+      <dd className="text-base font-medium">{children}</dd>
+    </div>
+  );
+}
+
+function Document({ job }: { job: JobDetail }) {
+  return (
+    <pre className="overflow-x-auto bg-sunken p-4 font-mono text-xs leading-[18px]" tabIndex={0} aria-label="The canonical document">
+      {JSON.stringify(job.document, null, 2)}
+    </pre>
+  );
+}

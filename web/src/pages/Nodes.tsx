@@ -1,0 +1,221 @@
+/** The machines as a table: what each has, what is held, and its devices one by one. */
+
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { Fragment, useMemo, useRef } from 'react';
+import * as ask from '../api/queries';
+import type { Amounts, Node } from '../api/types';
+import { CommandLine } from '../components/Copy';
+import { NodeRow } from '../components/NodeRow';
+import { Empty, Fault, Skeleton } from '../components/Notices';
+import { Ago } from '../components/Time';
+import { Totals } from '../components/Totals';
+import { useTitle } from '../components/useTitle';
+import { holders, hues, racks, type MapNode } from '../lib/cells';
+import { bytes, count, cpus, shortNode } from '../lib/format';
+import { useKeys } from '../lib/keys';
+
+const route = getRouteApi('/frame/nodes');
+
+export function Nodes() {
+  const { q = '', node: open = '' } = route.useSearch();
+  const navigate = route.useNavigate();
+  const list = useInfiniteQuery(ask.nodes);
+  const { data: tree } = useQuery(ask.cluster);
+  const { data: top } = useQuery(ask.top);
+  const field = useRef<HTMLInputElement>(null);
+  useTitle('Nodes');
+  const { drawn, colours } = useMemo(() => {
+    const all = tree ? racks(tree) : [];
+    return {
+      drawn: new Map(all.flatMap((rack) => rack.nodes.map((node) => [node.name, node] as const))),
+      colours: hues(holders(all).keys()),
+    };
+  }, [tree]);
+  const nodes = (list.data?.pages.flatMap((page) => page.items) ?? []).filter((node) => matches(node, q));
+  const set = (change: { q?: string; node?: string }) => void navigate({ search: { q: q || undefined, node: open || undefined, ...change }, replace: true });
+  const step = (by: number) => {
+    const at = nodes.findIndex((node) => node.name === open);
+    const next = nodes[at < 0 ? 0 : Math.max(0, Math.min(nodes.length - 1, at + by))];
+    if (next) set({ node: next.name });
+  };
+  useKeys({
+    j: () => step(1),
+    k: () => step(-1),
+    '/': (event) => {
+      event.preventDefault();
+      field.current?.focus();
+    },
+  });
+  return (
+    <section className="pt-5">
+      <h1 className="sr-only">Nodes</h1>
+      {top ? <Totals top={top} /> : <Skeleton rows={2} />}
+      <div className="flex items-center gap-3 pt-5 pb-2">
+        <input
+          ref={field}
+          type="search"
+          aria-label="Search nodes by name, rack, label or job"
+          placeholder="Search name, rack, model or job  ( / )"
+          className="field !w-72 max-sm:!w-full"
+          value={q}
+          onChange={(event) => set({ q: event.target.value || undefined })}
+          onKeyDown={(event) => event.key === 'Escape' && field.current?.blur()}
+        />
+      </div>
+      {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
+      {list.isPending && <Skeleton rows={6} height={30} />}
+      {list.data && nodes.length === 0 && (
+        <Empty title={q ? 'No node matches' : 'No machine is known yet'} line={q ? undefined : 'corral doctor'} />
+      )}
+      {nodes.length > 0 && (
+        <table className="grid-table [&_td]:!align-middle">
+          <thead>
+            <tr>
+              <th>Node</th>
+              <th className="max-md:hidden">Within</th>
+              <th>Devices</th>
+              <th className="num max-md:hidden">Free</th>
+              <th className="num max-sm:hidden">Processors</th>
+              <th className="num max-lg:hidden">Memory</th>
+              <th className="num max-lg:hidden">Tasks</th>
+              <th className="max-lg:hidden">Seen</th>
+            </tr>
+          </thead>
+          <tbody>
+            {nodes.map((node) => (
+              <Fragment key={node.name}>
+                <NodeLine node={node} drawn={drawn.get(node.name)} colours={colours} open={open === node.name} onOpen={() => set({ node: open === node.name ? undefined : node.name })} />
+                {open === node.name && (
+                  <tr>
+                    <td colSpan={8} className="!bg-sunken !p-0">
+                      <Devices node={node} />
+                    </td>
+                  </tr>
+                )}
+              </Fragment>
+            ))}
+          </tbody>
+        </table>
+      )}
+      <div className="flex justify-between pt-3">
+        {list.hasNextPage ? (
+          <button type="button" className="btn" onClick={() => void list.fetchNextPage()}>
+            Show more nodes
+          </button>
+        ) : (
+          <span />
+        )}
+        <CommandLine line="corral nodes" />
+      </div>
+    </section>
+  );
+}
+
+function matches(node: Node, q: string): boolean {
+  const word = q.toLowerCase();
+  const texts = [
+    node.name,
+    ...Object.values(node.levels),
+    ...Object.entries(node.labels).map(([name, value]) => `${name}=${value}`),
+    ...node.devices.flatMap((device) => [device.model, device.job?.name ?? '', device.job?.user ?? '']),
+  ];
+  return !word || texts.some((text) => text.toLowerCase().includes(word));
+}
+
+const held = (node: Node, field: keyof Amounts) => node.total[field] - node.free[field];
+
+interface LineProps {
+  node: Node;
+  drawn: MapNode | undefined;
+  colours: Map<string, number>;
+  open: boolean;
+  onOpen: () => void;
+}
+
+function NodeLine({ node, drawn, colours, open, onOpen }: LineProps) {
+  const large = node.devices.length > 16;
+  return (
+    <tr data-node={node.name}>
+      <td>
+        <button type="button" aria-expanded={open} onClick={onOpen} className="font-medium hover:underline">
+          {shortNode(node.name)}
+        </button>
+        <div className={node.ready ? 'text-xs text-muted' : 'text-xs text-fail'} title={node.reason}>
+          {node.ready ? '● ready' : `✕ not ready${node.reason ? `: ${node.reason}` : ''}`}
+        </div>
+      </td>
+      <td className="text-muted max-md:hidden">
+        {Object.values(node.levels).join(' / ') || '–'}
+        <div className="text-xs">{node.engine}</div>
+      </td>
+      <td>
+        {drawn && <NodeRow bare node={drawn} colours={colours} lit="" size={{ width: large ? 16 : 48, height: large ? 18 : 34, words: !large }} />}
+      </td>
+      <td className="num whitespace-nowrap max-md:hidden">
+        {node.free.devices} <span className="text-faint">of {node.total.devices}</span>
+      </td>
+      <td className="num whitespace-nowrap max-sm:hidden">
+        {cpus(held(node, 'cpuMillis'))} <span className="text-faint">of {cpus(node.total.cpuMillis)}</span>
+      </td>
+      <td className="num whitespace-nowrap max-lg:hidden">
+        {bytes(held(node, 'memoryBytes'))} <span className="text-faint">of {bytes(node.total.memoryBytes)}</span>
+      </td>
+      <td className="num max-lg:hidden">{node.tasks}</td>
+      <td className="text-muted max-lg:hidden">
+        <Ago at={node.seenAt || null} />
+      </td>
+    </tr>
+  );
+}
+
+function Devices({ node }: { node: Node }) {
+  const labels = Object.entries(node.labels).map(([name, value]) => `${name}=${value}`);
+  return (
+    <div className="px-3 py-2">
+      {labels.length > 0 && <p className="py-1 font-mono text-xs text-muted">{labels.join('  ')}</p>}
+      <p className="py-1 text-xs text-muted">
+        {count(node.devices.length, 'device')}
+        {node.devices.some((device) => device.described) && ', described in the cluster document'}
+      </p>
+      <table className="grid-table">
+        <thead>
+          <tr>
+            <th className="num w-12">No.</th>
+            <th>Model</th>
+            <th className="num max-sm:hidden">Memory</th>
+            <th className="max-sm:hidden">Within</th>
+            <th>Health</th>
+            <th>Held by</th>
+          </tr>
+        </thead>
+        <tbody>
+          {node.devices.map((device) => (
+            <tr key={device.id}>
+              <td className="num">{device.index}</td>
+              <td>{device.model || device.kind}</td>
+              <td className="num max-sm:hidden">{device.memoryBytes ? bytes(device.memoryBytes) : '–'}</td>
+              <td className="text-muted max-sm:hidden">{Object.entries(device.cells).map((cell) => cell.join(' ')).join(', ') || '–'}</td>
+              <td className={device.healthy ? 'text-muted' : 'text-fail'}>{device.healthy ? 'healthy' : `✕ ${device.healthReason || 'unhealthy'}`}</td>
+              <td>
+                {device.job ? (
+                  <>
+                    <Link to="/jobs/$ref" params={{ ref: device.job.id }} className="link">
+                      {device.job.name}
+                    </Link>
+                    <span className="text-muted">
+                      {' '}
+                      {device.job.role}-{device.job.index}, {device.job.user}
+                    </span>
+                  </>
+                ) : (
+                  <span className="text-faint">free</span>
+                )}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,159 @@
+/** Submitting a job, by form or by file: what is changed in one is seen in the other. */
+
+import { useMutation } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useEffect, useRef, useState } from 'react';
+import { ApiError, call, part } from '../api/client';
+import type { JobDetail, JobDocument, Problem, Trial } from '../api/types';
+import { CommandLine } from '../components/Copy';
+import { JobFields } from '../components/JobFields';
+import { Fault } from '../components/Notices';
+import { useTitle } from '../components/useTitle';
+import { useValidation } from '../components/useValidation';
+import { TrialNote } from '../components/TrialNote';
+import { YamlEditor } from '../components/YamlEditor';
+import { fromDocument, NEW_JOB, requestKey, toYaml } from '../lib/jobform';
+
+const route = getRouteApi('/frame/submit');
+
+interface Options {
+  waitForCapacity?: boolean;
+  noImage?: boolean;
+}
+
+export function Submit() {
+  const navigate = route.useNavigate();
+  const { from } = route.useSearch();
+  const [form, setForm] = useState(NEW_JOB);
+  const [text, setText] = useState(() => toYaml(NEW_JOB));
+  const [byHand, setByHand] = useState(false);
+  const key = useRef({ text: '', key: '' });
+  const { checked, problems, error } = useValidation(text);
+  useTitle('Submit');
+
+  const [original, setOriginal] = useState<unknown>(null);
+  useEffect(() => {
+    if (!from) return;
+    call<JobDocument>(`/jobs/${part(from)}/document`).then((document) => {
+      const read = fromDocument(document);
+      setByHand(true);
+      setText(read ? toYaml(read) : `${JSON.stringify(document, null, 2)}\n`);
+    }, setOriginal);
+  }, [from]);
+  const current = checked?.text === text;
+  useEffect(() => {
+    if (byHand && current && checked.form) setForm(checked.form);
+  }, [byHand, current, checked]);
+
+  const trial = useMutation({
+    mutationFn: () => call<Trial>('/jobs', { method: 'POST', text, query: { dryRun: true } }),
+  });
+  const submit = useMutation({
+    mutationFn: (options: Options) => {
+      if (key.current.text !== text) key.current = { text, key: requestKey() };
+      const headers = { 'Idempotency-Key': key.current.key };
+      return call<JobDetail>('/jobs', { method: 'POST', text, headers, query: { ...options } });
+    },
+    onSuccess: (job) => void navigate({ to: '/jobs/$ref', params: { ref: job.id } }),
+  });
+  const edit = (next: string) => {
+    if (next === text) return;
+    setByHand(true);
+    setText(next);
+    trial.reset();
+    submit.reset();
+  };
+  const unformable = byHand && current && checked.valid && !checked.form;
+  return (
+    <section className="pt-5">
+      <h1 className="text-xl font-semibold tracking-tight">Submit a job</h1>
+      {original !== null && <Fault error={original} />}
+      <form
+        className="grid gap-x-8 gap-y-6 pt-4 lg:grid-cols-2"
+        onSubmit={(event) => {
+          event.preventDefault();
+          submit.mutate({});
+        }}
+      >
+        <div className="min-w-0">
+          <JobFields
+            form={form}
+            disabled={unformable}
+            onChange={(next) => {
+              setForm(next);
+              setByHand(false);
+              setText(toYaml(next));
+              trial.reset();
+              submit.reset();
+            }}
+          />
+          {unformable && (
+            <p role="status" className="pt-3 text-sm text-muted">
+              The file says more than this form can show. It is submitted as it is written.
+            </p>
+          )}
+        </div>
+        <div className="flex min-w-0 flex-col gap-3">
+          <YamlEditor value={text} onChange={edit} problems={problems} onSubmit={() => submit.mutate({})} />
+          <Verdict problems={problems} valid={checked?.valid ?? false} current={current} />
+          {error && !checked ? <Fault error={error} /> : null}
+        </div>
+        <div className="col-span-full border-t border-line pt-4">
+          {trial.data && <TrialNote trial={trial.data} />}
+          {trial.error && <Fault error={trial.error} />}
+          {submit.error && <Refused error={submit.error} again={(options) => submit.mutate(options)} />}
+          <div className="flex flex-wrap items-center gap-2">
+            <button type="submit" className="btn btn-main !h-9 !px-5" disabled={submit.isPending}>
+              {submit.isPending ? 'Submitting' : 'Submit'}
+            </button>
+            <button type="button" className="btn !h-9" onClick={() => trial.mutate()} disabled={trial.isPending}>
+              Would it start now?
+            </button>
+            <span className="grow" />
+            <CommandLine line="corral submit -f job.yaml" />
+          </div>
+        </div>
+      </form>
+    </section>
+  );
+}
+
+function Verdict({ problems, valid, current }: { problems: Problem[]; valid: boolean; current: boolean }) {
+  if (problems.length === 0)
+    return (
+      <p role="status" className="text-xs text-muted">
+        {valid && current ? <span className="text-accent">✓ The file is valid.</span> : 'Checking the file'}
+      </p>
+    );
+  return (
+    <ul role="status" className="space-y-1 text-xs" aria-label="Problems">
+      {problems.map((problem) => (
+        <li key={`${problem.path} ${problem.message}`} className="text-fail">
+          {problem.line > 0 && <span className="font-mono">{`${problem.line}:${problem.column} `}</span>}
+          {problem.path && <span className="font-mono">{problem.path}: </span>}
+          {problem.message}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** A refusal that an option would lift offers that option. */
+function Refused({ error, again }: { error: Error; again: (options: Options) => void }) {
+  const code = error instanceof ApiError ? error.code : '';
+  return (
+    <>
+      <Fault error={error} />
+      {code === 'impossible-request' && (
+        <button type="button" className="btn mb-3" onClick={() => again({ waitForCapacity: true })}>
+          Submit it and wait for more machines
+        </button>
+      )}
+      {code === 'no-container-runtime' && (
+        <button type="button" className="btn mb-3" onClick={() => again({ noImage: true })}>
+          Submit it without the image
+        </button>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,123 @@
+/** The pages and their addresses. Search parameters are plain text, so that addresses can be read and written by hand. */
+
+import { QueryClient } from '@tanstack/react-query';
+import {
+  createRootRouteWithContext,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Outlet,
+  redirect,
+} from '@tanstack/react-router';
+import { ApiError, session } from './api/client';
+import * as ask from './api/queries';
+import { Shell } from './components/Shell';
+import { Home } from './pages/Home';
+import { Broken, NotFound } from './pages/Lost';
+import { SignIn } from './pages/SignIn';
+
+type Text = Record<string, unknown>;
+
+/** The named parameters that are text and not empty. */
+function texts<const Name extends string>(...names: Name[]): (search: Text) => { [Each in Name]?: string } {
+  return (search) =>
+    Object.fromEntries(
+      names.flatMap((name) => (typeof search[name] === 'string' && search[name] ? [[name, search[name]]] : [])),
+    ) as { [Each in Name]?: string };
+}
+
+export const client = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 2_000,
+      retry: (failures, error) => failures < 2 && error instanceof ApiError && (error.status === 0 || error.status >= 500),
+    },
+  },
+});
+
+const root = createRootRouteWithContext<{ client: QueryClient }>()({
+  component: Outlet,
+  notFoundComponent: NotFound,
+  errorComponent: Broken,
+});
+
+const signIn = createRoute({
+  getParentRoute: () => root,
+  path: '/sign-in',
+  validateSearch: texts('next'),
+  component: SignIn,
+});
+
+const frame = createRoute({
+  getParentRoute: () => root,
+  id: 'frame',
+  component: Shell,
+  beforeLoad: async ({ context, location }) => {
+    try {
+      await context.client.ensureQueryData(ask.me);
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 401) throw error;
+      const next = location.href === '/' ? undefined : location.href;
+      throw redirect({ to: '/sign-in', search: { next } });
+    }
+  },
+});
+
+const home = createRoute({
+  getParentRoute: () => frame,
+  path: '/',
+  validateSearch: texts('state', 'user', 'queue', 'q', 'tag', 'order', 'job'),
+  component: Home,
+});
+
+const job = createRoute({
+  getParentRoute: () => frame,
+  path: '/jobs/$ref',
+  validateSearch: texts('tab', 'task', 'find', 'kind', 'role', 'state'),
+  component: lazyRouteComponent(() => import('./pages/Job'), 'Job'),
+});
+
+const submit = createRoute({
+  getParentRoute: () => frame,
+  path: '/submit',
+  validateSearch: texts('from'),
+  component: lazyRouteComponent(() => import('./pages/Submit'), 'Submit'),
+});
+
+const nodes = createRoute({
+  getParentRoute: () => frame,
+  path: '/nodes',
+  validateSearch: texts('q', 'node'),
+  component: lazyRouteComponent(() => import('./pages/Nodes'), 'Nodes'),
+});
+
+const account = createRoute({
+  getParentRoute: () => frame,
+  path: '/account',
+  component: lazyRouteComponent(() => import('./pages/Account'), 'Account'),
+});
+
+export const router = createRouter({
+  routeTree: root.addChildren([signIn, frame.addChildren([home, job, submit, nodes, account])]),
+  context: { client },
+  parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),
+  stringifySearch: (search) => {
+    const kept = Object.entries(search).filter(([, value]) => value !== undefined && value !== '');
+    const text = new URLSearchParams(kept as [string, string][]).toString().replaceAll('%2C', ',');
+    return text && `?${text}`;
+  },
+  scrollRestoration: true,
+  defaultPreload: false,
+});
+
+session.onLost = () => {
+  if (location.pathname === '/sign-in') return;
+  client.clear();
+  void router.navigate({ to: '/sign-in', search: { next: location.pathname + location.search } });
+};
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router;
+  }
+}
