@@ -1,0 +1,133 @@
+"""When it is unknown whether something was stored, or who leads, control asks the store and goes on from what it says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from corral.control import Control, Leadership
+from corral.kernel.errors import Unavailable
+from corral.launcher import LaunchPolicy
+from corral.model.records import ENDED_PHASES
+from corral.model.writes import CommitResult, ControlBatch, IntentKind
+from corral.scheduler import find_policy
+from corral.store import LeadershipLost
+from tests.control.harness import House, PaperEngine, short
+
+
+@pytest_asyncio.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    house = House(tmp_path, PaperEngine())
+    await house.open()
+    yield house
+    await house.close()
+
+
+def doubtful(house: House, *, stored: bool, times: int) -> None:
+    """Have the next commits fail: after they were stored, or before."""
+    real = house.control_store.commit
+    left = times
+
+    async def commit(batch: ControlBatch) -> CommitResult:
+        nonlocal left
+        if left and (batch.jobs or batch.outbox_done):
+            left -= 1
+            if stored:
+                await real(batch)
+            raise Unavailable("store-outcome-unknown", "The connection broke.")
+        return await real(batch)
+
+    house.control_store.commit = commit  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("stored", [True, False], ids=["stored", "not stored"])
+@pytest.mark.parametrize("times", [1, 3])
+async def test_a_commit_whose_answer_was_lost_starts_and_ends_every_task_once(
+    house: House, stored: bool, times: int
+) -> None:
+    await house.begin()
+    doubtful(house, stored=stored, times=times)
+    jobs = [await house.submit(short(f"job-{number}", replicas=2, devices=1, end_with=0)) for number in range(3)]
+    for job in jobs:
+        assert (await house.until(job, *ENDED_PHASES)).phase == "succeeded"
+    assert len(house.engine.started) == 6
+    assert all(most == 1 for most in house.engine.most_instances.values())
+
+
+async def test_an_end_that_was_seen_while_the_store_was_away_is_not_lost(house: House) -> None:
+    await house.begin()
+    job = await house.submit(short("kept"))
+    await house.until(job, "running")
+    doubtful(house, stored=False, times=5)
+    [attempt] = house.engine.running
+    house.engine.end(attempt, 9)
+    record = await house.until(job, *ENDED_PHASES)
+    assert record.summary.exit is not None
+    assert record.summary.exit.code == 9
+
+
+async def test_a_second_control_waits_until_the_first_lets_go(house: House) -> None:
+    await house.begin()
+    store = await house._store("control")
+    second = Leadership(store)
+    second._holder = msgspec.structs.replace(second._holder, host="elsewhere")
+    asking = asyncio.create_task(second.acquire())
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.6):
+            await asyncio.shield(asking)
+    await house.control._leadership.release()
+    async with asyncio.timeout(5):
+        lease = await asking
+    assert lease.epoch == 2
+    with pytest.raises(LeadershipLost):
+        await house.control_store.put_nodes(1, "local", [], 0.0)
+    await store.close()
+
+
+async def test_a_control_that_was_deposed_ends_without_another_write(house: House) -> None:
+    await house.begin()
+    job = await house.submit(short("first"))
+    await house.until(job, "running")
+    usurper = await house._store("control")
+    lease = await usurper.lead(Leadership(usurper)._holder, takeover=lambda holder: True)
+    assert lease is not None
+    await house.store.intend(job, IntentKind.STOP, {}, actor="ada", at=1.0)
+    assert house._running is not None
+    with pytest.raises(BaseExceptionGroup) as caught:
+        async with asyncio.timeout(10):
+            await house._running
+    assert caught.group_contains(LeadershipLost, depth=1)
+    assert house.engine.stopped == []
+    await usurper.close()
+
+
+async def test_a_deposed_control_leaves_the_lease_of_the_new_one_alone(house: House, tmp_path: Path) -> None:
+    first = await house.begin()
+    usurper = await house._store("control")
+    lease = await usurper.lead(Leadership(usurper)._holder, takeover=lambda holder: True)
+    assert lease is not None
+    await first._leadership.release()
+    renewed = await usurper.renew(lease)
+    assert renewed.epoch == lease.epoch
+    await usurper.close()
+
+
+async def test_a_control_without_a_store_to_lead_in_says_so_only_once_it_may(house: House) -> None:
+    store = await house._store("control")
+    control = Control(
+        store,
+        {house.engine.name: house.engine},
+        Leadership(store),
+        clock=house.clock,
+        launch_policy=LaunchPolicy(),
+        policy=find_policy(),
+    )
+    assert not control.ready.is_set()
+    with pytest.raises(LeadershipLost):
+        _ = control._leadership.epoch
+    await store.close()
