@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from corral.spec.errors import Path, SpecError, describe, did_you_mean
 from corral.spec.job import API_VERSION, KIND, UnifiedJob
 from corral.spec.short import ShortJob
-from corral.spec.source import MAX_DEPTH, MAX_NODES, Source, parse_source
+from corral.spec.source import MAX_DEPTH, MAX_NODES, Source, parse_source, plain_json
 from corral.spec.templates import render
 from corral.spec.translate import problems_of
 
@@ -35,14 +35,26 @@ def load_job(
     `parameters` override the document's own; `name` replaces its name; `job_types`, when given, are the only
     frameworks accepted. Raises SpecError with every problem, each with file, line and column when text was given.
     """
-    source = _source(document, filename)
+    asked = parameters or {}
+    quick = plain_json(document, filename, TEXT_UNDER) if isinstance(document, str | bytes) else None
+    if quick is not None:
+        try:
+            return _load(quick, asked, name, job_types)
+        except SpecError:
+            pass  # found again below, with line and column
+    return _load(_source(document, filename), asked, name, job_types)
+
+
+def _load(
+    source: Source, parameters: Mapping[str, str], name: str | None, job_types: Collection[str] | None
+) -> UnifiedJob:
     if not isinstance(source.data, dict):
         raise SpecError([source.problem((), f"expected a job (a mapping of fields), got {describe(source.data)}")])
     canonical = bool(source.data.keys() & {"apiVersion", "kind", "spec"})
     home = source.data.get("spec") if canonical else source.data
     given = home.get("parameters") if isinstance(home, dict) else None
-    source.data = render(source, given, parameters or {}, TEXT_UNDER)
-    _override(source.data, canonical, parameters or {}, name)
+    source.data = render(source, given, parameters, TEXT_UNDER)
+    _override(source.data, canonical, parameters, name)
     job = _read_canonical(source) if canonical else _read_short(source)
     if job_types is not None and job.spec.job_type not in job_types:
         path: Path = ("spec", "jobType") if canonical else ("framework",)

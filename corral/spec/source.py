@@ -6,6 +6,7 @@ are refused where they stand, and no text however hostile costs more than its ow
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -87,6 +88,59 @@ def parse_source(text: str | bytes, filename: str = "document", text_under: froz
     if root is not None:
         source.data = _Builder(source, text_under).build(root, (), 1, False)
     return source
+
+
+def plain_json(text: str | bytes, filename: str, text_under: frozenset[str] = frozenset()) -> Source | None:
+    """A short JSON document without positions, at a tenth of the cost; None when `parse_source` has to look.
+
+    Programs send JSON, and theirs is nearly always right: so positions are found only when something is wrong with it.
+    Whatever JSON and YAML may read differently (repeated keys, fractions, escaped characters) is left to `parse_source`.
+    """
+    if len(text) > _SHORT or (b"\\u" in text if isinstance(text, bytes) else "\\u" in text):
+        return None
+    try:
+        data = _PLAIN.decode(text.decode() if isinstance(text, bytes) else text)
+        return Source(filename, _as_read(data, text_under, False, 1))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        raise ValueError("a key is repeated")
+    return data
+
+
+def _whole(text: str) -> int:
+    if len(text) > 18 or text == "-0":
+        raise ValueError("not written as it would be read")
+    return int(text)
+
+
+def _not_plain(text: str) -> NoReturn:
+    raise ValueError(f"{text} may be meant as it is written")
+
+
+def _as_read(value: Any, text_under: frozenset[str], as_text: bool, depth: int) -> Any:
+    """What `parse_source` makes of a JSON value: below keys in `text_under` numbers and yes/no are text."""
+    if isinstance(value, dict | list) and depth > MAX_DEPTH:
+        raise ValueError("too deep")
+    if isinstance(value, dict):
+        return {
+            key: _as_read(inner, text_under, as_text or key in text_under, depth + 1) for key, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [_as_read(inner, text_under, as_text, depth + 1) for inner in value]
+    if not as_text or value is None or isinstance(value, str):
+        return value
+    return json.dumps(value)
+
+
+_SHORT: Final = 64 * 1024
+_PLAIN: Final = json.JSONDecoder(
+    object_pairs_hook=_without_repeats, parse_int=_whole, parse_float=_not_plain, parse_constant=_not_plain
+)
 
 
 def _decoded(text: str | bytes, filename: str) -> str:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from corral.spec.cluster import load_cluster
 from corral.spec.errors import SpecError
 from corral.spec.reading import load_job
-from corral.spec.source import MAX_BYTES, MAX_DEPTH, parse_source
+from corral.spec.source import MAX_BYTES, MAX_DEPTH, parse_source, plain_json
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{chr(98 + n)}: &{chr(98 + n)} [{','.join(['*' + chr(97 + n)] * 9)}]\n" for n in range(12)
@@ -184,3 +184,37 @@ def _only_refused(document: Any) -> None:
         except SpecError as refusal:
             assert refusal.problems
             assert str(refusal).isprintable() or "\n" in str(refusal)
+
+
+_JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text() | st.sampled_from(["env", "a"]), inner, max_size=4)
+    ),
+    max_leaves=20,
+)
+
+
+@given(_JSON_VALUES, st.booleans())
+@example({"env": {"a": 1, "b": True, "c": None, "d": [12]}, "a": 7}, True)
+def test_short_json_is_read_alike_with_and_without_positions(value: Any, ascii_only: bool) -> None:
+    text = json.dumps(value, ensure_ascii=ascii_only)
+    quick = plain_json(text.encode("utf-8", "surrogatepass"), "job", frozenset({"env"}))
+    if quick is not None:
+        slow = parse_source(text, "job", frozenset({"env"}))
+        assert (quick.data, repr(quick.data)) == (slow.data, repr(slow.data))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a": 1, "a": 2}', '{"a": 1.0}', '{"a": 1e3}', '{"a": NaN}', '{"a": -0}', '{"a": "\\u0041"}', "[" * 100, "a: 1"],
+)
+def test_what_json_and_yaml_may_read_differently_is_left_to_the_parser_with_positions(text: str) -> None:
+    assert plain_json(text, "job") is None
+
+
+def test_a_mistake_in_json_is_told_with_its_line() -> None:
+    text = '{"name": "a", "framework": "shell",\n "roles": {"worker": {"replicas": "many", "command": ["true"]}}}'
+    with pytest.raises(SpecError) as refused:
+        load_job(text)
+    assert refused.value.problems[0].line == 2
