@@ -92,8 +92,9 @@ lock:  ## Solve the requirements anew (LOCKFLAGS=--upgrade takes newer ones)
 	@$(COMPILE) pyproject.toml --extra server -o requirements/server.txt
 	@$(COMPILE) -c requirements/server.txt pyproject.toml --extra server --group dev -o requirements/dev.txt
 	@cd web && node lock.mjs
-	@for name in pytorch tensorflow jax mpi notebook; do $(COMPILE) --overrides requirements/frameworks/overrides.in \
+	@for name in pytorch tensorflow jax mpi notebook horovod; do $(COMPILE) --overrides requirements/frameworks/overrides.in \
 	  examples/$$name/requirements.txt -o requirements/frameworks/$$name.txt || exit 1; done
+	@printf 'horovod==0.28.1\n' | $(COMPILE) --no-deps -o requirements/frameworks/horovod-source.txt -
 
 .PHONY: clean
 clean:  ## Remove what setup, builds and tests made in this tree

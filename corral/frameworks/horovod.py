@@ -35,12 +35,15 @@ class Horovod(Launched):
             return (*_ON_INTERFACE, "horovodrun", "--gloo", "-np", str(gang.processes), "-H", hosts, *started)
         counted, size = gang.job.counted_role, gang.job.spec.replica_spec
         fixed = sum(role.replicas * role.processes for role in gang.job.spec.roles if role.name != counted.name)
+        fewest = str(fixed + size.min_replicas * counted.processes)
         return (
             *_DISCOVERING,
             "horovodrun",
             "--gloo",
+            "-np",
+            fewest,
             "--min-np",
-            str(fixed + size.min_replicas * counted.processes),
+            fewest,
             "--max-np",
             str(fixed + size.max_replicas * counted.processes),
             "--blacklist-cooldown-range",

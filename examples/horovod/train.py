@@ -29,4 +29,4 @@ def train(state: Any) -> None:
         state.commit()
 
 
-train(hvd.elastic.ObjectState(step=0))
+train(hvd.elastic.TorchState(step=0))

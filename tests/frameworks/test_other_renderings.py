@@ -151,7 +151,19 @@ def test_an_elastic_horovod_ring_asks_the_agents_who_is_there() -> None:
     command = render(gang(document, "worker-0", "worker-1", "worker-2"))["worker-0"].command
     assert "--wait-for=2" in command
     assert command[command.index("horovodrun") :] == (
-        *("horovodrun", "--gloo", "--min-np", "2", "--max-np", "4", "--blacklist-cooldown-range", "5", "10"),
+        *(
+            "horovodrun",
+            "--gloo",
+            "-np",
+            "2",
+            "--min-np",
+            "2",
+            "--max-np",
+            "4",
+            "--blacklist-cooldown-range",
+            "5",
+            "10",
+        ),
         *IN_TASK_FOLDER,
         *("python", "train.py"),
     )
