@@ -28,6 +28,8 @@ from corral.runtime.process import Identity, identity_of
 ORDERS: Final = "CORRAL_SUPERVISE"
 READY_FD: Final = "CORRAL_READY_FD"
 LISTEN_FD: Final = "CORRAL_LISTEN_FD"
+_USAGE, _REFUSED = 2, 4
+"""The command line's exit codes, which a server in the foreground ends with."""
 PARENT: Final = "CORRAL_PARENT"
 _PR_SET_PDEATHSIG: Final = 1
 _FIRST_PAUSE: Final = 0.05
@@ -240,10 +242,12 @@ class Supervisor:
     def _refused(self, child: Child) -> None:
         """A child cannot start, and mostly said why in its ready line (exit code 78, EX_CONFIG): give that up the line."""
         refusal = json.loads(child.buffer) if child.buffer.endswith(b"\n") else {}
-        raise CorralError(
+        error = CorralError(
             refusal.get("code", "cannot-start"),
             refusal.get("message", f"{child.name} cannot start; see {self.data}/logs/{child.name}.log."),
         )
+        error.status = refusal.get("status", error.status)
+        raise error
 
     def _end_children(self) -> None:
         """Front first, then control, so that no caller is told that control is away."""
@@ -303,11 +307,15 @@ def end_with_parent(parent: int) -> None:
 
 
 def main() -> int:
-    """The program: 0 after an orderly end, 78 when the server can never start as told."""
+    """The program: 0 after an orderly end; 78 when the server can never start as told (in the foreground 2 or 4)."""
+    orders = json.loads(os.environ[ORDERS])
     try:
-        return Supervisor(json.loads(os.environ[ORDERS])).run()
+        return Supervisor(orders).run()
     except CorralError as error:
-        print(json.dumps({"code": error.code, "message": error.message}), flush=True)
+        if orders.get("foreground"):
+            print(f"Error: {error.message}", file=sys.stderr)
+            return _USAGE if error.status in (400, 413) else _REFUSED
+        print(json.dumps({"code": error.code, "message": error.message, "status": error.status}), flush=True)
         return 78
     except KeyboardInterrupt:
         return 0
