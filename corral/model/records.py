@@ -30,8 +30,8 @@ def rfc3339_or_none(seconds: float | None) -> str | None:
     return None if seconds is None else rfc3339(seconds)
 
 
-class Record(msgspec.Struct, frozen=True, rename="camel"):
-    """A value whose JSON is part of the API."""
+class Record(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """A value whose JSON is part of the API; none refers back to itself, so the garbage collector need not look."""
 
 
 class Page(msgspec.Struct, Generic[Item], frozen=True):

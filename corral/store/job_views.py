@@ -9,7 +9,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
 from corral.kernel.errors import InvalidInput
-from corral.kernel.ids import JobId
+from corral.kernel.ids import JobId, job_id
 from corral.model.records import (
     JOB_ORDERS,
     AttemptRecord,
@@ -33,6 +33,8 @@ _jobs, _runs, _tasks = tables.jobs, tables.job_runs, tables.tasks
 _RUN: Final = msgspec.json.Decoder(JobRun)
 _SUMMARY: Final = msgspec.json.Decoder(JobSummary)
 _TASK: Final = msgspec.json.Decoder(TaskRun)
+_ID_SLACK: Final = 60.0
+"""Seconds that an id's time may be later than its job's (an array numbers its jobs by the millisecond)."""
 _ID_BEGINNING: Final = re.compile(r"[0-9a-z]{4,13}", re.ASCII)
 _DATA: Final = msgspec.json.Decoder(dict[str, Any])
 _INDEXES: Final = msgspec.json.Decoder(tuple[int, ...])
@@ -194,6 +196,11 @@ def _matches(search: str, dialect: str) -> ColumnElement[bool]:
     return or_(named, and_(_jobs.c.id >= search, _jobs.c.id < search + "~"))
 
 
+def _id_at(seconds: float) -> str:
+    """The least id that a job created then may have: ids begin with the time, so a time is also a range of ids."""
+    return job_id(max(0, int(seconds * 1000)), 0)
+
+
 def _conditions(wanted: JobFilter, dialect: str) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
     for column, values in (
@@ -213,8 +220,10 @@ def _conditions(wanted: JobFilter, dialect: str) -> list[ColumnElement[bool]]:
         conditions.append(_jobs.c.id.in_(select(tables.job_tags.c.job).where(tables.job_tags.c.tag == wanted.tag)))
     if wanted.created_after is not None:
         conditions.append(_jobs.c.created_at > wanted.created_after)
+        conditions.append(_jobs.c.id >= _id_at(wanted.created_after))
     if wanted.created_before is not None:
         conditions.append(_jobs.c.created_at < wanted.created_before)
+        conditions.append(_jobs.c.id < _id_at(wanted.created_before + _ID_SLACK))
     return conditions
 
 

@@ -32,6 +32,8 @@ jobs = Table(
     Index("jobs_by_name", "user", "name"),
     Index("jobs_by_queue", "queue", "id"),
     Index("jobs_by_phase", "phase", "id"),
+    Index("jobs_by_id_and_title", "id", "name"),
+    Index("jobs_by_standing", "queue", "phase"),
     Index("jobs_by_end", "ended_at", "id"),
     Index("jobs_by_title", "name", "id"),
     Index("jobs_by_priority", "priority", "id"),
