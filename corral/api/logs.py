@@ -22,8 +22,6 @@ from corral.model.records import ENDED_PHASES
 
 router = APIRouter(tags=["logs"])
 
-MAX_RANGE: Final = 64 * 1024 * 1024
-"""Bytes that one answer without `follow` may have; read on from X-Corral-Next."""
 _RANGE: Final = re.compile(r"bytes=(?:(\d{1,18})-(\d{0,18})|-(\d{1,18}))")
 
 
@@ -45,7 +43,7 @@ async def task_log(
     stream: Annotated[Literal["all", "stdout", "stderr"], Query(description="Which of its outputs.")] = "all",
     attempt: Annotated[str, Query(max_length=200, description="An attempt's id; default: the latest.")] = "",
     offset: Annotated[int, Query(ge=0, le=2**62, description="Begin at this byte.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=MAX_RANGE, description="How many bytes at most.")] = MAX_RANGE,
+    limit: Annotated[int, Query(ge=1, le=2**62, description="Bytes at most; default: all there are now.")] = 2**62,
     tail: Annotated[int | None, Query(ge=0, le=1_000_000, description="Only the last so many lines.")] = None,
     follow: Follow = False,
     range_: Annotated[str, Header(alias="range", max_length=100, description="A range of bytes, as HTTP has it.")] = "",
@@ -61,7 +59,6 @@ async def task_log(
             end = min(size, offset + limit)
         elif range_ and not follow:
             offset, end = _range(range_, size)
-            end = min(end, offset + MAX_RANGE)
             partial = True
         if follow:
             stream_ = follow_source(source, offset)

@@ -10,7 +10,6 @@ import http.client
 import socket
 import ssl
 from collections.abc import Iterable, Iterator
-from typing import Any
 from urllib.parse import urlsplit
 
 from corral.client.calls import Call, raise_for
@@ -60,9 +59,11 @@ class Transport:
 
     def stream(self, call: Call, *, timeout: float | None = None) -> Iterator[bytes]:
         """The answer's body as it arrives, on a connection of its own."""
-        connection = self._connect(timeout)
+        connection = self._connect()
+        line = connection.sock
         try:
             response = self._exchange(connection, call)
+            line.settimeout(timeout)  # only the beginning has to be prompt; a quiet task may say nothing for days
             if response.status >= 400:
                 raise_for(response.status, response.read(), response.headers.get("retry-after", ""))
             while piece := response.read1(PIECE):
@@ -110,12 +111,11 @@ class Transport:
             headers["Authorization"] = f"Bearer {self._token}"
         return headers
 
-    def _connect(self, timeout: float | None = -1.0) -> http.client.HTTPConnection:
-        wait: Any = self._timeout if timeout == -1.0 else timeout
+    def _connect(self) -> http.client.HTTPConnection:
         if not self._https:
-            connection = http.client.HTTPConnection(self._host, self._port, timeout=wait)
+            connection = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
         else:
-            connection = http.client.HTTPSConnection(self._host, self._port, timeout=wait, context=self._tls())
+            connection = http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=self._tls())
         try:
             connection.connect()
         except (OSError, http.client.HTTPException) as error:
