@@ -20,6 +20,10 @@ class Plan:
     """Where the command runs, `work` if unsaid."""
     owner: int = -1
     """The uid that what was unpacked is given to, when the command runs under another one (in a container)."""
+    entry_file: str = ""
+    """With it the command is a container client: `env`, not our own environment, is the job's, and goes into this file,
+    which the shell inside runs."""
+    env: dict[str, str] = field(default_factory=dict)
     code_handle: int = -1
     """The open file that holds the code archive (the task's user may not read the blob store)."""
     code_target: str = ""

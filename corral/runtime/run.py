@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -34,6 +36,7 @@ BARRIER_REFUSED = 252
 RUNTIME_FAILED = 255
 """OpenPAI's codes: JobGangAllocationTimeout, FrameworkBarrierPermanentFailed, PAIRuntimeUnknownFailed."""
 
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NOT_EXECUTABLE, _NOT_FOUND = 126, 127
 _WATCHED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -84,7 +87,7 @@ def _prepare(plan: Plan, api: Api | None) -> tuple[list[str], dict[str, str]]:
     _unpack(plan)
     for uri, path in plan.inputs:
         _stage(plan, uri, os.path.join(plan.work, path), "input")
-    env = dict(os.environ)
+    env = dict(plan.env if plan.entry_file else os.environ)
     try:
         peers = _peers(plan, api)
         key = take(plan.job_secret_file)
@@ -95,6 +98,9 @@ def _prepare(plan: Plan, api: Api | None) -> tuple[list[str], dict[str, str]]:
     _deliver_secrets(plan, env)
     if plan.owner >= 0:
         _give_away(plan.work, plan.owner)
+    if plan.entry_file:
+        _write_entry(plan.entry_file, env)
+        return argv, dict(os.environ)
     return argv, env
 
 
@@ -139,6 +145,16 @@ def _deliver_secrets(plan: Plan, env: dict[str, str]) -> None:
                     file.write(secret["value"])
             except OSError as error:
                 raise Failed(RUNTIME_FAILED, f"a secret could not be written to {path}: {error.strerror}") from error
+
+
+def _write_entry(path: str, env: dict[str, str]) -> None:
+    """The script that a container's shell runs: the job's variables, then its command."""
+    with open(path, "w", encoding="utf-8") as file:
+        for name, value in env.items():
+            if not _NAME.fullmatch(name):
+                raise Failed(RUNTIME_FAILED, f"{name!r} cannot be the name of a variable in a container")
+            file.write(f"export {name}={shlex.quote(value)}\n")
+        file.write('exec "$@"\n')
 
 
 def _give_away(folder: str, owner: int) -> None:

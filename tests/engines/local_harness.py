@@ -5,22 +5,25 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 from corral.engines.local import processes
 from corral.engines.local.engine import LocalEngine
-from corral.kernel.ids import AttemptId
+from corral.kernel.ids import AttemptId, job_id
 from corral.model.inventory import Node
 from corral.model.launch import EngineEvent, Exited, Started, TaskLaunch
 from corral.storage.logs import LogStore
 
 NODE = "local/node1"
+JOB = job_id(int(time.time() * 1000), os.getpid())
+"""Another run of these tests may be on this machine: engines know their processes by the attempt's id."""
 
 
-def attempt(task: int = 0, retry: int = 0, job: str = "0123456789abc") -> AttemptId:
-    return AttemptId(f"{job}.0.worker.{task}.{retry}")
+def attempt(task: int = 0, retry: int = 0) -> AttemptId:
+    return AttemptId(f"{JOB}.0.worker.{task}.{retry}")
 
 
 def launch(*command: str, task: int = 0, **fields: Any) -> TaskLaunch:

@@ -12,7 +12,7 @@ from corral.engines.local import processes
 from corral.engines.local.live import GRACE_OVER, GROUP_KILLED, NEVER_STARTED, SHIM_KILLED
 from corral.kernel.errors import InvalidInput
 from corral.model.launch import Exited, Started
-from tests.engines.local_harness import Harness, alive, attempt, launch, of_attempt
+from tests.engines.local_harness import JOB, Harness, alive, attempt, launch, of_attempt
 
 RUNAWAY = "setsid sh -c 'echo runaway $$; exec sleep 1000' & sleep 0.2; wait"
 DAEMON = """
@@ -145,4 +145,4 @@ async def test_a_stop_at_once_after_the_start_ends_it_in_every_interleaving(loca
     for index in range(30):
         end = await local.exited(attempt(index))
         assert end.code == 143, end
-    assert not [pid for pid, marked in processes.marked() if marked.startswith("0123456789abc.")]
+    assert not [pid for pid, marked in processes.marked() if marked.startswith(f"{JOB}.")]

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
-import subprocess
+import signal
 import tarfile
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from corral.engines.local import processes
 from corral.engines.local.containers import (
     Container,
     container_name,
     container_runtime,
     device_options,
     exec_command,
-    remove_command,
     run_command,
 )
 from corral.kernel.errors import Unavailable
 from corral.model.inventory import Device
 from corral.model.launch import SecretDelivery
-from tests.engines.local_harness import Harness, attempt, launch, until
+from tests.engines.local_harness import Harness, attempt, collect, launch
+from tests.testbeds import docker
 
-HERE = Container("/usr/bin/docker", "corral-x", 1000, "/a/work", "/a/work/src")
+HERE = Container("/usr/bin/docker", "corral-x", 1000, "/a/work", "/a/work/src", "/a/private/entry")
 
 
 def test_the_command_line_has_limits_mounts_user_and_no_value_of_a_variable() -> None:
@@ -37,14 +40,15 @@ def test_the_command_line_has_limits_mounts_user_and_no_value_of_a_variable() ->
         shm_bytes=1 << 20,
         secrets=(SecretDelivery("hunter2", env="PASSWORD"),),
     )
-    argv = run_command(HERE, task, ["PASSWORD", "CORRAL_ROLE", "PATH", "HOME"])
+    argv = run_command(HERE, task)
     assert argv == [
         "/usr/bin/docker", "run", "--rm", "--init", "--name=corral-x", "--network=host",
-        "--volume=/a/work:/a/work", "--workdir=/a/work/src", "--user=1000:1000",
+        "--volume=/a/work:/a/work", "--workdir=/a/work/src",
+        "--volume=/a/private/entry:/a/private/entry:ro", "--user=1000:1000",
         f"--memory={1 << 30}", f"--memory-swap={1 << 30}", "--cpus=1.5", f"--shm-size={1 << 20}",
-        "--env=CORRAL_ROLE", "--env=PASSWORD", "team/train:1",
+        "--entrypoint=sh", "team/train:1", "/a/private/entry", "python", "train.py",
     ]  # fmt: skip
-    plain = run_command(HERE._replace(uid=-1), launch("true", image="i"), [])
+    plain = run_command(HERE._replace(uid=-1), launch("true", image="i"))
     assert not any(word.startswith(("--user", "--memory", "--cpus", "--shm")) for word in plain)
 
 
@@ -55,9 +59,8 @@ def test_devices_are_handed_over_by_vendor_and_described_ones_are_not() -> None:
     assert device_options([Device(0, "GPU-a", described=True)]) == []
 
 
-def test_sessions_and_removal_name_the_container() -> None:
+def test_sessions_name_the_container() -> None:
     assert exec_command("c", "docker", ["ls"], tty=True) == ["docker", "exec", "--interactive", "--tty", "c", "ls"]
-    assert remove_command("docker", "c") == ["docker", "rm", "--force", "--volumes", "c"]
     assert container_name(attempt()) == f"corral-{attempt()}"
 
 
@@ -82,27 +85,92 @@ async def test_an_image_without_a_runtime_is_not_started(local: Harness, monkeyp
     assert local.engine.attempts() == frozenset()
 
 
-async def test_containers_run_stop_and_leave_nothing(local: Harness) -> None:
-    runtime, busybox = container_runtime(), shutil.which("busybox")
-    if runtime is None or busybox is None:
-        pytest.skip("no container daemon (docker.io) or no busybox here; install and start them to run this")
-    image = "corral-test-busybox"
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[docker.DockerDaemon]:
+    if not docker.installed():
+        pytest.skip("no Docker daemon can be started here: needs root and Debian's docker.io and busybox-static")
+    made = docker.DockerDaemon()
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def image(daemon: docker.DockerDaemon) -> str:
+    busybox = shutil.which("busybox")
+    assert busybox is not None
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w") as tar:
         tar.add(busybox, "bin/busybox")
-        for name in ("sh", "sleep", "echo", "pwd"):
+        for name in ("sh", "sleep", "echo", "pwd", "id", "cat"):
             link = tarfile.TarInfo(f"bin/{name}")
             link.type, link.linkname = tarfile.SYMTYPE, "busybox"
             tar.addfile(link)
-    subprocess.run([runtime, "import", "-", image], input=raw.getvalue(), check=True, capture_output=True)
-    try:
-        end = await local.run("sh", "-c", "echo $COLOUR; pwd; exit 4", image=image, env={"COLOUR": "teal"})
-        assert end.code == 4 and local.log().startswith("teal\n")
-        await local.engine.start(launch("sh", "-c", "echo up; sleep 1000", image=image, task=1))
-        await local.line("up", attempt(1))
-        await local.engine.stop(attempt(1), grace_seconds=0.2)
-        await local.exited(attempt(1))
-        listed = subprocess.run([runtime, "ps", "-aq", "--filter", "name=corral-"], capture_output=True, check=True)
-        await until(lambda: listed.stdout == b"")
-    finally:
-        subprocess.run([runtime, "rmi", image], check=False, capture_output=True)
+    daemon.run("import", "-", "corral-test", stdin=raw.getvalue())
+    return "corral-test"
+
+
+@pytest.fixture
+async def docked(
+    tmp_path: Path, daemon: docker.DockerDaemon, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Harness]:
+    monkeypatch.setenv("DOCKER_HOST", daemon.address)
+    async with Harness(tmp_path) as harness:
+        yield harness
+
+
+async def test_a_task_runs_in_its_image_with_its_folder_and_variables(docked: Harness, image: str) -> None:
+    script = "echo $COLOUR $CORRAL_ROLE; pwd; echo kept >made; cat /proc/1/comm; exit 4"
+    end = await docked.run("sh", "-c", script, image=image, env={"COLOUR": "teal"}, memory_bytes=64 << 20)
+    assert end.code == 4, docked.log()
+    first, folder, _ = docked.log().splitlines()
+    assert first == "teal worker" and folder.endswith(f"{attempt()}/work")
+    assert Path(folder, "made").read_text() == "kept\n"
+
+
+async def test_variables_of_the_job_never_reach_the_servers_own_client(docked: Harness, image: str) -> None:
+    traps = {"LD_PRELOAD": "/no/such.so", "DOCKER_HOST": "unix:///nowhere", "PATH": "/bin", "TWO": "a\nb'c"}
+    end = await docked.run("sh", "-c", 'echo "$DOCKER_HOST|$TWO"', image=image, env=traps)
+    assert end.code == 0 and "unix:///nowhere|a\nb'c\n" in docked.log()
+
+
+async def test_secrets_reach_a_container_and_not_its_command_line(docked: Harness, image: str) -> None:
+    secrets = (SecretDelivery("hunter2", env="PASSWORD", file="key"),)
+    end = await docked.run("sh", "-c", "echo $PASSWORD; cat key", image=image, secrets=secrets)
+    assert end.code == 0 and docked.log() == "hunter2\nhunter2"
+
+
+async def test_a_session_is_opened_inside_and_a_stop_ends_the_container(
+    docked: Harness, image: str, daemon: docker.DockerDaemon
+) -> None:
+    await docked.engine.start(
+        launch("sh", "-c", "trap 'exit 7' TERM; echo up; while :; do sleep 0.1; done", image=image)
+    )
+    await docked.line("up")
+    session = await docked.engine.exec(attempt(), ["sh", "-c", "echo inside; pwd"], tty=False)
+    assert (await collect(session.output())).startswith(b"inside\n")
+    await session.close()
+    await docked.engine.stop(attempt(), grace_seconds=60)
+    assert (await docked.exited(attempt())).code == 7
+    assert daemon.run("ps", "--all", "--quiet") == b""
+
+
+@pytest.mark.parametrize("how", ["grace", "client", "shim"])
+async def test_no_container_outlives_its_task(
+    docked: Harness, image: str, daemon: docker.DockerDaemon, how: str
+) -> None:
+    await docked.engine.start(launch("sh", "-c", "trap '' TERM; echo up; while :; do sleep 1; done", image=image))
+    await docked.line("up")
+    if how == "grace":
+        await docked.engine.stop(attempt(), grace_seconds=0.1)
+    elif how == "client":
+        os.kill(processes.first_child(docked.shim()), signal.SIGKILL)
+    else:
+        os.kill(docked.shim(), signal.SIGKILL)
+    end = await docked.exited(attempt())
+    assert end.code == (-101 if how == "shim" else 137)
+    assert daemon.run("ps", "--all", "--quiet") == b""
+
+
+async def test_an_image_that_is_not_there_ends_the_task_and_says_so(docked: Harness) -> None:
+    end = await docked.run("true", image="corral-no-such-image:1")
+    assert end.code == 125 and "corral-no-such-image" in docked.log()

@@ -9,7 +9,7 @@ import pytest
 from corral.engines.local.processes import boot_id
 from corral.kernel.errors import Conflict, InvalidInput
 from corral.model.launch import Exited, PortRequest, Started
-from tests.engines.local_harness import Harness, attempt, launch, of_attempt
+from tests.engines.local_harness import JOB, Harness, attempt, launch, of_attempt
 
 
 async def test_a_task_starts_runs_and_ends_with_its_own_exit_code(local: Harness) -> None:
@@ -39,7 +39,7 @@ async def test_a_task_knows_what_it_is_and_nothing_of_the_server(
     await local.run("env", task=3, ports=(PortRequest("web", 2),))
     env = dict(line.split("=", 1) for line in local.log(attempt(3)).splitlines())
     assert "AWS_SECRET_ACCESS_KEY" not in env
-    assert env["CORRAL_JOB_ID"] == "0123456789abc" and env["CORRAL_ROLE"] == "worker"
+    assert env["CORRAL_JOB_ID"] == JOB and env["CORRAL_ROLE"] == "worker"
     assert env["CORRAL_TASK_INDEX"] == "3" and env["CORRAL_ATTEMPT"] == attempt(3)
     assert env["CORRAL_NODE"] == "local/node1" and env["CORRAL_HOST"] == "127.0.0.1" and env["CORRAL_DEVICES"] == ""
     given = (await local.started(attempt(3))).ports["web"]

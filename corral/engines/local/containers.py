@@ -1,13 +1,17 @@
 """Why: a job may name an image; then the task is one `docker run` (or `podman run`) under the same shim.
 
-Values of variables are never on the command line: `--env NAME` alone takes them from the client's environment.
+The client is the server's own user, so nothing of the job may reach its environment (`LD_PRELOAD`, `DOCKER_CONFIG`): the
+job's variables and secrets are in a private file that the container's `sh` reads before it becomes the command. They are
+on no command line, and not in what `docker inspect` shows.
 """
 
 from __future__ import annotations
 
+import asyncio
+import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from corral.engines.local.environment import vendor
@@ -16,18 +20,9 @@ from corral.model.inventory import Device
 from corral.model.launch import TaskLaunch
 
 RUNTIMES = ("docker", "podman")
-_NOT_PASSED = {
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "LD_LIBRARY_PATH",
-    "TMPDIR",
-    "PYENV_ROOT",
-    "PYENV_VERSION",
-    "VIRTUAL_ENV",
-}
+_CLIENT = ("XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS")
 _PROBE_SECONDS = 10
+_REMOVE_TRIES, _REMOVE_PAUSE = 300, 0.2
 
 
 class Container(NamedTuple):
@@ -40,6 +35,8 @@ class Container(NamedTuple):
     work: str
     """The attempt's folder, mounted at the same path."""
     directory: str
+    entry: str
+    """The file that sets the variables, mounted alone."""
 
 
 def container_runtime(candidates: Iterable[str] = RUNTIMES) -> str | None:
@@ -67,13 +64,18 @@ def container_name(attempt: AttemptId) -> str:
     return f"corral-{attempt}"
 
 
-def run_command(container: Container, launch: TaskLaunch, env: Iterable[str]) -> list[str]:
-    """The command line that runs the task's image; the task's own command is appended to it.
+def client_environment(server: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What the server's own settings say about where its container runtime is."""
+    return {
+        name: value for name, value in server.items() if name.startswith(("DOCKER_", "CONTAINER_")) or name in _CLIENT
+    }
 
-    `env` are the names of the variables to pass.
-    """
+
+def run_command(container: Container, launch: TaskLaunch) -> list[str]:
+    """The command line that runs the task in its image."""
     argv = [container.runtime, "run", "--rm", "--init", f"--name={container.name}", "--network=host"]
     argv += [f"--volume={container.work}:{container.work}", f"--workdir={container.directory}"]
+    argv.append(f"--volume={container.entry}:{container.entry}:ro")
     if container.uid >= 0:
         argv.append(f"--user={container.uid}:{container.uid}")
     if launch.memory_bytes:
@@ -83,8 +85,7 @@ def run_command(container: Container, launch: TaskLaunch, env: Iterable[str]) ->
     if launch.shm_bytes:
         argv.append(f"--shm-size={launch.shm_bytes}")
     argv += device_options(launch.devices)
-    argv += [f"--env={name}" for name in sorted(set(env) - _NOT_PASSED)]
-    argv.append(launch.image)
+    argv += ["--entrypoint=sh", launch.image, container.entry, *launch.command]
     return argv
 
 
@@ -105,9 +106,24 @@ def device_options(devices: Sequence[Device]) -> list[str]:
     return options
 
 
-def remove_command(runtime: str, name: str) -> list[str]:
-    """Ends a container and everything in it; succeeds when it is gone already."""
-    return [runtime, "rm", "--force", "--volumes", name]
+async def remove(runtime: str, name: str) -> None:
+    """End a container and everything in it, and wait until it is gone; at once when it is gone already.
+
+    The runtime may be removing it by itself already, and refuses to be asked twice: so it is looked at until it is not
+    there. A runtime that went away meanwhile is asked again for a minute.
+    """
+    for _ in range(_REMOVE_TRIES):
+        if await _answers(runtime, "rm", "--force", "--volumes", name) and not await _answers(
+            runtime, "container", "inspect", name
+        ):
+            return
+        await asyncio.sleep(_REMOVE_PAUSE)
+
+
+async def _answers(*argv: str) -> bool:
+    quiet = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(*argv, stdin=quiet, stdout=quiet, stderr=quiet)
+    return await process.wait() == 0
 
 
 def exec_command(container: str, runtime: str, argv: Sequence[str], *, tty: bool) -> list[str]:

@@ -20,7 +20,7 @@ from corral.engines.base import ExecSession
 from corral.engines.local import cgroups, memory, processes, reaper, shim
 from corral.engines.local.adoption import recover
 from corral.engines.local.cgroups import CgroupsV1, CgroupsV2
-from corral.engines.local.containers import container_runtime, exec_command, remove_command
+from corral.engines.local.containers import container_runtime, exec_command, remove
 from corral.engines.local.environment import base_environment, task_environment
 from corral.engines.local.folders import AttemptFolder, EndRecord, LaunchRecord, StopRecord
 from corral.engines.local.launching import (
@@ -182,7 +182,7 @@ class LocalEngine:
             launch.attempt, AttemptFolder(self._attempts_folder, launch.attempt), LaunchRecord(""), own=True
         )
         try:
-            env = task_environment(launch, self._base(uid), ports, node.devices)
+            env = task_environment(launch, {} if launch.image else self._base(uid), ports, node.devices)
             live.record = self._record(launch, live.folder, ports, uid)
             self._spawn(live, launch, env)
         except NotFound as error:
@@ -502,7 +502,7 @@ class LocalEngine:
         group, start = (live.process.pid, live.process.start_time) if live.process else (0, 0)
         await reaper.end_all(live.attempt, group, start)
         if live.record.container and (code is None or live.end is not None or code > 124):
-            await _run_quietly(remove_command(live.record.container_runtime, live.record.container))
+            await remove(live.record.container_runtime, live.record.container)
         self._close_now(live, code)
 
     def _close_now(self, live: LiveAttempt, code: int | None) -> None:
@@ -553,13 +553,6 @@ class LocalEngine:
 def _empty(folder: str) -> None:
     for name in os.listdir(folder):
         shutil.rmtree(f"{folder}/{name}", ignore_errors=True)
-
-
-async def _run_quietly(argv: list[str]) -> None:
-    """Run a command whose only use is its effect, and which may find that there was nothing to do."""
-    quiet = asyncio.subprocess.DEVNULL
-    process = await asyncio.create_subprocess_exec(*argv, stdin=quiet, stdout=quiet, stderr=quiet)
-    await process.wait()
 
 
 def _signal(name: str) -> int:

@@ -16,9 +16,12 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
-from corral.engines.local.containers import Container, container_name, run_command
+from corral.engines.local.containers import Container, client_environment, container_name, run_command
+from corral.engines.local.environment import base_environment
 from corral.engines.local.folders import AttemptFolder, LaunchRecord
+from corral.engines.local.processes import MARKER
 from corral.kernel.errors import Unavailable
 from corral.model.launch import RuntimePlan, TaskLaunch
 from corral.runtime.build import build_runtime
@@ -85,7 +88,7 @@ class Prepared:
 
 def needs_runtime(launch: TaskLaunch) -> bool:
     """Whether anything is to be done around the command."""
-    return launch.runtime is not None or bool(launch.secrets)
+    return launch.runtime is not None or bool(launch.secrets) or bool(launch.image)
 
 
 def base_folder(launch: TaskLaunch, folder: AttemptFolder) -> str:
@@ -104,18 +107,20 @@ def prepare(
     directory = os.path.normpath(os.path.join(base, launch.working_dir))
     env = {**env, "CORRAL_TASK_DIR": directory}
     argv = list(launch.command)
+    code = entry = ""
     if launch.image:
-        names = [*env, *(secret.env for secret in launch.secrets if secret.env)]
-        container = Container(means.container_runtime(), record.container, record.uid, base, directory)
-        argv = [*run_command(container, launch, names), *argv]
-    code = ""
+        entry = folder.write_private("entry", b"", record.uid)
+        container = Container(means.container_runtime(), record.container, record.uid, base, directory, entry)
+        argv = run_command(container, launch)
     if needs_runtime(launch):
         plan = launch.runtime or RuntimePlan()
         if plan.code_digest and means.blobs is not None:
             code = str(means.blobs.get(plan.code_digest))
-        path = _write_plan(launch, plan, folder, record, (argv, base, directory, log, bool(code)))
+        path = _write_plan(launch, plan, folder, record, _Around(argv, base, directory, log, code, entry, env))
         argv = [means.python(-1 if launch.image else record.uid), "-I", "-S", means.runtime(), "run", path]
         directory = base
+    if launch.image:
+        env = {**base_environment(-1), **client_environment(), MARKER: launch.attempt}
     if record.uid >= 0 and not launch.image:
         argv = [*as_user(record.uid), *argv]
     return Prepared(argv, env, directory, code)
@@ -136,14 +141,21 @@ def container_of(launch: TaskLaunch) -> str:
     return container_name(launch.attempt) if launch.image else ""
 
 
+class _Around(NamedTuple):
+    """What the runtime is put around."""
+
+    argv: list[str]
+    base: str
+    directory: str
+    log: str
+    code: str
+    entry: str
+    env: dict[str, str]
+
+
 def _write_plan(
-    launch: TaskLaunch,
-    plan: RuntimePlan,
-    folder: AttemptFolder,
-    record: LaunchRecord,
-    what: tuple[list[str], str, str, str, bool],
+    launch: TaskLaunch, plan: RuntimePlan, folder: AttemptFolder, record: LaunchRecord, around: _Around
 ) -> str:
-    argv, base, directory, log, code = what
     uid = -1 if launch.image else record.uid
     private = {
         "token_file": ("token", launch.job_token),
@@ -153,11 +165,13 @@ def _write_plan(
     files = {field_: folder.write_private(name, text.encode(), uid) for field_, (name, text) in private.items() if text}
     content = {
         "attempt": launch.attempt,
-        "command": argv,
-        "work": base,
-        "directory": directory,
+        "command": around.argv,
+        "work": around.base,
+        "directory": around.directory,
+        "entry_file": around.entry,
+        "env": around.env if around.entry else {},
         "owner": record.uid if launch.image else -1,
-        "code_handle": CODE_HANDLE if code else -1,
+        "code_handle": CODE_HANDLE if around.code else -1,
         "code_target": plan.code_target,
         "inputs": plan.inputs,
         "outputs": plan.outputs,
@@ -166,7 +180,7 @@ def _write_plan(
         "barrier_timeout_seconds": plan.barrier_timeout_seconds,
         "resolve": plan.resolve,
         "exit_patterns": plan.exit_patterns and launch.runtime is not None,
-        "log": log,
+        "log": around.log,
         "api_url": launch.api_url,
         "result_file": folder.write_private("result", b"", uid),
         **files,
