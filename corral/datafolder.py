@@ -25,9 +25,9 @@ def prepare(folder: Path) -> None:
     if len(str(folder / "run" / _LONGEST_SOCKET_NAME).encode()) > _LONGEST_SOCKET_PATH:
         raise InvalidInput("data-folder-too-long", f"The path {folder} is too long for Unix sockets; use a shorter --data.")
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=_passable(), parents=True, exist_ok=True)
         for name in _SUBFOLDERS:
-            (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+            (folder / name).mkdir(mode=_passable() if name == "engine" else 0o700, parents=True, exist_ok=True)
         probe = folder / "run" / f".writable.{os.getpid()}"  # the processes of a server look at the same moment
         probe.write_bytes(b"")
         probe.unlink()
@@ -39,6 +39,11 @@ def prepare(folder: Path) -> None:
             "data-folder-not-writable",
             f"The data folder {folder} cannot be written ({error.strerror}); choose another with --data.",
         ) from None
+
+
+def _passable() -> int:
+    """A root server's tasks run as other users, who pass through to their own attempt's folder and can list nothing."""
+    return 0o711 if os.getuid() == 0 else 0o700
 
 
 def read_key(folder: Path) -> bytes:
