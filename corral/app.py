@@ -62,7 +62,7 @@ def _guarded(settings: Settings, what: str, serve: Callable[[Settings], Coroutin
         print(f"corral {what}: {refusal.message}", file=sys.stderr)
         if refusal.code == "leadership-lost":
             return REPLACED
-        _tell_ready({"code": refusal.code, "message": refusal.message})
+        _tell_ready({"code": refusal.code, "message": refusal.message, "status": refusal.status})
         return REFUSED
     return 0
 
@@ -231,17 +231,9 @@ def _local_engine(
 
 
 def _machine_as_found() -> tuple[Node, ...]:
-    from corral.devices.described import machine_cpu_millis, machine_memory, shared_memory
-    from corral.model.inventory import Node
+    from corral.devices.machine import this_machine
 
-    return (
-        Node(
-            "local/machine",
-            cpu_millis=machine_cpu_millis(),
-            memory_bytes=machine_memory(),
-            shm_bytes=shared_memory(),
-        ),
-    )
+    return (this_machine("local"),)
 
 
 async def _until_told(*running: Coroutine[Any, Any, None]) -> None:

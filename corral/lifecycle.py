@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from corral import datafolder, supervisor
-from corral.kernel.errors import Conflict, CorralError, InvalidInput, Unavailable
+from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound, TooLarge, Unavailable
 from corral.settings import Settings
 
 _FROM_FILES = ("tls_certificate", "tls_key", "cluster")
@@ -39,11 +39,17 @@ def up(settings: Settings, *, detach: bool) -> dict[str, Any]:
     facts: dict[str, Any] = json.loads(said) if said else {}
     if "url" not in facts:
         process.wait()
-        raise CorralError(
-            facts.get("code", "cannot-start"),
-            facts.get("message", f"The server did not start; see {settings.data_folder}/logs/."),
-        )
+        raise _not_started(facts, settings)
     return facts
+
+
+def _not_started(said: dict[str, Any], settings: Settings) -> CorralError:
+    """Why `up` failed, of the kind that it was where it was found; so that the exit code tells it."""
+    message = said.get("message", f"The server did not start; see {settings.data_folder}/logs/.")
+    kinds = {kind.status: kind for kind in (InvalidInput, NotFound, TooLarge, Unavailable)}
+    if "code" not in said or said["code"] == "cannot-start":
+        return CorralError("cannot-start", message)
+    return kinds.get(said.get("status", 500), Conflict)(said["code"], message)
 
 
 def down(settings: Settings, *, stop_jobs: bool) -> bool:

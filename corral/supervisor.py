@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import json
 import os
@@ -67,8 +68,10 @@ def listen(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
     except socket.gaierror as error:
-        raise InvalidInput("bad-host", f"{host!r} is not an address of this machine ({error.strerror}).") from None
+        raise InvalidInput("bad-host", f"{host!r} cannot be listened on ({error.strerror}); change --host.") from None
     except OSError as error:
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise InvalidInput("bad-host", f"{host} is not an address of this machine; choose one with --host.") from None
         raise Conflict(
             "port-in-use",
             f"Cannot listen on {host}:{port} ({error.strerror}); choose another with --port, or stop what uses it.",
@@ -274,7 +277,7 @@ def running(data_folder: Path) -> dict[str, Any] | None:
     try:
         record: dict[str, Any] = json.loads((data_folder / "run" / "supervisor.json").read_text())
         identity = Identity.from_dict(record)
-    except (FileNotFoundError, ValueError, KeyError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, KeyError):
         return None
     return record if identity.is_alive() else None
 

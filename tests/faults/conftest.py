@@ -1,0 +1,33 @@
+"""Why: most tests of bad input need any server that runs; those of a fault need one of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.house import House
+
+
+@pytest.fixture(scope="session")
+def shared_house() -> Iterator[House]:
+    """A server that nobody harms."""
+    house = House()
+    house.up()
+    yield house
+    house.close()
+
+
+@pytest.fixture
+def build() -> Iterator[Callable[..., House]]:
+    """Makes houses of a test's own, on a data folder of their own or a given one; not started yet."""
+    made: list[House] = []
+
+    def new(data: Path | None = None, *options: str, **named: dict[str, str]) -> House:
+        made.append(House(data, *options, **named))
+        return made[-1]
+
+    yield new
+    for house in made:
+        house.close()
