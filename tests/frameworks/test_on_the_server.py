@@ -179,4 +179,6 @@ def test_a_notebook_opens_with_the_token_that_the_server_can_compute(platform: P
     answer = httpx2.get(f"{url}api/contents", headers={"Authorization": f"token {token}"})
     assert "first.ipynb" in [entry["name"] for entry in answer.json()["content"]]
     assert httpx2.get(f"{url}api/contents").status_code == 403
+    listed = platform.corral("exec", job, "main-0", "--", "jupyter", "server", "list")
+    assert f"{url}?token={token}" in listed
     platform.corral("stop", job)
