@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -11,8 +10,6 @@ import pytest
 from corral.store import Store, open_store
 from tests.store.makers import Ticking
 from tests.testbeds.postgresql import PostgresServer, binaries
-
-_numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +27,7 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'corral.db'}"
     server: PostgresServer = request.getfixturevalue("postgres")
-    return server.create(f"t{next(_numbers)}")
+    return server.create("store")
 
 
 @pytest.fixture

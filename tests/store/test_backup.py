@@ -20,7 +20,7 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A second database to restore into."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'restored.db'}"
-    url: str = request.getfixturevalue("postgres").create(f"restored{abs(hash(request.node.name))}")
+    url: str = request.getfixturevalue("postgres").create("restored")
     return url
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -14,7 +13,6 @@ from tests.store.makers import ME, Ticking, batch, new_job, told
 from tests.testbeds.postgresql import PostgresServer, binaries
 
 pytestmark = pytest.mark.postgres
-_numbers = itertools.count()
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +26,7 @@ def own_postgres() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 async def store(own_postgres: PostgresServer, clock: Ticking) -> AsyncIterator[Store]:
-    opened = await open_store(own_postgres.create(f"o{next(_numbers)}"), clock=clock, role="front")
+    opened = await open_store(own_postgres.create("outage"), clock=clock, role="front")
     yield opened
     if not own_postgres.running:
         own_postgres.start()
