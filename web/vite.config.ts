@@ -8,5 +8,5 @@ export default defineConfig({
   plugins: [react(), tailwindcss()],
   build: { outDir: '../corral/portal/static', emptyOutDir: true, sourcemap: false },
   server: { proxy: { '/api': { target: server, ws: true }, '/healthz': server } },
-  test: { environment: 'happy-dom', globals: false },
+  test: { environment: 'node', css: true, globals: false },
 });

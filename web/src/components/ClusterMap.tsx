@@ -15,6 +15,9 @@ export function ClusterMap({ racks, lit = '', onLight }: Props) {
   const colours = hues(holders(racks).keys());
   const devices = racks.reduce((sum, rack) => sum + rack.devices, 0);
   const engines = new Set(racks.map((rack) => rack.engine)).size;
+  const joined = new Set(
+    racks.flatMap((rack) => rack.nodes.flatMap((node) => (node.groups.length > 1 ? node.groups.map((group) => group.name.replace(/ \S+$/, '')) : []))),
+  );
   return (
     <div className="flex flex-wrap gap-x-10 gap-y-5" data-testid="cluster-map">
       {racks.map((rack) => (
@@ -36,6 +39,14 @@ export function ClusterMap({ racks, lit = '', onLight }: Props) {
           </div>
         </section>
       ))}
+      {joined.size > 0 && (
+        <p className="flex w-full items-center gap-2 text-2xs text-muted">
+          <svg width="22" height="6" aria-hidden>
+            <path d="M1.5 1v4h19V1" fill="none" stroke="var(--line-strong)" />
+          </svg>
+          joined by one {[...joined].join(' or ')}
+        </p>
+      )}
     </div>
   );
 }

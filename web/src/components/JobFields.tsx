@@ -52,7 +52,7 @@ export function JobFields({ form, onChange, disabled }: Props) {
         <Choice {...bind('queue')} options={queues?.items.map((queue) => queue.name) ?? ['default']} />
       </Field>
       <Field label="Priority" wide>
-        <Choice {...bind('priority')} options={PRIORITIES} none="the queue's default" />
+        <Choice {...bind('priority')} options={PRIORITIES} none="default" />
       </Field>
       <Field label="Device model" wide>
         <input {...bind('model')} placeholder="any" />

@@ -4,6 +4,7 @@ import { Link, useNavigate } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import type { JobSummary } from '../api/types';
 import { ENDED } from '../api/types';
+import { shortNode } from '../lib/format';
 import { useKeys } from '../lib/keys';
 import { steady } from '../lib/steady';
 import { Status } from './Status';
@@ -16,9 +17,11 @@ interface Props {
   selected: string;
   onSelect: (id: string) => void;
   onLight: (id: string) => void;
+  /** The nodes of each job that holds devices. */
+  where: Map<string, string[]>;
 }
 
-export function JobTable({ jobs, scope, selected, onSelect, onLight }: Props) {
+export function JobTable({ jobs, scope, selected, onSelect, onLight, where }: Props) {
   const [over, setOver] = useState(false);
   const shown = useRef<{ scope: string; ids: string[] }>({ scope, ids: [] });
   const held = shown.current.scope === scope && (over || selected !== '');
@@ -64,12 +67,12 @@ export function JobTable({ jobs, scope, selected, onSelect, onLight }: Props) {
             <th className="num max-md:hidden">Devices</th>
             <th className="num">Ran</th>
             <th className="max-sm:hidden">Submitted</th>
-            <th className="w-[32%] max-lg:hidden">Why</th>
+            <th className="w-[32%] max-lg:hidden">Where, or why</th>
           </tr>
         </thead>
         <tbody>
           {rows.map((job) => (
-            <Row key={job.id} job={job} selected={job.id === selected} onLight={onLight} />
+            <Row key={job.id} job={job} selected={job.id === selected} onLight={onLight} nodes={where.get(job.id)} />
           ))}
         </tbody>
       </table>
@@ -77,19 +80,27 @@ export function JobTable({ jobs, scope, selected, onSelect, onLight }: Props) {
   );
 }
 
-/** What a reader wants to know beside the state: why it waits, or how it ended. */
-export function why(job: JobSummary): string {
+/** What a reader wants to know beside the state: why it waits, where it runs, or how it ended. */
+export function why(job: JobSummary, nodes: readonly string[] = []): string {
   if (job.state === 'waiting') return job.waiting?.message ?? '';
   if (job.state === 'failed' && job.exit)
     return `${job.exit.phrase} (${job.exit.code})${job.exit.message ? `: ${job.exit.message}` : ''}`;
+  if (nodes.length > 0) return nodes.slice(0, 4).map(shortNode).join(', ') + (nodes.length > 4 ? ` and ${nodes.length - 4} more` : '');
   return '';
 }
 
-function Row({ job, selected, onLight }: { job: JobSummary; selected: boolean; onLight: (id: string) => void }) {
+interface RowProps {
+  job: JobSummary;
+  selected: boolean;
+  onLight: (id: string) => void;
+  nodes: string[] | undefined;
+}
+
+function Row({ job, selected, onLight, nodes }: RowProps) {
   const row = useRef<HTMLTableRowElement>(null);
   const navigate = useNavigate();
   const { tasks } = job;
-  const reason = why(job);
+  const reason = why(job, nodes);
   useEffect(() => {
     if (selected) row.current?.scrollIntoView({ block: 'nearest' });
   }, [selected]);

@@ -13,7 +13,8 @@ export interface TileSize {
 
 /** Larger clusters are drawn with smaller tiles. */
 export function tileSize(devices: number): TileSize {
-  if (devices <= 128) return { width: 48, height: 38, words: true };
+  if (devices <= 32) return { width: 60, height: 42, words: true };
+  if (devices <= 128) return { width: 46, height: 38, words: true };
   if (devices <= 512) return { width: 20, height: 20, words: false };
   return { width: 10, height: 12, words: false };
 }
@@ -44,16 +45,7 @@ export function NodeRow({ node, colours, lit, onLight, size, bare }: Props) {
   const name = shortNode(node.name);
   return (
     <div className="flex items-start gap-3">
-      {!bare && <div className="w-14 shrink-0 text-xs leading-tight" style={{ paddingTop: size.words ? 5 : 1 }}>
-        <div className="truncate" title={node.name}>
-          {name}
-        </div>
-        {size.words && (
-          <div className={node.ready ? 'text-2xs text-muted' : 'text-2xs text-fail'}>
-            {node.ready ? (node.devices ? `${node.free} free` : 'no devices') : '✕ not ready'}
-          </div>
-        )}
-      </div>}
+      {!bare && <NodeName node={node} words={size.words} />}
       <svg
         width={width}
         height={height}
@@ -77,6 +69,18 @@ export function NodeRow({ node, colours, lit, onLight, size, bare }: Props) {
           </g>
         ))}
       </svg>
+    </div>
+  );
+}
+
+function NodeName({ node, words }: { node: MapNode; words: boolean }) {
+  const free = node.devices ? `${node.free} free` : 'no devices';
+  return (
+    <div className="w-14 shrink-0 text-xs leading-tight" style={{ paddingTop: words ? 6 : 1 }}>
+      <div className="truncate" title={node.name}>
+        {shortNode(node.name)}
+      </div>
+      {words && <div className={`text-2xs ${node.ready ? 'text-muted' : 'text-fail'}`}>{node.ready ? free : '✕ not ready'}</div>}
     </div>
   );
 }
@@ -121,6 +125,7 @@ function Held({ node, run, colours, lit, onLight, size }: Omit<RunsProps, 'runs'
   const tasks = [...new Set(run.devices.map((device) => `${device.job?.role}-${device.job?.index}`))];
   const label = `${job.name}, ${job.user}: ${tasks.join(', ')} on ${where}`;
   const hue = colours.get(job.id) ?? 0;
+  const ground = `oklch(var(--hue-light) var(--hue-chroma) ${hue})`;
   const away = lit !== '' && lit !== job.id;
   const letters = Math.floor((width - 10) / LETTER);
   return (
@@ -140,7 +145,7 @@ function Held({ node, run, colours, lit, onLight, size }: Omit<RunsProps, 'runs'
         width={width}
         height={size.height - 2}
         rx={2}
-        fill={`oklch(var(--hue-light) var(--hue-chroma) ${hue})`}
+        fill={ground}
         stroke={lit === job.id ? 'var(--accent)' : `oklch(var(--hue-edge) 0.09 ${hue})`}
         strokeWidth={lit === job.id ? 2 : 1}
       />
@@ -148,28 +153,37 @@ function Held({ node, run, colours, lit, onLight, size }: Omit<RunsProps, 'runs'
         const before = run.devices[at]?.job;
         const other = before?.role !== device.job?.role || before?.index !== device.job?.index;
         const x = (at + 1) * size.width - 0.5;
-        const inset = other ? 1 : size.height * 0.72;
+        const inset = other ? 2 : size.height * 0.8;
         return (
           <path
             key={device.id}
             d={`M${x} ${inset}V${size.height - 1}`}
             stroke={other ? 'var(--ground)' : `oklch(var(--hue-edge) 0.09 ${hue})`}
-            strokeWidth={other ? 2 : 1}
+            strokeWidth={other ? 1.5 : 1}
           />
         );
       })}
-      {size.words && <Words name={job.name} below={job.user} letters={letters} height={size.height} />}
+      {size.words && <Words name={job.name} below={job.user} letters={letters} height={size.height} ground={ground} />}
     </Link>
   );
 }
 
-function Words({ name, below, letters, height }: { name: string; below: string; letters: number; height: number }) {
+interface WordsProps {
+  name: string;
+  below: string;
+  letters: number;
+  height: number;
+  /** The tile's colour, drawn around the letters so that the lines between tasks never cross them. */
+  ground: string;
+}
+
+function Words({ name, below, letters, height, ground }: WordsProps) {
   return (
-    <g fill="var(--hue-text)" pointerEvents="none" paintOrder="stroke">
+    <g fill="var(--hue-text)" stroke={ground} strokeWidth={3.5} pointerEvents="none" paintOrder="stroke">
       <text x={6} y={height / 2 - 2} fontSize={11} fontWeight={600}>
         {cut(name, letters)}
       </text>
-      <text x={6} y={height / 2 + 11} fontSize={10} opacity={0.85}>
+      <text x={6} y={height / 2 + 11} fontSize={10}>
         {cut(below, letters)}
       </text>
     </g>

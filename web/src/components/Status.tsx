@@ -21,7 +21,7 @@ const COLOURS: Record<Tone, string> = {
 /** The launcher's task states, in the words of job states. */
 const TASK_WORDS: Record<string, string> = {
   'creation-pending': 'waiting',
-  'creation-requested': 'starting',
+  'creation-requested': 'waiting',
   preparing: 'starting',
   'deletion-pending': 'stopping',
   'deletion-requested': 'stopping',
@@ -73,7 +73,7 @@ function Shape({ state }: { state: string }) {
 export function Status({ state, word = state }: { state: string; word?: string }) {
   const tone = COLOURS[TONES[state] ?? 'muted'];
   return (
-    <span className={`inline-flex items-center gap-1.5 whitespace-nowrap ${tone}`} data-state={state}>
+    <span className={`flex items-center gap-1.5 whitespace-nowrap ${tone}`} data-state={state}>
       <Glyph state={state} />
       {word}
     </span>

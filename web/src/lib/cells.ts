@@ -93,6 +93,16 @@ export function holders(all: Rack[]): Map<string, Holding> {
   return found;
 }
 
+/** The nodes on which each job holds devices, by the job's id. */
+export function nodesOfJobs(all: Rack[]): Map<string, string[]> {
+  const found = new Map<string, string[]>();
+  for (const node of all.flatMap((rack) => rack.nodes)) {
+    const jobs = new Set(node.groups.flatMap((group) => group.runs.flatMap((run) => run.job?.id ?? [])));
+    for (const job of jobs) found.set(job, [...(found.get(job) ?? []), node.name]);
+  }
+  return found;
+}
+
 /** Steps around the colour circle; enough that neighbours are told apart, and labels say the rest. */
 export const HUES = [185, 262, 75, 325, 140, 25, 225, 105, 290, 50, 165, 350] as const;
 

@@ -4,6 +4,7 @@ const BYTES = ['B', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'];
 
 /** `17179869184` is `16Gi`; at most one decimal. */
 export function bytes(count: number): string {
+  if (count === 0) return '0';
   let unit = 0;
   let value = count;
   while (value >= 1024 && unit < BYTES.length - 1) {

@@ -7,9 +7,10 @@ const UNITS = [
   ['s', 1],
 ] as const;
 
-/** `93784` s is `1d 2h`; below a minute `42s`; below ten seconds one decimal where the value has it. */
+/** `93784` s is `1d 2h`; below a minute `42s`; below ten seconds one decimal where the value has it; below a second `14ms`. */
 export function duration(seconds: number): string {
   if (!Number.isFinite(seconds) || seconds < 0) return '0s';
+  if (seconds > 0 && seconds < 1) return `${Math.ceil(seconds * 1000)}ms`;
   if (seconds < 10 && !Number.isInteger(seconds)) return `${seconds.toFixed(1)}s`;
   const whole = Math.floor(seconds);
   for (const [at, [unit, size]] of UNITS.entries()) {

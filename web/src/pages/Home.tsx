@@ -13,7 +13,7 @@ import { NextInLine } from '../components/NextInLine';
 import { Empty, Fault, Skeleton } from '../components/Notices';
 import { Totals } from '../components/Totals';
 import { useTitle } from '../components/useTitle';
-import { racks } from '../lib/cells';
+import { nodesOfJobs, racks } from '../lib/cells';
 import { listLine } from '../lib/cli';
 
 const route = getRouteApi('/frame/');
@@ -40,7 +40,7 @@ function ClusterPart({ lit, onLight }: { lit: string; onLight: (job: string) => 
   return (
     <section aria-label="Cluster" className="pt-5">
       <div className="min-h-[54px]">{top.data ? <Totals top={top.data} /> : <Skeleton rows={2} />}</div>
-      <div className="grid gap-x-12 gap-y-6 pt-5 pb-6 min-[1080px]:grid-cols-[auto_minmax(22rem,1fr)]">
+      <div className="grid gap-x-12 gap-y-6 pt-5 pb-6 min-[1080px]:grid-cols-[minmax(0,max-content)_minmax(22rem,1fr)]">
         {!cluster.data && <Skeleton rows={4} height={38} />}
         {cluster.data && map.length > 0 && <ClusterMap racks={map} lit={lit || selected || ''} onLight={onLight} />}
         {cluster.data && map.length === 0 && (
@@ -60,6 +60,8 @@ function JobsPart({ onLight }: { onLight: (job: string) => void }) {
   const { job: selected = '', ...filter } = route.useSearch();
   const navigate = route.useNavigate();
   const list = useInfiniteQuery(ask.jobs(filter));
+  const { data: tree } = useQuery(ask.cluster);
+  const where = useMemo(() => nodesOfJobs(tree ? racks(tree) : []), [tree]);
   const change = (next: JobFilter) => void navigate({ search: next, replace: true });
   const rows = useMemo(() => list.data?.pages.flatMap((page) => page.items) ?? [], [list.data]);
   return (
@@ -73,6 +75,7 @@ function JobsPart({ onLight }: { onLight: (job: string) => void }) {
           scope={JSON.stringify(filter)}
           selected={selected}
           onLight={onLight}
+          where={where}
           onSelect={(job) => void navigate({ search: { ...filter, job: job || undefined }, replace: true })}
         />
       )}

@@ -8,7 +8,6 @@ import type { Amounts, Node } from '../api/types';
 import { CommandLine } from '../components/Copy';
 import { NodeRow } from '../components/NodeRow';
 import { Empty, Fault, Skeleton } from '../components/Notices';
-import { Ago } from '../components/Time';
 import { Totals } from '../components/Totals';
 import { useTitle } from '../components/useTitle';
 import { holders, hues, racks, type MapNode } from '../lib/cells';
@@ -79,7 +78,6 @@ export function Nodes() {
               <th className="num max-sm:hidden">Processors</th>
               <th className="num max-lg:hidden">Memory</th>
               <th className="num max-lg:hidden">Tasks</th>
-              <th className="max-lg:hidden">Seen</th>
             </tr>
           </thead>
           <tbody>
@@ -88,7 +86,7 @@ export function Nodes() {
                 <NodeLine node={node} drawn={drawn.get(node.name)} colours={colours} open={open === node.name} onOpen={() => set({ node: open === node.name ? undefined : node.name })} />
                 {open === node.name && (
                   <tr>
-                    <td colSpan={8} className="!bg-sunken !p-0">
+                    <td colSpan={7} className="!bg-sunken !p-0">
                       <Devices node={node} />
                     </td>
                   </tr>
@@ -141,7 +139,7 @@ function NodeLine({ node, drawn, colours, open, onOpen }: LineProps) {
         <button type="button" aria-expanded={open} onClick={onOpen} className="font-medium hover:underline">
           {shortNode(node.name)}
         </button>
-        <div className={node.ready ? 'text-xs text-muted' : 'text-xs text-fail'} title={node.reason}>
+        <div className={node.ready ? 'text-xs text-muted' : 'text-xs text-fail'} title={node.reason || `last changed ${node.seenAt}`}>
           {node.ready ? '● ready' : `✕ not ready${node.reason ? `: ${node.reason}` : ''}`}
         </div>
       </td>
@@ -162,9 +160,6 @@ function NodeLine({ node, drawn, colours, open, onOpen }: LineProps) {
         {bytes(held(node, 'memoryBytes'))} <span className="text-faint">of {bytes(node.total.memoryBytes)}</span>
       </td>
       <td className="num max-lg:hidden">{node.tasks}</td>
-      <td className="text-muted max-lg:hidden">
-        <Ago at={node.seenAt || null} />
-      </td>
     </tr>
   );
 }

@@ -1,0 +1,55 @@
+import { expect, it } from 'vitest';
+import type { Cell, Device } from '../api/types';
+import { HUES, hues, nodesOfJobs, racks, runs } from './cells';
+
+function device(index: number, job = '', healthy = true): Device {
+  const holder = job ? { id: job, name: job, user: 'ada', role: 'worker', index: 0 } : null;
+  return { index, id: `n:${index}`, kind: 'gpu', model: '', memoryBytes: 0, healthy, healthReason: '', described: true, cells: {}, node: 'local/n', job: holder };
+}
+function cell(level: string, name: string, cells: Cell[], holds: Device[] = []): Cell {
+  const devices = holds.length + cells.reduce((sum, each) => sum + each.devices, 0);
+  const free = holds.filter((each) => !each.job).length + cells.reduce((sum, each) => sum + each.free, 0);
+  return { level, name, devices, free, ready: true, cells, holds };
+}
+const switches = [cell('pcie-switch', '0', [], [device(0, 'a'), device(1, 'a')]), cell('pcie-switch', '1', [], [device(2), device(3)])];
+
+it('finds the level right above the nodes, whatever it is', () => {
+  const node = (name: string) => cell('node', name, switches);
+  const tree = cell('root', 'cluster', [
+    cell('engine', 'local', [cell('rack', 'rack1', [node('local/n1'), node('local/n2')])]),
+    cell('engine', 'other', [node('other/n3')]),
+  ]);
+  expect(racks(tree).map(({ name, level, engine, devices, free }) => [name, level, engine, devices, free])).toEqual([
+    ['rack1', 'rack', 'local', 8, 4],
+    ['other', 'engine', 'other', 4, 2],
+  ]);
+  expect(nodesOfJobs(racks(tree)).get('a')).toEqual(['local/n1', 'local/n2', 'other/n3']);
+});
+
+it('names groups by the cells between node and device', () => {
+  const tree = cell('rack', 'r', [cell('node', 'n', [cell('numa', '0', switches)])]);
+  expect(racks(tree)[0]?.nodes[0]?.groups.map((group) => group.name)).toEqual(['numa 0, pcie-switch 0', 'numa 0, pcie-switch 1']);
+});
+
+it('joins neighbours of one job, and leaves free and unhealthy devices alone', () => {
+  const cut = runs([device(0, 'a'), device(1, 'a'), device(2, 'b'), device(3), device(4), device(5, 'b'), device(6, 'b', false)]);
+  expect(cut.map((run) => [run.job?.id ?? '', run.devices.map((each) => each.index)])).toEqual([
+    ['a', [0, 1]],
+    ['b', [2]],
+    ['', [3]],
+    ['', [4]],
+    ['b', [5]],
+    ['b', [6]],
+  ]);
+});
+
+it('gives as many jobs as there are hues different ones', () => {
+  const ids = HUES.map((_, at) => `job${at}`);
+  expect(new Set(hues(ids).values()).size).toBe(HUES.length);
+});
+
+it('never repaints an older job because of a newer one', () => {
+  const older = hues(['a1', 'a2', 'a3']);
+  const all = hues(['b9', 'a3', 'a1', 'a2', 'b8']);
+  for (const [id, hue] of older) expect(all.get(id)).toBe(hue);
+});

@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest';
+import { bytes, count, cpus, ranges, shortNode } from './format';
+
+it.each([
+  [0, '0'],
+  [512, '512B'],
+  [17_179_869_184, '16Gi'],
+  [1_610_612_736, '1.5Gi'],
+])('writes %d bytes as %s', (amount, shown) => expect(bytes(amount)).toBe(shown));
+
+it.each([
+  [[], ''],
+  [[3], '3'],
+  [[5, 0, 2, 1], '0–2, 5'],
+  [[0, 2, 4], '0, 2, 4'],
+])('writes the numbers %j as %s', (numbers, shown) => expect(ranges(numbers)).toBe(shown));
+
+it('counts in the singular and the plural', () => {
+  expect([count(1, 'device'), count(2, 'device'), count(1200, 'task')]).toEqual(['1 device', '2 devices', '1,200 tasks']);
+});
+
+it('shows processors without needless digits', () => expect([cpus(2000), cpus(1500)]).toEqual(['2', '1.5']));
+
+it('names a node without its engine', () => expect([shortNode('local/node1'), shortNode('node1')]).toEqual(['node1', 'node1']));
