@@ -163,7 +163,7 @@ class Sessions(ServiceBase):
         token = await self.store.token(token_id)
         if token is None or (token.user != actor.user and not actor.is_admin):
             raise NotFound(
-                "token-not-found", f"There is no token {token_id[:100]} of yours; `corral token ls` lists them."
+                "token-not-found", f"There is no token {token_id[:100]} of yours; `corral token` lists them."
             )
         resource = Resource("token", token_id, owner=token.user)
         decision = await self.check(actor, "token.revoke", resource)

@@ -182,7 +182,7 @@ class Submitting(ServiceBase):
         missing = sorted(names - stored.keys())
         if missing:
             raise InvalidInput(
-                "unknown-secret", f"You have no secret called {missing[0][:100]}; store it with `corral token secret`."
+                "unknown-secret", f"You have no secret called {missing[0][:100]}; store it with `corral secret set NAME`."
             )
         return {name: self.sealer.open(f"user:{actor.user}", name, stored[name]) for name in names}
 
