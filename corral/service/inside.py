@@ -11,6 +11,7 @@ from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.model.facts import Fact
 from corral.model.records import TaskRecord
+from corral.model.runs import TaskRun
 from corral.model.states import TaskState
 from corral.model.views import PeersView, Uploaded
 from corral.model.writes import FactWrite, JobRecord
@@ -18,6 +19,7 @@ from corral.service.actor import Actor
 from corral.service.base import ServiceBase, job_resource
 from corral.service.job_detail import placement_record
 from corral.service.rules import Resource
+from corral.spec.job import UnifiedJob
 from corral.storage.logs import LogFile
 
 _EVERY_TASK: Final = 20_000
@@ -98,9 +100,11 @@ class Inside(ServiceBase):
         if task is not None:
             return record.run.attempt_of(task)
         attempts = (await self.store.job_attempts(record.id, role, index, limit=1)).items
-        if not attempts:
-            raise NotFound("task-not-found", f"Job {record.name} has no task {role}-{index}.")
-        return AttemptId(attempts[0].id)
+        if attempts:
+            return AttemptId(attempts[0].id)
+        if not record.run.roles and index < _asked_for(record, role):
+            return record.run.attempt_of(TaskRun(role, index))
+        raise NotFound("task-not-found", f"Job {record.name} has no task {role}-{index}.")
 
     def _source(self, record: JobRecord, attempt: AttemptId, stream: str) -> TaskLog:
         if self.logs is None:
@@ -176,6 +180,12 @@ def _parsed(attempt: str, job: str) -> Any:
     if key.job != job:
         raise NotFound("attempt-not-found", "The attempt is another job's.")
     return key
+
+
+def _asked_for(record: JobRecord, role: str) -> int:
+    """How many tasks the document of a job that nobody has looked at yet asks for."""
+    document = UnifiedJob.model_validate_json(record.doc)
+    return document.replicas_of(role) if role in {each.name for each in document.spec.roles} else 0
 
 
 def _current(record: JobRecord, task: TaskRecord) -> AttemptId:

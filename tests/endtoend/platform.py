@@ -1,0 +1,167 @@
+"""Why: one real server, driven as people drive it: by its command line and by the Python client, and nothing else.
+
+Nothing here waits for a length of time: a wait follows the server's own events, logs and answers, and pytest's time-out
+ends what hangs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pexpect
+
+from corral.client import Client
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+CORRAL = str(BIN / "corral")
+LIVE = ("waiting", "starting", "running", "stopping")
+CLUSTER = ROOT / "examples" / "cluster.yaml"
+
+Job = dict[str, Any]
+
+
+class Platform:
+    """A server with a data folder of its own, and somebody signed in to it."""
+
+    def __init__(self, folder: Path, *, cluster: Path = CLUSTER, env: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        self._cluster = cluster
+        self.env = {name: value for name, value in os.environ.items() if not name.startswith("CORRAL_")}
+        self.env |= {"XDG_CONFIG_HOME": str(folder / "config"), "COLUMNS": "200"} | dict(env or {})
+        self.pid = 0
+        self.url = ""
+
+    # -- the server
+
+    def up(self) -> None:
+        """Start the server in the background and sign in, as the README says."""
+        words = ["--detach", "--port", "0", "--cluster", str(self._cluster), "--data", str(self.data), "-o", "json"]
+        facts = json.loads(self.corral("up", *words))
+        self.pid, self.url = facts["pid"], facts["url"]
+        self.corral("login", facts["link"])
+        self.client = Client(self.url, self.corral("token", "create", "tests", "-o", "name").strip())
+
+    def up_again(self) -> None:
+        """Start the server once more at the same address; who was signed in still is."""
+        port = self.url.rpartition(":")[2]
+        words = ["--detach", "--port", port, "--cluster", str(self._cluster), "--data", str(self.data), "-o", "json"]
+        self.pid = json.loads(self.corral("up", *words))["pid"]
+
+    def down(self) -> None:
+        """End the server and every task."""
+        self.client.close()
+        self.corral("down", "--stop-jobs", "--data", str(self.data))
+
+    # -- the command line
+
+    def corral(self, *words: str, code: int = 0, given: str | None = None, folder: Path | None = None) -> str:
+        """Run `corral WORDS`; what it printed. It must end with `code`."""
+        done = self.run(*words, given=given, folder=folder)
+        said = f"corral {' '.join(words)} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert done.returncode == code, said
+        return done.stdout
+
+    def refused(self, *words: str, code: int = 4, given: str | None = None) -> str:
+        """The one sentence with which `corral WORDS` is refused."""
+        done = self.run(*words, given=given)
+        assert done.returncode == code, f"{done.returncode}: {done.stdout}{done.stderr}"
+        assert "Traceback" not in done.stderr
+        return done.stderr
+
+    def run(
+        self, *words: str, given: str | None = None, folder: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run `corral WORDS` however it ends."""
+        return subprocess.run(
+            [CORRAL, *words], env=self.env, cwd=folder, input=given, capture_output=True, text=True, timeout=120
+        )
+
+    def terminal(self, *words: str) -> pexpect.spawn[str]:
+        """`corral WORDS` on a terminal of its own."""
+        env = {**self.env, "TERM": "xterm"}
+        return pexpect.spawn(CORRAL, list(words), env=env, encoding="utf-8", timeout=30, dimensions=(40, 160))
+
+    # -- jobs
+
+    def submit(self, document: Mapping[str, Any], **options: Any) -> Job:
+        """Submit a document; the answer."""
+        return dict(self.client.submit(json.dumps(document), **options))
+
+    def ended(self, job: Job | str) -> Job:
+        """Wait until a job is over; how it is then."""
+        return dict(self.client.wait(job if isinstance(job, str) else job["id"], timeout=60))
+
+    def ran(self, document: Mapping[str, Any], **options: Any) -> Job:
+        """Submit a document and wait for the job's end."""
+        return self.ended(self.submit(document, **options))
+
+    def until(self, job: Job | str, holds: Callable[[Job], bool]) -> Job:
+        """Follow a job's events until something holds of it; how it is then."""
+        ref = job if isinstance(job, str) else job["id"]
+        found: Job = dict(self.client.job(ref))
+        if holds(found):
+            return found
+        for _ in self.client.events(after=0, job=found["id"]):
+            found = dict(self.client.job(found["id"]))
+            if holds(found):
+                return found
+        raise AssertionError(f"the events ended: {found}")
+
+    def log(self, job: Job | str, task: str = "") -> str:
+        """What a job, or one of its tasks, has printed."""
+        ref = job if isinstance(job, str) else job["id"]
+        role, _, index = task.rpartition("-")
+        return b"".join(self.client.log(ref, role, int(index or 0), prefix=False)).decode()
+
+    def printed(self, job: Job | str, task: str, pattern: str) -> re.Match[str]:
+        """Follow a task's log until it matches; the match."""
+        ref = job if isinstance(job, str) else job["id"]
+        role, _, index = task.rpartition("-")
+        seen = ""
+        for piece in self.client.log(ref, role, int(index), follow=True):
+            seen += piece.decode()
+            if found := re.search(pattern, seen):
+                return found
+        raise AssertionError(f"{task} ended without {pattern!r}; it printed:\n{seen}")
+
+    def tasks(self, job: Job) -> dict[str, Job]:
+        """The tasks of a job by name."""
+        return {f"{task['role']}-{task['index']}": task for task in self.client.tasks(job["id"])["items"]}
+
+    def attempts(self, job: Job, task: str) -> list[Job]:
+        """Every run of one task, the first one first."""
+        role, _, index = task.rpartition("-")
+        return list(reversed(self.client.attempts(job["id"], role, int(index))["items"]))
+
+    def clear(self) -> None:
+        """Stop whatever is not over, and wait for its end."""
+        live = [job["id"] for job in self.client.jobs(state=LIVE, limit=500)["items"]]
+        for job in live:
+            self.client.stop(job)
+        for job in live:
+            self.ended(job)
+
+
+def one(name: str, command: str | list[str], *, role: Mapping[str, Any] | None = None, **fields: Any) -> Job:
+    """A job of one role `main` whose task needs next to nothing."""
+    return {
+        "name": name,
+        "framework": "shell",
+        "roles": {"main": {"resources": {"cpu": "0.1"}, "command": command, **(role or {})}},
+        **fields,
+    }
+
+
+def on_devices(name: str, devices: Any, *, replicas: Any = 1, command: str = "sleep 1000", **fields: Any) -> Job:
+    """A job whose tasks hold devices until they are stopped."""
+    role = {"replicas": replicas, "resources": {"cpu": "0.1", "devices": devices}, "command": command}
+    return {"name": name, "framework": "shell", "roles": {"main": role}, **fields}

@@ -1,0 +1,81 @@
+"""Many jobs from one file, and jobs that wait for jobs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.endtoend.platform import Platform, one
+
+pytestmark = pytest.mark.timeout(90)
+
+
+def test_an_array_runs_the_file_once_for_each_index(platform: Platform) -> None:
+    first = platform.submit(one("sweep", "echo $CORRAL_ARRAY_INDEX of $CORRAL_ARRAY_SIZE", array=3))
+    members = [f"sweep-{index}" for index in range(3)]
+    for index, name in enumerate(members):
+        assert platform.ended(name)["state"] == "succeeded"
+        assert platform.log(name) == f"{index} of 3\n"
+    listed = platform.corral("ls", "--tag", f"array:{first['id']}", "--order", "name", "-o", "json")
+    assert [name in listed for name in members] == [True] * 3
+
+
+def test_an_array_runs_no_more_jobs_at_once_than_it_may(platform: Platform) -> None:
+    gate = platform.folder / "gate"
+    command = f"until [ -e {gate}-$CORRAL_ARRAY_INDEX ]; do sleep 0.02; done"
+    platform.submit(one("narrow", command, array={"size": 4, "maxParallel": 2}))
+    for name in ("narrow-0", "narrow-1"):
+        platform.until(name, lambda job: job["state"] == "running")
+    held = platform.client.job("narrow-2")
+    assert held["state"] == "waiting" and held["waiting"]["code"] == "dependency"
+    (platform.folder / "gate-0").touch()
+    platform.until("narrow-2", lambda job: job["state"] == "running")
+    assert platform.client.job("narrow-3")["state"] == "waiting"
+    for index in (1, 2, 3):
+        (platform.folder / f"gate-{index}").touch()
+    for index in range(4):
+        assert platform.ended(f"narrow-{index}")["state"] == "succeeded"
+
+
+def test_the_jobs_of_an_array_are_stopped_by_their_tag(platform: Platform) -> None:
+    first = platform.submit(one("endless", "sleep 1000", array=3))
+    names = platform.corral("ls", "--live", "--tag", f"array:{first['id']}", "-o", "name").split()
+    assert len(names) == 3
+    platform.corral("stop", "--wait", *names)
+    assert {platform.client.job(name)["state"] for name in names} == {"stopped"}
+
+
+def test_a_job_waits_for_another_to_succeed(platform: Platform) -> None:
+    gate = platform.folder / "prepared"
+    platform.submit(one("prepare", f"until [ -e {gate} ]; do sleep 0.02; done; echo done > {gate}"))
+    after = platform.submit(one("train", f"cat {gate}", after=["prepare"]))
+    assert after["state"] == "waiting" and after["waiting"]["code"] == "dependency"
+    assert "waits" in platform.corral("explain", "train").lower()
+    gate.touch()
+    assert platform.ended(after)["state"] == "succeeded"
+    assert platform.log(after) == "done\n"
+
+
+def test_a_job_whose_dependency_failed_is_stopped_before_it_runs(platform: Platform) -> None:
+    gate = platform.folder / "fail-now"
+    platform.submit(one("breaks", f"until [ -e {gate} ]; do sleep 0.02; done; exit 3"))
+    needs = platform.submit(one("needs-it", "echo never", after=["breaks"]))
+    anyway = platform.submit(one("anyway", "echo anyway", after=[{"job": "breaks", "condition": "ended"}]))
+    gate.touch()
+    failed = platform.ended(needs)
+    assert failed["state"] == "stopped" and "breaks" in failed["exit"]["message"]
+    assert failed["startedAt"] is None and platform.log(needs) == ""
+    assert platform.ended(anyway)["state"] == "succeeded"
+    late = platform.submit(one("too-late", "echo never", after=["breaks"]))
+    assert platform.ended(late)["state"] == "stopped"
+
+
+def test_a_job_that_was_removed_is_no_dependency(platform: Platform) -> None:
+    gone = platform.ran(one("soon-gone", "true"))
+    platform.corral("rm", gone["id"])
+    assert "soon-gone" in platform.refused("submit", "-", code=2, given=json.dumps(one("orphan", "true", after=["soon-gone"])))
+
+
+def test_a_dependency_that_never_was_is_refused_by_name(platform: Platform) -> None:
+    assert "nobody" in platform.refused("submit", "-", code=2, given=json.dumps(one("orphan", "true", after=["nobody"])))
