@@ -75,7 +75,7 @@ class LocalGang:
         path = self.folder / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def wait(self, *names: str, seconds: float = 120) -> dict[str, int]:
+    def wait(self, *names: str, seconds: float = 400) -> dict[str, int]:
         """Wait for tasks to end; their exit codes. A guard, not a verdict, ends the wait."""
         deadline = time.monotonic() + seconds
         codes = {}
@@ -86,7 +86,7 @@ class LocalGang:
                 raise AssertionError(f"{name} did not end; its log:\n{self.log(name)[-4000:]}") from None
         return codes
 
-    def wait_for(self, name: str, text: str, seconds: float = 120) -> str:
+    def wait_for(self, name: str, text: str, seconds: float = 400) -> str:
         """Wait until a task's log matches a pattern; the match."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:

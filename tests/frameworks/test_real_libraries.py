@@ -19,7 +19,7 @@ from tests.frameworks.environments import ROOT, environment
 from tests.frameworks.gangs import gang
 from tests.frameworks.harness import local_gang
 
-pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(600)]
 
 
 def example(path: str, *tasks: str) -> Gang:
