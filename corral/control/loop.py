@@ -30,6 +30,7 @@ from corral.model.launch import EngineEvent, EngineLost, Exited, InventoryChange
 from corral.model.phases import Phase, phase
 from corral.model.plan import Reasons
 from corral.model.records import WaitingView
+from corral.model.states import TaskState
 from corral.model.summary import summarize
 from corral.model.writes import JobWrite, OutboxRow
 from corral.scheduler import Cluster, EngineUnknown, Policy, Queue, plan
@@ -37,6 +38,9 @@ from corral.store import LeadershipLost, Store
 
 log = structlog.get_logger()
 
+NODE_LOST = -1001
+"""OpenPAI's code for a task whose node is gone."""
+_STARTED = frozenset({TaskState.PREPARING, TaskState.RUNNING, TaskState.DELETION_REQUESTED, TaskState.DELETING})
 _EVENTS_AT_ONCE = 1000
 _FLUSH_SECONDS = 0.5
 """How long rows that were carried out may stay in the outbox when nothing else is written."""
@@ -133,10 +137,22 @@ class Control:
             if job.run.hold:
                 await self.intents.settle(job, now)
         self._rung = True
-        self.dispatcher.feed(await self.store.outbox())
+        outbox = await self.store.outbox()
+        self._miss_lost_attempts(jobs, {row.command.attempt for row in outbox})
+        self.dispatcher.feed(outbox)
 
     def _new_dispatcher(self) -> Dispatcher:
         return Dispatcher(self.engines, self._render, self.machines.engine_of, self._refused, self.clock)
+
+    def _miss_lost_attempts(self, jobs: list[Job], pending: set[AttemptId]) -> None:
+        """An attempt that was started and that no engine knows went with its machine (a power cut): it has ended."""
+        known = pending.union(*(engine.attempts() for engine in self.engines.values()))
+        for job in jobs:
+            for task in job.tasks.values():
+                attempt = job.run.attempt_of(task)
+                if task.holds and task.state in _STARTED and attempt not in known:
+                    lost = "the machine has no record of the task any more; it restarted while the task ran"
+                    self._events.append(Exited(attempt, self.clock.now(), NODE_LOST, reason=lost))
 
     def _adopt(self, job: Job) -> None:
         self.world.jobs[job.id] = job

@@ -47,6 +47,10 @@ class Engine(Protocol):
         """Let go of everything without ending a task."""
         ...
 
+    def attempts(self) -> frozenset[AttemptId]:
+        """Every attempt that the engine knows and was not told to forget; complete once `open` has returned."""
+        ...
+
     async def inventory(self) -> Inventory:
         """All nodes as seen now."""
         ...

@@ -67,6 +67,9 @@ class PaperEngine:
     async def close(self) -> None:
         pass
 
+    def attempts(self) -> frozenset[AttemptId]:
+        return frozenset(self.running) | frozenset(self.ended)
+
     async def inventory(self) -> Inventory:
         return Inventory(self.name, self._nodes)
 

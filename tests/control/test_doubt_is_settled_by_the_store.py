@@ -71,6 +71,20 @@ async def test_an_end_that_was_seen_while_the_store_was_away_is_not_lost(house: 
     assert record.summary.exit.code == 9
 
 
+async def test_a_task_that_its_machine_forgot_is_lost_and_tried_again(house: House) -> None:
+    await house.begin()
+    job = await house.submit(short("forgotten"))
+    await house.until(job, "running")
+    await house.abandon()
+    house.engine.running.clear()
+    await house.begin()
+    async with asyncio.timeout(10):
+        while not house.engine.running:
+            await house.store.wakeup.wait(0.05)
+    [again] = house.engine.running
+    assert again == f"{job}.0.worker.0.1"
+
+
 async def test_a_second_control_waits_until_the_first_lets_go(house: House) -> None:
     await house.begin()
     store = await house._store("control")
