@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 import corral
 from corral.api import accounts, cluster, code, events, exec, faults, jobs, logs, runtime, session
+from corral.api.express import Express
 from corral.api.guard import Guard
 from corral.api.limits import FailureLimit
 from corral.api.openapi import describe
@@ -70,6 +71,7 @@ def create_app(
     app.state.metrics = metrics
     app.state.tailer = events.Tailer(service)
     app.state.login_limit = FailureLimit()
+    app.add_middleware(Express)
     app.add_middleware(Guard, code_limit=code_limit, secure=secure)
     faults.install(app)
     for room in (session, jobs, logs, events, exec, code, cluster, accounts, runtime):

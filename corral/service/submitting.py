@@ -14,7 +14,9 @@ from corral.frameworks.reading import load_runnable_job
 from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import JobId, TaskKey, job_id
 from corral.model.asks import gang_request
+from corral.model.inventory import Node
 from corral.model.records import JobSummary, TaskCounts, WaitingView, rfc3339
+from corral.model.requests import GangRequest
 from corral.model.runs import JobRun
 from corral.model.views import JobDetail, ProblemView, ReasonsView, ReasonView, Trial, Validation
 from corral.model.writes import JobRecord, NewJob
@@ -33,6 +35,9 @@ MAX_ARRAY: Final = 1000
 """Jobs of one array that are stored at once."""
 
 
+FIT_SECONDS: Final = 5.0
+"""How long control's word that a shape of gang could be held is taken for its like."""
+_MAX_FITS: Final = 1000
 _LONGEST_NAME: Final = 63
 
 
@@ -54,6 +59,10 @@ class _Terms(msgspec.Struct, frozen=True):
 
 class Submitting(ServiceBase):
     """Submit and validate."""
+
+    _fits: set[bytes] = set()  # replaced before anything is added
+    _fits_on: tuple[Node, ...] | None = None
+    _fits_at = 0.0
 
     async def validate(
         self,
@@ -134,12 +143,26 @@ class Submitting(ServiceBase):
         if counted or not admission.nodes or not job.total_devices:
             return counted
         tasks = [TaskKey(role.name, index) for role in job.spec.roles for index in range(job.replicas_of(role.name))]
-        asked = gang_request(JobId("?"), 0, job, tasks, user=actor.user, created_at=self.clock.now())
+        asked = gang_request(JobId("?"), 0, job, tasks, user="", created_at=0.0)
+        return await self._fit(msgspec.structs.replace(asked, priority=0), admission)
+
+    async def _fit(self, asked: GangRequest, admission: Admission) -> str:
+        """Why control says that no gang of this shape could ever be held; that it could serves its like for a moment."""
+        now = self.clock.now()
+        if admission.nodes is not self._fits_on or not 0 <= now - self._fits_at < FIT_SECONDS:
+            self._fits, self._fits_on, self._fits_at = set(), admission.nodes, now
+        shape, known = msgspec.json.encode(asked), self._fits
+        if shape in known:
+            return ""
         try:
             found = await self.door.ask("/fit", msgspec.to_builtins(asked))
         except Unavailable:
             return ""
-        return str(found["binding"]["message"]) if found else ""
+        if found:
+            return str(found["binding"]["message"])
+        if len(known) < _MAX_FITS:
+            known.add(shape)
+        return ""
 
     def _with_image(self, job: UnifiedJob, no_image: bool) -> UnifiedJob:
         if not no_image:

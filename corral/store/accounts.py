@@ -138,11 +138,13 @@ class Accounts(Database):
         """Store what a group grants."""
         row = {"name": group.name, "queues": encode(group.queues), "storages": encode(group.storages)}
         await self.write(lambda transaction: put(transaction, tables.groups, [row]))
+        self.admission_changed()
 
     async def remove_group(self, name: str) -> None:
         """Delete a group; its members lose what it granted."""
         statement = delete(tables.groups).where(tables.groups.c.name == name)
         await self.change(statement)
+        self.admission_changed()
 
     async def groups(self) -> list[Group]:
         """Every group, by name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -22,6 +23,8 @@ _secrets, _blobs, _settings = tables.secrets, tables.blobs, tables.settings
 
 CONTAINER_RUNTIME: Final = "engine.local.container_runtime"
 """The setting in which control keeps what runs containers here ("" for nothing)."""
+ADMISSION_SECONDS: Final = 0.5
+"""How long a change of queues, grants or nodes by another process may go unnoticed by submits."""
 _NAMES: Final = msgspec.json.Decoder(tuple[str, ...])
 _SEEN: Final = select(tables.nodes.c.engine, func.max(tables.nodes.c.seen_at), func.count()).group_by(
     tables.nodes.c.engine
@@ -66,6 +69,8 @@ class ClusterViews(Database):
     """Nodes with who holds what; queues; settings; sealed secrets; uploaded code."""
 
     _nodes_seen: tuple[tuple[Any, ...], tuple[Node, ...]] = ((), ())
+    _admission: Admission | None = None
+    _admission_at = 0.0
 
     async def nodes(self) -> list[NodeRow]:
         """Every node, by name."""
@@ -97,23 +102,38 @@ class ClusterViews(Database):
         ]
 
     async def admission(self) -> Admission:
-        """What is asked about every submitted job, in one look; nodes are decoded only when they were seen anew."""
+        """What is asked about every submitted job, in one look that serves all submits of the next moment.
 
-        def run(connection: Connection) -> Admission:
-            seen = tuple(tuple(row) for row in connection.execute(_SEEN))
-            if seen != self._nodes_seen[0]:
-                found = tuple(_NODE.decode(doc) for (doc,) in connection.execute(_NODES))
-                self._nodes_seen = (seen, found)
-            runtime = connection.execute(_SETTING, {"k": CONTAINER_RUNTIME}).scalar()
-            grants = (_NAMES.decode(names) for (names,) in connection.execute(_GRANTS))
-            return Admission(
-                queues=tuple(name for (name,) in connection.execute(_QUEUES)),
-                granted=frozenset(name for names in grants for name in names),
-                nodes=self._nodes_seen[1],
-                container_runtime=msgspec.json.decode(runtime) if runtime else "",
-            )
+        What another process changes meanwhile may go unnoticed for `ADMISSION_SECONDS`; what this one changes, not.
+        """
+        now = time.monotonic()
+        if self._admission is not None and now - self._admission_at < ADMISSION_SECONDS:
+            return self._admission
+        changes = self.admission_changes
+        found = await self.read(self._look_at_admission)
+        if changes == self.admission_changes:
+            self._admission, self._admission_at = found, now
+        return found
 
-        return await self.read(run)
+    def admission_changed(self) -> None:
+        """This process has changed what submits are asked about."""
+        super().admission_changed()
+        self._admission = None
+
+    def _look_at_admission(self, connection: Connection) -> Admission:
+        """Nodes are decoded only when they were seen anew."""
+        seen = tuple(tuple(row) for row in connection.execute(_SEEN))
+        if seen != self._nodes_seen[0]:
+            found = tuple(_NODE.decode(doc) for (doc,) in connection.execute(_NODES))
+            self._nodes_seen = (seen, found)
+        runtime = connection.execute(_SETTING, {"k": CONTAINER_RUNTIME}).scalar()
+        grants = (_NAMES.decode(names) for (names,) in connection.execute(_GRANTS))
+        return Admission(
+            queues=tuple(name for (name,) in connection.execute(_QUEUES)),
+            granted=frozenset(name for names in grants for name in names),
+            nodes=self._nodes_seen[1],
+            container_runtime=msgspec.json.decode(runtime) if runtime else "",
+        )
 
     async def put_queues(self, queues: list[QueueRecord]) -> None:
         """Make these the queues that there are."""
@@ -125,6 +145,7 @@ class ClusterViews(Database):
                 transaction.write(insert(tables.queues), new)
 
         await self.write(run)
+        self.admission_changed()
 
     async def queues(self) -> list[QueueRecord]:
         """Every queue, by name."""
@@ -142,6 +163,7 @@ class ClusterViews(Database):
         """Store a JSON value under `key`."""
         row = {"key": key, "value": encode(value)}
         await self.write(lambda transaction: put(transaction, _settings, [row]))
+        self.admission_changed()
 
     async def secrets(self, owner: str) -> dict[str, str]:
         """The sealed secrets of an owner (`user:NAME` or `job:ID`), by name."""

@@ -143,6 +143,7 @@ class ControlWrites(Database):
             transaction.ring("front")
 
         await self.write(run)
+        self.admission_changed()
 
 
 def check_epoch(transaction: Transaction, epoch: int) -> int:

@@ -31,6 +31,7 @@ class Database:
         self._writer_engine = writer
         self._pool = ThreadPoolExecutor(READERS, "store-reader")
         self._writer = Writer(writer, wakeup.ring_within, wakeup.ring_after)
+        self.admission_changes = 0
 
     @property
     def dialect(self) -> str:
@@ -57,6 +58,10 @@ class Database:
     async def change(self, statement: Executable, parameters: Any = None) -> int:
         """Run one changing statement durably; returns how many rows it touched."""
         return await self.write(lambda transaction: transaction.write(statement, parameters).rowcount)
+
+    def admission_changed(self) -> None:
+        """This process has changed what submits are asked about: queues, grants, nodes, the container runtime."""
+        self.admission_changes += 1
 
     def _read(self, run: Callable[[Connection], Answer]) -> Answer:
         for last in (False, True):

@@ -9,6 +9,7 @@ from sqlalchemy import insert
 
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
 from corral.kernel.ids import JobId
+from corral.model.accounts import Group, QueueRecord
 from corral.model.writes import IntentKind
 from corral.store import Store, tables
 from corral.store.writer import Transaction
@@ -107,3 +108,17 @@ async def test_a_fault_in_one_operation_is_shown_to_its_caller_only(store: Store
     assert [type(answer) for answer in answers if isinstance(answer, BaseException)] == [KeyError]
     assert {job.id for job in await store.load_live()} == {job.id for job in jobs}
     assert await store.setting("half") is None, "what the faulty operation wrote is rolled back"
+
+
+async def test_what_submits_are_asked_about_is_kept_for_a_moment_and_follows_changes_of_this_process(
+    store: Store,
+) -> None:
+    await store.put_queues([QueueRecord("default")])
+    before = await store.admission()
+    assert await store.admission() is before
+    await store.put_queues([QueueRecord("default"), QueueRecord("gold")])
+    assert (await store.admission()).queues == ("default", "gold")
+    await store.put_group(Group("vips", ("gold",)))
+    assert (await store.admission()).granted == {"gold"}
+    await store.remove_group("vips")
+    assert not (await store.admission()).granted
