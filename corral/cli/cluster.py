@@ -46,7 +46,9 @@ def nodes_command(name: str, output: str) -> None:
 
 
 @click.command("top")
-@click.option("-i", "--interval", type=click.FloatRange(0.2, 3600), default=2.0, show_default=True, help="Seconds a look.")
+@click.option(
+    "-i", "--interval", type=click.FloatRange(0.2, 3600), default=2.0, show_default=True, help="Seconds a look."
+)
 @click.option("--once", is_flag=True, help="Print it once and end; also when the output is no terminal.")
 def top_command(interval: float, once: bool) -> None:
     """Watch what runs and what is free, live, until Ctrl-C."""

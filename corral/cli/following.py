@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from corral.cli.output import age, paint, say, state
-from corral.cli.progress import StatusLine, waited
+from corral.cli.progress import StatusLine
 from corral.kernel.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -23,9 +23,8 @@ def follow_job(client: Client, ref: str) -> Job:
     Ctrl-C ends the following, not the job.
     """
     status = StatusLine()
-    begun = time.monotonic()
     try:
-        _await_start(client, ref, status, begun)
+        _await_start(client, ref, status)
         status.clear()
         print_log(client, ref, follow=True)
         job = client.wait(ref)
@@ -47,17 +46,20 @@ def print_log(client: Client, ref: str, *, follow: bool, tail: int | None = None
     if prefix is None:
         prefix = client.job(ref)["tasks"]["total"] > 1
     printed = 0
+    attempt: object = None
     away = 0.0
     while True:
-        skip = printed
         try:
+            now = _attempt(client, ref) if follow and not prefix and tail is None else None
+            if now != attempt:
+                attempt, printed = now, 0  # another log: what was printed of the one before is not at its beginning
+            skip = printed if attempt is not None else 0
             for piece in client.log(ref, follow=follow, tail=tail, prefix=prefix):
                 away = 0.0
-                if skip and tail is None and not prefix:
-                    piece, skip = piece[skip:], max(0, skip - len(piece))
-                sys.stdout.buffer.write(piece)
+                fresh, skip = piece[skip:], max(0, skip - len(piece))
+                sys.stdout.buffer.write(fresh)
                 sys.stdout.buffer.flush()
-                printed += len(piece)
+                printed += len(fresh)
             return
         except Unavailable:
             away = away or time.monotonic()
@@ -66,7 +68,13 @@ def print_log(client: Client, ref: str, *, follow: bool, tail: int | None = None
             time.sleep(0.5)  # the server is away; its tasks go on writing
 
 
-def _await_start(client: Client, ref: str, status: StatusLine, begun: float) -> None:
+def _attempt(client: Client, ref: str) -> object:
+    """What tells the present log of a job of one task from that of an earlier try."""
+    tasks = client.tasks(ref, limit=1)["items"]
+    return (client.job(ref).get("attempt"), tasks[0]["attempt"]) if tasks else None
+
+
+def _await_start(client: Client, ref: str, status: StatusLine) -> None:
     class Started(Exception):
         pass
 
@@ -74,8 +82,7 @@ def _await_start(client: Client, ref: str, status: StatusLine, begun: float) -> 
         if job["state"] not in ("waiting", "starting"):
             raise Started
         reason = waiting["message"] if (waiting := job["waiting"]) else ""
-        passed = waited(time.monotonic() - begun)
-        status.tell(f"{job['name']}: {job['state']} {passed} {reason}")
+        status.tell(f"{job['name']}: {job['state']} {reason}")
 
     try:
         client.wait(ref, tell=tell)

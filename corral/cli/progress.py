@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 
 import click
@@ -22,28 +24,40 @@ def upload_bar(size: int, label: str) -> Iterator[Callable[[int], None]]:
 
 
 class StatusLine:
-    """One line on the terminal that is written over, for waits."""
+    """One line on the terminal that is written over, for waits; the time at its end moves by itself."""
 
     def __init__(self) -> None:
-        self._shown = False
         self._terminal = sys.stderr.isatty()
+        self._begun = time.monotonic()
+        self._text = ""
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        if self._terminal:
+            threading.Thread(target=self._tick, daemon=True).start()
 
     def tell(self, text: str) -> None:
         """Show `text` in place of the line before; off a terminal nothing."""
-        if self._terminal:
-            click.echo("\r\x1b[2K" + text[: _width() - 1], nl=False, err=True)
-            self._shown = True
+        with self._lock:
+            self._text = text
+        self._draw()
 
     def clear(self) -> None:
-        """Leave an empty line behind."""
-        if self._shown:
+        """Leave an empty line behind, for good."""
+        with self._lock:
+            shown, self._text = self._text, ""
+        self._ended.set()
+        if shown and self._terminal:
             click.echo("\r\x1b[2K", nl=False, err=True)
-            self._shown = False
 
+    def _tick(self) -> None:
+        while not self._ended.wait(1.0):
+            self._draw()
 
-def waited(seconds: float) -> str:
-    """How long one has waited, for a status line."""
-    return f"({span(seconds)})"
+    def _draw(self) -> None:
+        with self._lock:
+            if self._text and self._terminal and not self._ended.is_set():
+                line = f"({span(time.monotonic() - self._begun)}) {self._text}"
+                click.echo("\r\x1b[2K" + line[: _width() - 1], nl=False, err=True)
 
 
 def _width() -> int:

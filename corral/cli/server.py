@@ -164,7 +164,7 @@ def restore_command(source: Path, data_folder: Path | None, yes: bool) -> None:
 @click.command("rotate-key")
 @data_option
 def rotate_key_command(data_folder: Path | None) -> None:
-    """Make a new key and seal all secrets with it; sessions and job tokens signed with the old one end."""
+    """Make a new key and seal all secrets with it, while the server is stopped; what the old key signed ends."""
     settings = make_settings(data_folder=data_folder)
     from corral import upkeep
 
