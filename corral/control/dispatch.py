@@ -103,13 +103,24 @@ class Dispatcher:
         engine = self._engines[self._engine_of(command.attempt)]
         match command:
             case StartTask(attempt=attempt):
-                launch = await self._render(attempt)
+                launch = await self._rendered(attempt)
                 if launch is not None:
                     await engine.start(launch)
             case StopTask(attempt=attempt, grace_seconds=grace, signal=signal):
                 await engine.stop(attempt, grace_seconds=grace, signal=signal)
             case ForgetTask(attempt=attempt):
                 await engine.forget([attempt])
+
+    async def _rendered(self, attempt: AttemptId) -> TaskLaunch | None:
+        """The launch; a framework may be anybody's plug-in, so whatever it raises refuses this start and no other."""
+        try:
+            return await self._render(attempt)
+        except CorralError:
+            raise
+        except Exception as error:
+            log.exception("launch could not be rendered", attempt=attempt)
+            what = f"{type(error).__name__}: {error}"[:500]
+            raise CorralError("launch-not-rendered", f"The framework failed to say how the task starts: {what}.") from error
 
     def _give_up(self, command: EngineCommand, error: CorralError) -> None:
         log.warning("command refused", attempt=command.attempt, code=error.code, message=error.message)

@@ -12,7 +12,9 @@ import pytest_asyncio
 
 from corral.control import Control, Leadership
 from corral.kernel.errors import Unavailable
+from corral.kernel.ids import AttemptId, parse_attempt_id
 from corral.launcher import LaunchPolicy
+from corral.model.launch import TaskLaunch
 from corral.model.records import ENDED_PHASES
 from corral.model.writes import CommitResult, ControlBatch, IntentKind
 from corral.scheduler import find_policy
@@ -83,6 +85,27 @@ async def test_a_task_that_its_machine_forgot_is_lost_and_tried_again(house: Hou
             await house.store.wakeup.wait(0.05)
     [again] = house.engine.running
     assert again == f"{job}.0.worker.0.1"
+
+
+async def test_a_framework_that_raises_fails_its_own_job_and_no_other(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    control = await house.begin()
+    real = control._render
+
+    async def render(attempt: AttemptId) -> TaskLaunch | None:
+        if control.world.jobs[parse_attempt_id(attempt).job].document.name == "bad":
+            raise ZeroDivisionError("a plug-in's mistake")
+        return await real(attempt)
+
+    monkeypatch.setattr(control.dispatcher, "_render", render)
+    bad = await house.submit(short("bad"))
+    ended = await house.until(bad, *ENDED_PHASES)
+    assert ended.phase == "failed"
+    assert ended.summary.exit is not None
+    assert "a plug-in's mistake" in ended.summary.exit.message
+    good = await house.submit(short("good", end_with=0))
+    assert (await house.until(good, *ENDED_PHASES)).phase == "succeeded"
 
 
 async def test_a_second_control_waits_until_the_first_lets_go(house: House) -> None:
