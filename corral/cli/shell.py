@@ -80,19 +80,20 @@ def _fetch(client: Client, source: str, target: Path) -> None:
     if name in ("", "..", "."):
         raise click.UsageError("Name the file or folder to copy after the colon.")
     command = ["tar", "-C", base, "-cf", "-", "--", name]
+    inside = target.is_dir()
+    into = target if inside else target.parent
     with client.exec(job, role, index, command) as stream, tempfile.TemporaryFile() as packed:
         for piece in stream:
             packed.write(piece)
         if stream.exit_code:
             raise InvalidInput("copy-failed", f"tar could not read {path} in the task; is it there?")
         packed.seek(0)
-        into = target if target.is_dir() else target.parent
         with tarfile.open(fileobj=packed) as archive:
             for member in archive:
-                if not target.is_dir():
+                if not inside:
                     member.name = target.name + member.name[len(name) :]
                 archive.extract(member, into, filter="data")
-    say(f"Copied to {into / (name if target.is_dir() else target.name)}.")
+    say(f"Copied to {into / (name if inside else target.name)}.")
 
 
 def _put(client: Client, source: Path, target: str) -> None:
