@@ -25,6 +25,7 @@ class Mpi(Launched):
             "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
             "OMPI_MCA_orte_leave_session_attached": "1",
             "OMPI_MCA_hwloc_base_binding_policy": "none",
+            "OMPI_MCA_routed": "direct",  # a daemon that relays for others may be asked before it listens
         }
 
     def launcher(self, gang: Gang, command: tuple[str, ...]) -> tuple[str, ...]:

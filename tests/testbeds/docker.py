@@ -1,85 +1,113 @@
-"""Why: containers are tested in a real Docker daemon, ours alone: own folders, own socket, no bridge, ended by its pid."""
+"""Why: containers are tested in real ones: a Docker daemon of the test's own, which touches nothing outside its folder.
+
+Tasks use the host's network, so the daemon needs no bridge and changes no firewall. Images are made here by tar: no
+registry is asked for anything.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import shutil
 import signal
 import subprocess
+import tarfile
 import tempfile
 import time
 from pathlib import Path
 
-PACKAGES = ("docker.io", "busybox-static")
+APPLETS = ("sh", "cat", "echo", "env", "id", "ls", "mkdir", "pwd", "sleep", "touch", "wc")
 
 
-def installed() -> bool:
-    """Whether the daemon and a static busybox are here, installed now if this is root on Debian."""
-    script = Path(__file__).with_name("apt.sh")
-    if not all(map(shutil.which, ("dockerd", "busybox"))):
-        subprocess.run(["bash", str(script), *PACKAGES], check=False)
-    return os.getuid() == 0 and all(map(shutil.which, ("dockerd", "busybox")))
+def missing() -> str:
+    """What is not here to run a daemon with, "" when all is."""
+    needs = {"docker.io": shutil.which("dockerd"), "busybox-static": static_busybox()}
+    absent = [package for package, found in needs.items() if not found]
+    if absent:
+        return f"the Debian packages {' and '.join(absent)} are not installed"
+    return "" if os.geteuid() == 0 else "a Docker daemon needs root"
+
+
+def static_busybox() -> Path | None:
+    """Busybox that needs no library; None when it is not there."""
+    for place in (Path("/bin/busybox"), Path("/usr/bin/busybox")):
+        if place.exists() and b"ld-linux" not in place.read_bytes()[:4096]:
+            return place
+    return None
 
 
 class DockerDaemon:
-    """One daemon with nothing in it."""
+    """One daemon with a folder of its own; `host` is what DOCKER_HOST must be for a client."""
 
     def __init__(self) -> None:
         self._home = Path(tempfile.mkdtemp(prefix="corral-docker-"))
-        self.address = f"unix://{self._home}/docker.sock"
-        self._log = (self._home / "log").open("wb")
-        self._process = subprocess.Popen(
-            [
-                "dockerd",
-                f"--host={self.address}",
-                f"--data-root={self._home}/data",
-                f"--exec-root={self._home}/exec",
-                f"--pidfile={self._home}/pid",
-                "--bridge=none",
-                "--iptables=false",
-                "--ip-forward=false",
-                "--exec-opt=native.cgroupdriver=cgroupfs",
-            ],
-            stdout=self._log,
-            stderr=self._log,
-        )
-        try:
-            self._wait()
-        except BaseException:
-            self.stop()
-            raise
+        self.host = f"unix://{self._home / 'docker.sock'}"
+        for driver in ("overlay2", "vfs"):
+            if self._start(driver):
+                return
+        log = self._log()
+        shutil.rmtree(self._home, ignore_errors=True)
+        raise RuntimeError(f"dockerd did not start: {log}")
 
-    def run(self, *words: str, stdin: bytes = b"") -> bytes:
-        """What the client prints for a command.
+    def import_busybox(self, image: str) -> None:
+        """Make an image of busybox alone."""
+        busybox = static_busybox()
+        assert busybox is not None
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as tar:
+            tar.add(busybox, "bin/busybox")
+            for applet in APPLETS:
+                link = tarfile.TarInfo(f"bin/{applet}")
+                link.type, link.linkname = tarfile.SYMTYPE, "busybox"
+                tar.addfile(link)
+        self.client("import", "-", image, given=packed.getvalue())
 
-        Raises CalledProcessError.
-        """
-        command = ["docker", f"--host={self.address}", *words]
-        return subprocess.run(command, input=stdin, capture_output=True, check=True).stdout
+    def client(self, *words: str, given: bytes = b"") -> str:
+        """Run the Docker client; what it printed."""
+        env = {**os.environ, "DOCKER_HOST": self.host}
+        done = subprocess.run(["docker", *words], env=env, input=given, capture_output=True, timeout=60, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"docker {' '.join(words)}: {done.stderr.decode()[-2000:]}")
+        return done.stdout.decode()
 
-    def stop(self) -> None:
-        """End the daemon and remove its folders."""
-        self._process.send_signal(signal.SIGTERM)
-        try:
-            self._process.wait(30)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._log.close()
-        for line in Path("/proc/self/mounts").read_text().splitlines():
-            place = line.split()[1]
-            if place.startswith(f"{self._home}/"):
-                subprocess.run(["umount", "--lazy", place], check=False)
+    def containers(self) -> list[str]:
+        """The names of all containers, ended ones too."""
+        return self.client("ps", "--all", "--format", "{{.Names}}").split()
+
+    def close(self) -> None:
+        """End every container and the daemon, and remove its folder."""
+        with contextlib.suppress(RuntimeError):
+            if names := self.containers():
+                self.client("rm", "--force", *names)
+        self._stop()
         shutil.rmtree(self._home, ignore_errors=True)
 
-    def _wait(self) -> None:
+    def _start(self, driver: str) -> bool:
+        words = ["--storage-driver", driver, "--host", self.host, "--bridge", "none", "--iptables=false"]
+        words += ["--ip6tables=false", "--exec-opt", "native.cgroupdriver=cgroupfs", "--log-level", "warn"]
+        for option, name in (("data-root", "data"), ("exec-root", "exec"), ("pidfile", "pid")):
+            words.append(f"--{option}={self._home / name}")
+        with (self._home / "log").open("ab") as log:
+            self._process = subprocess.Popen(["dockerd", *words], stdout=log, stderr=log, start_new_session=True)
         deadline = time.monotonic() + 60
-        while True:
+        while self._process.poll() is None and time.monotonic() < deadline:
+            with contextlib.suppress(RuntimeError):
+                self.client("version", "--format", "{{.Server.Version}}")
+                return True
+            time.sleep(0.1)
+        self._stop()
+        return False
+
+    def _stop(self) -> None:
+        """End the daemon; its containerd, which it started, ends with it."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
             try:
-                self.run("version")
-                return
-            except subprocess.CalledProcessError as error:
-                if self._process.poll() is not None or time.monotonic() > deadline:
-                    tail = (self._home / "log").read_text(errors="replace")[-2000:]
-                    raise RuntimeError(f"dockerd did not start: {tail}") from error
-                time.sleep(0.05)
+                self._process.wait(30)
+            except subprocess.TimeoutExpired:
+                os.killpg(self._process.pid, signal.SIGKILL)
+                self._process.wait()
+
+    def _log(self) -> str:
+        return (self._home / "log").read_text(errors="replace")[-2000:]

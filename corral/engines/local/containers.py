@@ -73,7 +73,7 @@ def client_environment(server: Mapping[str, str] = os.environ) -> dict[str, str]
 
 def run_command(container: Container, launch: TaskLaunch) -> list[str]:
     """The command line that runs the task in its image."""
-    argv = [container.runtime, "run", "--rm", "--init", f"--name={container.name}", "--network=host"]
+    argv = [container.runtime, "run", "--init", f"--name={container.name}", "--network=host"]
     argv += [f"--volume={container.work}:{container.work}", f"--workdir={container.directory}"]
     argv.append(f"--volume={container.entry}:{container.entry}:ro")
     if container.uid >= 0:
@@ -106,10 +106,19 @@ def device_options(devices: Sequence[Device]) -> list[str]:
     return options
 
 
+async def ran_out_of_memory(runtime: str, name: str) -> bool:
+    """Whether something in a container that has ended was killed for want of memory."""
+    words = ("container", "inspect", "--format", "{{.State.OOMKilled}}", name)
+    pipe, quiet = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(runtime, *words, stdin=quiet, stdout=pipe, stderr=quiet)
+    said, _ = await process.communicate()
+    return said.strip() == b"true"
+
+
 async def remove(runtime: str, name: str) -> None:
     """End a container and everything in it, and wait until it is gone; at once when it is gone already.
 
-    The runtime may be removing it by itself already, and refuses to be asked twice: so it is looked at until it is not
+    It may be on its way out already, and a runtime refuses to be asked twice: so it is looked at until it is not
     there. A runtime that went away meanwhile is asked again for a minute.
     """
     for _ in range(_REMOVE_TRIES):

@@ -20,7 +20,7 @@ from corral.engines.base import ExecSession
 from corral.engines.local import cgroups, memory, processes, reaper, shim
 from corral.engines.local.adoption import recover
 from corral.engines.local.cgroups import CgroupsV1, CgroupsV2
-from corral.engines.local.containers import container_runtime, exec_command, remove
+from corral.engines.local.containers import container_runtime, exec_command, ran_out_of_memory, remove
 from corral.engines.local.environment import base_environment, task_environment
 from corral.engines.local.folders import AttemptFolder, EndRecord, LaunchRecord, StopRecord
 from corral.engines.local.launching import (
@@ -58,6 +58,7 @@ from corral.storage.logs import LogStore
 SPLIT_LOGS = "CORRAL_LOGS"
 """A job that sets this variable to `split` has its two streams in two logs."""
 _HOST = "127.0.0.1"
+_KILLED = 128 + signals.SIGKILL
 _LOG_SECONDS = 10.0
 _SWEEP_SECONDS = 0.5
 
@@ -501,8 +502,12 @@ class LocalEngine:
     async def _close(self, live: LiveAttempt, code: int | None) -> None:
         group, start = (live.process.pid, live.process.start_time) if live.process else (0, 0)
         await reaper.end_all(live.attempt, group, start)
-        if live.record.container and (code is None or live.end is not None or code > 124):
-            await remove(live.record.container_runtime, live.record.container)
+        if live.record.container:
+            container = live.record.container_runtime, live.record.container
+            if code == _KILLED and live.end is None and await ran_out_of_memory(*container):
+                live.end = EndRecord(OUT_OF_MEMORY, MEMORY_OVER, signals.SIGKILL)
+                live.folder.write_ended(live.end)
+            await remove(*container)
         self._close_now(live, code)
 
     def _close_now(self, live: LiveAttempt, code: int | None) -> None:
