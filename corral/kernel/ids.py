@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, NewType
 
 JobId = NewType("JobId", str)
@@ -13,6 +14,8 @@ AttemptId = NewType("AttemptId", str)
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _TIME_DIGITS = 9
 _RANDOM_DIGITS = 4
+_RANDOM_BITS = 5 * _RANDOM_DIGITS
+_STEP_BITS = 6
 
 
 class TaskKey(NamedTuple):
@@ -43,6 +46,29 @@ class AttemptKey(NamedTuple):
 def job_id(milliseconds: int, random_bits: int) -> JobId:
     """A job id from the time in milliseconds since 1970 and at least 20 random bits."""
     return JobId(_digits(milliseconds, _TIME_DIGITS) + _digits(random_bits, _RANDOM_DIGITS))
+
+
+class JobIds:
+    """Ids of which each is greater than the one before, within a millisecond and when the clock goes back too.
+
+    `random_bits(n)` gives an integer of n random bits. As in ULID's monotonic mode, an id of the same millisecond is
+    the last one plus a random step.
+    """
+
+    def __init__(self, random_bits: Callable[[int], int]) -> None:
+        self._random_bits = random_bits
+        self._milliseconds = -1
+        self._bits = 0
+
+    def next(self, milliseconds: int) -> JobId:
+        """The next id, at that many milliseconds since 1970."""
+        if milliseconds > self._milliseconds:
+            self._milliseconds, self._bits = milliseconds, self._random_bits(_RANDOM_BITS - 1)
+        else:
+            self._bits += 1 + self._random_bits(_STEP_BITS)
+            if self._bits >= 1 << _RANDOM_BITS:
+                self._milliseconds, self._bits = self._milliseconds + 1, self._random_bits(_RANDOM_BITS - 1)
+        return job_id(self._milliseconds, self._bits)
 
 
 def attempt_id(job: JobId, job_attempt: int, role: str, index: int, task_attempt: int) -> AttemptId:

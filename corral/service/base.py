@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from typing import Any, Protocol
 
 import structlog
 
 from corral.kernel.clock import Clock
 from corral.kernel.errors import CorralError, Forbidden, NotFound, Unavailable
+from corral.kernel.ids import JobIds
 from corral.model.accounts import AuditWrite
 from corral.model.writes import JobRecord
 from corral.service.actor import Actor
@@ -69,6 +71,7 @@ class ServiceBase:
         self.token_days = token_days
         self.code_limit = code_limit
         self.several_users = several_users
+        self._ids = JobIds(secrets.randbits)
         self._background: set[asyncio.Task[None]] = set()
 
     async def check(self, actor: Actor, action: str, resource: Resource, **detail: Any) -> Decision:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -12,7 +11,7 @@ import msgspec
 
 from corral.frameworks.reading import load_runnable_job
 from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
-from corral.kernel.ids import JobId, TaskKey, job_id
+from corral.kernel.ids import JobId, TaskKey
 from corral.model.asks import gang_request
 from corral.model.inventory import Node
 from corral.model.records import JobSummary, TaskCounts, WaitingView, rfc3339
@@ -226,7 +225,7 @@ class Submitting(ServiceBase):
         self, actor: Actor, job: UnifiedJob, terms: _Terms, needs: tuple[JobId, ...], opened: dict[str, str]
     ) -> list[NewJob]:
         if not job.is_array:
-            return [self._new_job(actor, job, terms, needs, opened, self._new_id(0))]
+            return [self._new_job(actor, job, terms, needs, opened, self._new_id())]
         size, parallel = job.spec.array.size, job.spec.array.max_parallel
         if size > MAX_ARRAY:
             raise InvalidInput("array-too-large", f"An array has at most {MAX_ARRAY} jobs; split it.")
@@ -234,7 +233,7 @@ class Submitting(ServiceBase):
             raise InvalidInput(
                 "name-too-long", f"The jobs of an array are called {job.name}-0 and so on; choose a shorter name."
             )
-        ids = [self._new_id(index) for index in range(size)]
+        ids = [self._new_id() for _ in range(size)]
         made = []
         for index, own in enumerate(ids):
             before = (ids[index - parallel],) if parallel and index >= parallel else ()
@@ -243,8 +242,8 @@ class Submitting(ServiceBase):
             made.append(self._new_job(actor, child, first, (*needs, *before), opened, own, parent=ids[0]))
         return made
 
-    def _new_id(self, offset: int) -> JobId:
-        return job_id(int(self.clock.now() * 1000) + offset, secrets.randbits(20))
+    def _new_id(self) -> JobId:
+        return self._ids.next(int(self.clock.now() * 1000))
 
     def _new_job(
         self,

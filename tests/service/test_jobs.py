@@ -234,7 +234,10 @@ async def test_a_log_is_the_latest_attempts_and_a_missing_one_ends_with_its_atte
 ) -> None:
     job = await _submit(service)
     with pytest.raises(NotFound):
-        await service.task_log(ANN, job, "worker", 0)
+        await service.task_log(ANN, job, "worker", 7)
+    early = await service.task_log(ANN, job, "worker", 0)
+    assert await early.size() == 0
+    await early.close()
     await _run(store, epoch, job)
     log = await service.task_log(ANN, job, "worker", 0)
     assert await log.size() == 0
