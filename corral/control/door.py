@@ -24,6 +24,8 @@ from corral.model.writes import IntentKind
 from corral.scheduler import could_ever_fit, explain
 
 _NORMAL_END = 1000
+_MOST_BEFORE = 5
+"""How many of the jobs that are before another one are named."""
 
 
 class Door:
@@ -67,13 +69,16 @@ class Door:
         return JSONResponse({"ready": self._control.ready.is_set()})
 
     async def _explain(self, request: Request) -> Response:
-        """Why a job waits, thought out anew on the live state."""
+        """Why a job waits, thought out anew on the live state, and the first of those `before` it."""
         control = await self._world_is_there()
         job = control.world.jobs.get(JobId(request.path_params["job"]))
         if job is None or not job.unplaced():
             return JSONResponse(None)
-        reasons = explain(control.world.cluster, control.world.queue, control.policy, job.id, control.clock.now())
-        return _json(reasons)
+        queue = control.world.queue
+        reasons = explain(control.world.cluster, queue, control.policy, job.id, control.clock.now())
+        if reasons is None:
+            return JSONResponse(None)
+        return JSONResponse({**msgspec.to_builtins(reasons), "before": queue.before(job.id, _MOST_BEFORE)})
 
     async def _fit(self, request: Request) -> Response:
         """Whether a gang could ever run on the machines known now: null, or the reasons why not."""

@@ -306,4 +306,5 @@ def _waiting(job: Job) -> WaitingView | None:
         return WaitingView(job.run.hold, "Waits for the jobs that it depends on.")
     if job.reasons is None:
         return None
-    return WaitingView(job.reasons.binding.code, job.reasons.binding.message, job.reasons.ahead)
+    binding = job.reasons.binding
+    return WaitingView(binding.code, binding.message, job.reasons.ahead, job.reasons.possible)

@@ -66,6 +66,8 @@ class WaitingView(Record, frozen=True):
     code: str
     message: str
     ahead: int = 0
+    possible: bool = True
+    """Whether the machines known when it was written could hold the job if they were empty."""
 
 
 class JobSummary(Record, frozen=True):

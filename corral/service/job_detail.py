@@ -40,7 +40,7 @@ def stored_reasons(record: JobRecord) -> ReasonsView | None:
     waiting = record.summary.waiting
     if waiting is None:
         return None
-    return ReasonsView(ReasonView(waiting.code, waiting.message), ahead=waiting.ahead)
+    return ReasonsView(ReasonView(waiting.code, waiting.message), (), waiting.ahead, waiting.possible)
 
 
 def placement_record(task: TaskRecord) -> PlacementRecord:

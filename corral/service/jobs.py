@@ -107,7 +107,9 @@ class Jobs(ServiceBase):
         answer = await self.door.ask(f"/explain/{record.id}")
         reasons = stored_reasons(record) if answer is None else _reasons(answer)
         message = reasons.binding.message if reasons is not None else "It is about to be placed."
-        return Explanation(record.id, record.phase, message, reasons)
+        before = [await self.store.find_job(job) for job in answer.get("before", ())] if answer else []
+        ahead = tuple(other.summary for other in before if other is not None)
+        return Explanation(record.id, record.phase, message, reasons, ahead)
 
     async def stop(self, actor: Actor, ref: str) -> JobDetail:
         """Ask for the job's end.
