@@ -74,8 +74,12 @@ def test_a_job_whose_dependency_failed_is_stopped_before_it_runs(platform: Platf
 def test_a_job_that_was_removed_is_no_dependency(platform: Platform) -> None:
     gone = platform.ran(one("soon-gone", "true"))
     platform.corral("rm", gone["id"])
-    assert "soon-gone" in platform.refused("submit", "-", code=2, given=json.dumps(one("orphan", "true", after=["soon-gone"])))
+    assert "soon-gone" in platform.refused(
+        "submit", "-", code=2, given=json.dumps(one("orphan", "true", after=["soon-gone"]))
+    )
 
 
 def test_a_dependency_that_never_was_is_refused_by_name(platform: Platform) -> None:
-    assert "nobody" in platform.refused("submit", "-", code=2, given=json.dumps(one("orphan", "true", after=["nobody"])))
+    assert "nobody" in platform.refused(
+        "submit", "-", code=2, given=json.dumps(one("orphan", "true", after=["nobody"]))
+    )

@@ -112,7 +112,9 @@ def test_tasks_get_ports_of_their_own_and_find_their_peers(platform: Platform) -
     ports = [line[1] for line in lines]
     assert len(set(ports)) == 2
     assert [line[3:] for line in lines] == [["127.0.0.1", *ports]] * 2
-    placed = {f"{task['role']}-{task['index']}": task["ports"] for task in platform.client.placement(job["id"])["items"]}
+    placed = {
+        f"{task['role']}-{task['index']}": task["ports"] for task in platform.client.placement(job["id"])["items"]
+    }
     assert placed in ({}, {"main-0": {"http": [int(ports[0])]}, "main-1": {"http": [int(ports[1])]}})
 
 

@@ -14,7 +14,7 @@ import { Waiting } from './Waiting';
 
 export function Overview({ job }: { job: JobDetail }) {
   return (
-    <div className="grid gap-x-8 gap-y-6 min-[1180px]:grid-cols-[minmax(0,1fr)_minmax(26rem,0.85fr)]">
+    <div className="grid grid-cols-[minmax(0,1fr)] gap-x-8 gap-y-6 min-[1180px]:grid-cols-[minmax(0,1fr)_minmax(26rem,0.85fr)]">
       <div className="min-w-0 space-y-6">
         {job.state === 'waiting' && <Waiting job={job} />}
         {job.state === 'failed' && <ExitNote job={job} />}

@@ -69,7 +69,7 @@ export function Submit() {
       <h1 className="text-xl font-semibold tracking-tight">Submit a job</h1>
       {original !== null && <Fault error={original} />}
       <form
-        className="grid gap-x-8 gap-y-6 pt-4 lg:grid-cols-2"
+        className="grid grid-cols-[minmax(0,1fr)] gap-x-8 gap-y-6 pt-4 lg:grid-cols-2"
         onSubmit={(event) => {
           event.preventDefault();
           submit.mutate({});

@@ -1,0 +1,45 @@
+"""A full disk: calls are answered 503, what was acknowledged stays, and all goes on when there is space again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.faults.house import House, shell_job, until
+from tests.faults.mounts import fill, small_disk
+
+Build = Callable[..., House]
+
+
+def test_a_full_disk_costs_answers_and_nothing_else(build: Build) -> None:
+    with small_disk(24) as disk:
+        house = build(disk / "data")
+        house.up()
+        running = house.submit("before", "while [ ! -e go ]; do sleep 0.1; done; exit 7")
+        house.until_state(running, "running")
+        acknowledged = [running]
+
+        ballast = fill(disk)
+        answers = [house.call("POST", "/api/v3/jobs", shell_job(f"full-{n}", "true")) for n in range(300)]
+        acknowledged += [answer.body["id"] for answer in answers if answer.status == 201]
+        refusals = [answer for answer in answers if answer.status != 201]
+        assert refusals, "the disk was never full"
+        message = refusals[-1].refused(503, "storage-full")
+        assert "space" in message
+        assert int(refusals[-1].headers["Retry-After"]) > 0
+        assert house.call("GET", f"/api/v3/jobs/{running}").status == 200
+        assert "space" in house.refuses(5, "run", "--detach", "--", "true")
+
+        ballast.unlink()
+        after = until(lambda: _submitted(house), "a submit that is taken")
+        assert house.until_ended(after)["state"] == "succeeded"
+        work = next((disk / "data" / "engine" / "attempts").rglob("work"))
+        (work / "go").touch()
+        assert house.until_ended(running)["exit"]["code"] == 7
+        for ref in acknowledged[1:]:
+            assert house.until_ended(ref)["exit"]["code"] == 0
+        house.close()
+
+
+def _submitted(house: House) -> str | None:
+    answer = house.call("POST", "/api/v3/jobs", shell_job("after", "true"))
+    return str(answer.body["id"]) if answer.status == 201 else None

@@ -1,0 +1,122 @@
+"""Whoever is killed comes back or is told apart, and tasks go on as if nothing had happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from corral.engines.local.live import GROUP_KILLED, SHIM_KILLED
+from tests.faults.house import House, shell_job, until
+
+Build = Callable[..., House]
+LINES = 200
+_COUNTING = f"i=0; while [ $i -lt {LINES} ]; do echo line $i; i=$((i+1)); sleep 0.02; done; exit 9"
+
+
+@pytest.mark.parametrize("name", ["front", "control"])
+def test_a_killed_half_is_restarted_and_its_supervisor_is_the_same(build: Build, name: str) -> None:
+    house = build()
+    house.up()
+    ref = house.submit("counting", _COUNTING)
+    house.until_state(ref, "running")
+    before = house.processes()
+    killed = house.kill(name)
+    now = until(lambda: found if killed != (found := house.processes()).get(name, killed) else None, f"a new {name}")
+    assert {**now, name: killed} == before
+    shown = house.corral("ls", "-o", "json")
+    assert shown.returncode == 0, shown.stderr
+    assert [job["id"] for job in json.loads(shown.stdout)] == [ref]
+    assert house.until_ended(ref)["exit"]["code"] == 9
+    assert house.log(ref).splitlines() == [f"line {number}" for number in range(LINES)]
+
+
+def test_a_killed_supervisor_takes_both_halves_with_it_and_the_next_up_finds_all(build: Build) -> None:
+    house = build()
+    house.up()
+    ref = house.submit("counting", _COUNTING)
+    house.until_state(ref, "running")
+    before = house.processes()
+    house.kill("supervisor")
+    until(lambda: not any(_alive(pid) for pid in before.values()), "the end of both halves")
+    assert "corral up" in house.refuses(5, "ls")
+    house.up()
+    assert house.until_ended(ref)["exit"]["code"] == 9
+    assert house.log(ref).splitlines() == [f"line {number}" for number in range(LINES)]
+
+
+def test_a_task_survives_down_and_is_adopted_with_its_true_code_and_whole_log(build: Build) -> None:
+    house = build()
+    house.up()
+    quick = house.submit("ends-while-nobody-looks", "echo one; sleep 0.5; echo two; exit 11")
+    slow = house.submit("runs-through", "while [ ! -e go ]; do sleep 0.05; done; echo late; exit 12")
+    for ref in (quick, slow):
+        house.until_state(ref, "running")
+    pids = {ref: _identity(house, ref) for ref in (quick, slow)}
+    house.down()
+    assert _alive(pids[slow])
+    until(lambda: not _alive(pids[quick]), "the end of the quick task")
+    house.up()
+    assert house.until_ended(quick)["exit"]["code"] == 11
+    assert house.log(quick) == "one\ntwo\n"
+    assert house.job(slow)["state"] == "running"
+    assert _identity(house, slow) == pids[slow]
+    (_folder(house, slow) / "work" / "go").touch()
+    assert house.until_ended(slow)["exit"]["code"] == 12
+    assert house.log(slow) == "late\n"
+    assert len(house.attempts(slow)) == 1
+
+
+@pytest.mark.parametrize(
+    ("whom", "code", "says"),
+    [("task", 137, ""), ("shim", -101, SHIM_KILLED), ("group", -101, GROUP_KILLED)],
+)
+def test_a_killed_task_shim_and_group_are_told_apart(shared_house: House, whom: str, code: int, says: str) -> None:
+    document = shell_job(f"killed-{whom}", "sleep 300", retryPolicy={"fancy": False, "maxRetries": 0})
+    answer = shared_house.call("POST", "/api/v3/jobs", document)
+    assert answer.status == 201, answer
+    ref = answer.body["id"]
+    shared_house.until_state(ref, "running")
+    shim = _identity(shared_house, ref)
+    task = until(lambda: _child(shim), "the task's own process")
+    if whom == "group":
+        os.killpg(shim, signal.SIGKILL)
+    else:
+        os.kill(task if whom == "task" else shim, signal.SIGKILL)
+    ended = shared_house.until_ended(ref)
+    assert ended["exit"]["code"] == code
+    (attempt,) = shared_house.attempts(ref)
+    assert attempt["exit"]["code"] == code
+    assert says in json.dumps(attempt, ensure_ascii=False), attempt
+    others = {SHIM_KILLED, GROUP_KILLED} - {says}
+    assert not any(other in json.dumps(attempt, ensure_ascii=False) for other in others)
+    until(lambda: not _alive(task), "the end of the task itself")
+
+
+def _folder(house: House, ref: str) -> Path:
+    """The engine's folder of a job's only attempt."""
+    return until(
+        lambda: next(iter((house.data / "engine" / "attempts").glob(f"{ref}*")), None), f"the attempt's folder of {ref}"
+    )
+
+
+def _identity(house: House, ref: str) -> int:
+    """The pid of the shim of a job's only task."""
+    words = until(lambda: (_folder(house, ref) / "pid").read_text().split(), "the shim's record")
+    return int(words[1])
+
+
+def _child(pid: int) -> int | None:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return int(children[0]) if children else None
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -1,0 +1,80 @@
+"""Why: one server and one browser serve all tests of the portal; each test has a window of its own and no jobs left."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from tests.conftest import IN_CI, ROOT
+from tests.portal.harness import Portal, Watch, open_context, serving
+
+expect.set_options(timeout=15_000)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium; absent, these tests are skipped, except in CI."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        missing = "no Chromium here, so the portal is not tested: apt-get install -y chromium"
+        pytest.fail(missing) if IN_CI else pytest.skip(missing)
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def running(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
+    """A server with two racks of described devices."""
+    if not (ROOT / "corral" / "portal" / "static" / "index.html").is_file():
+        missing = "the portal is not built, so it is not tested: make portal"
+        pytest.fail(missing) if IN_CI else pytest.skip(missing)
+    with serving(Path(tmp_path_factory.mktemp("portal"))) as portal:
+        yield portal
+
+
+@pytest.fixture
+def portal(running: Portal) -> Iterator[Portal]:
+    """The server, without jobs before and after."""
+    running.clear()
+    yield running
+    running.clear()
+
+
+@pytest.fixture
+def watch(portal: Portal) -> Iterator[Watch]:
+    """Fails the test when a page asked another origin for something or complained in its console."""
+    watched = Watch(portal.url)
+    yield watched
+    assert watched.strangers == [], "a page asked another origin"
+    assert watched.complaints == [], "a page complained"
+
+
+@pytest.fixture
+def context(browser: Browser, portal: Portal, watch: Watch) -> Iterator[BrowserContext]:
+    """A signed-in window whose pages are watched."""
+    opened = open_context(browser, portal)
+    opened.on("page", watch.attach)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Page:
+    """A page of the signed-in window."""
+    return context.new_page()
+
+
+@pytest.fixture
+def stranger(browser: Browser, portal: Portal, watch: Watch) -> Iterator[Page]:
+    """A page of a window that nobody has signed in."""
+    opened = browser.new_context(base_url=portal.url, viewport={"width": 1280, "height": 800})
+    opened.set_default_timeout(15_000)
+    opened.on("page", watch.attach)
+    yield opened.new_page()
+    opened.close()

@@ -1,0 +1,108 @@
+"""Why: the portal is only worth testing in a real browser against a real server, and both must be gone afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request
+
+from corral.client import Client
+from corral.kernel.errors import NotFound
+
+ROOT = Path(__file__).resolve().parents[2]
+CORRAL = [sys.executable, "-m", "corral.cli.main"]
+TICKING = "i=0; while [ $i -lt 600 ]; do i=$((i+1)); echo tick $i; sleep 0.2; done"
+
+
+@dataclass
+class Portal:
+    """A server of described devices, and a client of its administrator."""
+
+    url: str
+    link: str
+    client: Client
+
+    def submit(self, name: str, command: str = TICKING, *, replicas: int = 1, devices: int = 0, more: str = "") -> str:
+        """Submit a job of one role; answers its id."""
+        document = {
+            "name": name,
+            "roles": {"worker": {"replicas": replicas, "command": command, "resources": {"devices": devices}}},
+        }
+        text = json.dumps(document)[:-1] + (f", {more}" if more else "") + "}"
+        return str(self.client.submit(text)["id"])
+
+    def clear(self) -> None:
+        """Stop and remove every job; returns when none is left."""
+        until = time.monotonic() + 60
+        while jobs := self.client.jobs(limit=200)["items"]:
+            for job in jobs:
+                with contextlib.suppress(NotFound):  # it went between the list and now
+                    self.client.delete(job["id"], stop=True)
+            if time.monotonic() > until:
+                raise TimeoutError(f"jobs that were deleted are still there: {jobs}")
+
+
+@contextlib.contextmanager
+def serving(folder: Path) -> Iterator[Portal]:
+    """A running server over `folder`; jobs and server are ended with the block."""
+    data = folder / "data"
+    environment = {**os.environ, "XDG_CONFIG_HOME": str(folder / "config")}
+    cluster = ROOT / "examples" / "cluster.yaml"
+    start = [*CORRAL, "up", "--detach", "--data", str(data), "--port", "0", "--cluster", str(cluster), "-o", "json"]
+    done = subprocess.run(start, env=environment, check=True, capture_output=True, text=True, timeout=60)
+    told = json.loads(done.stdout)
+    try:
+        with Client(told["url"]) as client:
+            client.login(link=told["link"].partition("#link=")[2])
+            yield Portal(told["url"], told["link"], client)
+    finally:
+        end = [*CORRAL, "down", "--data", str(data), "--stop-jobs"]
+        subprocess.run(end, env=environment, check=True, capture_output=True, timeout=120)
+
+
+@dataclass
+class Watch:
+    """What a page did that no page may do."""
+
+    origin: str
+    strangers: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+    def attach(self, page: Page) -> None:
+        """Begin to watch a page."""
+        page.on("request", self._request)
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def _request(self, request: Request) -> None:
+        address = urlsplit(request.url)
+        if address.scheme not in {"data", "blob"} and address.netloc != urlsplit(self.origin).netloc:
+            self.strangers.append(request.url)
+
+    def _console(self, message: ConsoleMessage) -> None:
+        refused = "Failed to load resource" in message.text  # the browser's own note of a 4xx answer that was asked for
+        if message.type == "error" and not refused:
+            self.complaints.append(message.text)
+
+
+def sign_in(context: BrowserContext, portal: Portal) -> None:
+    """Give the browser the administrator's session, as signing in would."""
+    context.add_cookies([{"name": "corral_session", "value": portal.client.token, "url": portal.url}])
+
+
+def open_context(browser: Browser, portal: Portal, *, width: int = 1440, theme: str = "dark") -> BrowserContext:
+    """A signed-in browser window."""
+    scheme: dict[str, str] = {"color_scheme": theme}
+    context = browser.new_context(base_url=portal.url, viewport={"width": width, "height": 900}, **scheme)
+    context.set_default_timeout(15_000)
+    sign_in(context, portal)
+    return context

@@ -1,0 +1,117 @@
+"""Why: the portal must be read on a phone, in daylight and at night, by eye, by ear and by keyboard."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.portal.harness import Portal, Watch, open_context
+
+NAMELESS = """() => [...document.querySelectorAll('a[href], button, input, select, textarea, summary')]
+  .filter((each) => each.checkVisibility() && !each.closest('[aria-hidden=true], .xterm'))
+  .filter((each) => !(each.getAttribute('aria-label') || each.innerText || each.textContent || '').trim()
+    && ![...(each.labels ?? [])].some((label) => label.innerText.trim()) && !each.title)
+  .map((each) => each.outerHTML.slice(0, 200))"""
+
+# WCAG 2.2, 1.4.3: the contrast of every visible text with the ground that is painted behind it.
+PALE = """() => {
+  const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+  const read = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return canvas.getImageData(0, 0, 1, 1).data;
+  };
+  const light = ([r, g, b]) => [r, g, b]
+    .map((part) => part / 255).map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, part, at) => sum + part * [0.2126, 0.7152, 0.0722][at], 0);
+  const ground = (element) => {
+    for (let each = element; each; each = each.parentElement) {
+      const colour = read(getComputedStyle(each).backgroundColor);
+      if (colour[3] > 250) return colour;
+    }
+    return read(getComputedStyle(document.documentElement).backgroundColor);
+  };
+  const pale = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    const unseen = !element.checkVisibility() || element.closest('svg, :disabled, .xterm, title');
+    if (unseen || !walker.currentNode.data.trim()) continue;
+    const [a, b] = [light(read(getComputedStyle(element).color)), light(ground(element))].sort((x, y) => x - y);
+    const contrast = (b + 0.05) / (a + 0.05);
+    if (contrast < 4.5) pale.push(`${walker.currentNode.data.trim().slice(0, 40)}: ${contrast.toFixed(2)}`);
+  }
+  return pale;
+}"""
+
+
+@pytest.fixture
+def addresses(portal: Portal) -> list[tuple[str, str]]:
+    """Every kind of page, with a text that is there once it is complete."""
+    portal.submit("holder-with-a-rather-long-name-that-goes-on-and-on", replicas=4, devices=4)
+    portal.submit("waiting", devices=2)
+    portal.client.wait(portal.submit("broken", "echo bad luck; exit 3"), timeout=30)
+    running, waiting, broken = (job["id"] for job in reversed(portal.client.jobs()["items"]))
+    return [
+        ("/", "Next in line"),
+        (f"/jobs/{running}", "worker-3 | tick"),
+        (f"/jobs/{running}?tab=log", "worker-3 | tick"),
+        (f"/jobs/{waiting}", "Why it waits"),
+        (f"/jobs/{broken}", "bad luck"),
+        (f"/jobs/{broken}?tab=events", "job.submitted"),
+        (f"/jobs/{broken}?tab=document", "UnifiedJob"),
+        ("/submit", "The file is valid."),
+        ("/nodes?node=local/node1", "described-a100"),
+        ("/account", "Access tokens"),
+        ("/sign-in", "Sign in to Corral"),
+        ("/nowhere", "no such page"),
+    ]
+
+
+@pytest.mark.parametrize(("width", "theme"), [(390, "dark"), (390, "light"), (1440, "dark"), (1440, "light")])
+def test_every_page_fits_and_is_legible_and_named(
+    browser: Browser, portal: Portal, watch: Watch, addresses: list[tuple[str, str]], width: int, theme: str
+) -> None:
+    with open_context(browser, portal, width=width, theme=theme) as context:
+        context.on("page", watch.attach)
+        page = context.new_page()
+        for address, text in addresses:
+            page.goto(address)
+            expect(page.locator("body")).to_contain_text(text)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{address} is wider than the window"
+            assert page.evaluate(PALE) == [], f"{address} has text that is hard to read"
+            assert page.evaluate(NAMELESS) == [], f"{address} has controls without a name"
+            assert page.locator("h1").count() == 1 or "jobs" in address or address == "/nowhere", address
+            assert page.title() != "Corral", f"{address} has no title of its own"
+
+
+def test_the_theme_is_chosen_and_kept(page: Page, portal: Portal) -> None:
+    page.goto("/")
+    root = page.locator("html")
+    expect(root).to_have_attribute("data-theme", "dark")
+    page.get_by_label("Account").first.click()
+    page.get_by_text("light", exact=True).click()
+    expect(root).to_have_attribute("data-theme", "light")
+    page.reload()
+    expect(root).to_have_attribute("data-theme", "light")
+
+
+def test_the_log_keeps_its_place_while_it_is_read_and_follows_again(page: Page, portal: Portal) -> None:
+    talk = "for ten in 0 1 2 3 4 5 6 7 8 9; do for i in $(seq 400); do echo line $((ten * 400 + i)); done; sleep 0.3; done"
+    job = portal.submit("talker", f"{talk}; sleep 300")
+    page.goto(f"/jobs/{job}?tab=log")
+    log = page.get_by_test_id("log")
+    expect(log).to_contain_text("line 4000")
+    log.hover()
+    page.mouse.wheel(0, -20_000)
+    expect(page.get_by_role("button", name="Follow")).to_be_visible()
+    page.get_by_label("Find in the log").fill("line 17")
+    expect(page.get_by_role("status").filter(has_text="111 found")).to_be_visible()
+    page.get_by_role("button", name="Follow").click()
+    expect(log).to_contain_text("line 4000")
+    rows = log.locator("[data-index]").count()
+    assert rows < 200, "a long log is drawn in part only"
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download").click()
+    assert download.value.path().read_text().splitlines()[-1] == "line 4000"
