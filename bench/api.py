@@ -12,6 +12,8 @@ from bench.harness import running_server
 from bench.stats import median, percentile
 
 JOBS, TASKS, RUNS = 30_000, 2_000, 40
+PAGE = 1_000
+"""The longest page that the API gives."""
 PAGES = (
     "/api/v3/jobs?limit=50&state=succeeded&user=user7",
     "/api/v3/jobs?limit=50&queue=vision&type=tensorflow&order=oldest",
@@ -21,18 +23,18 @@ PAGES = (
 
 
 def measure() -> dict[str, float]:
-    """Milliseconds of the slowest kind of filtered page and of the big job's detail with its tasks, as medians."""
+    """Milliseconds of the slowest kind of filtered page and of the big job's detail, as medians."""
     with running_server(prepare=_prepare) as server, server.client() as client:
         pages = {page: _times(client, page, expect_items=True) for page in PAGES}
         detail = _times(client, f"/api/v3/jobs/{BIG}")
-        tasks = _times(client, f"/api/v3/jobs/{BIG}/tasks?limit={TASKS}", expect_items=True)
+        tasks = _times(client, f"/api/v3/jobs/{BIG}/tasks?limit={PAGE}", expect_items=True)
     figures = {f"page {number}": median(times) for number, times in enumerate(pages.values(), 1)}
     return {
         "page": max(figures.values()),
         "detail": median(detail),
         **figures,
         "page p99": max(percentile(times, 0.99) for times in pages.values()),
-        "all its tasks": median(tasks),
+        "a page of 1,000 tasks": median(tasks),
     }
 
 
