@@ -12,6 +12,9 @@ DEMO ?=
 UP ?=
 NAME ?=
 
+# Tests and the demo start hundreds of Python processes: compiling each module once is worth its file.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 
 .PHONY: help

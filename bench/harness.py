@@ -68,6 +68,7 @@ def running_server(
         home = Path(folder)
         data = home / "data"
         environment = {key: value for key, value in os.environ.items() if not key.startswith("CORRAL_")}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed Corral has its bytecode
         environment |= {"XDG_CONFIG_HOME": str(home / "config"), "PYTHONUNBUFFERED": "1", **(settings or {})}
         command = [str(CORRAL), "up", "--data", str(data), "--port", "0", *options]
         if prepare is not None:
