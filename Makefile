@@ -35,7 +35,7 @@ $(VENV)/.locked:
 	  echo "making $(VENV) from requirements/"; \
 	  $(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV); \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt; \
-	  VIRTUAL_ENV=$(VENV) $(UV) pip sync --quiet --require-hashes requirements/uv.txt requirements/dev.txt; \
+	  VIRTUAL_ENV=$(VENV) $(UV) pip sync --quiet --compile-bytecode --require-hashes requirements/uv.txt requirements/dev.txt; \
 	  VIRTUAL_ENV=$(VENV) $(UV) pip install --quiet --no-deps --no-build-isolation --editable .; \
 	  echo "$$stamp" > $@; \
 	fi
@@ -92,8 +92,8 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 lock:  ## Solve the requirements anew (LOCKFLAGS=--upgrade takes newer ones)
 	@[ -x $(UV) ] || { $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet uv; }
 	@printf 'uv>=0.6\n' | $(COMPILE) -o requirements/uv.txt -
-	@$(COMPILE) pyproject.toml --extra server -o requirements/server.txt
-	@$(COMPILE) -c requirements/server.txt pyproject.toml --extra server --group dev -o requirements/dev.txt
+	@$(COMPILE) pyproject.toml -o requirements/server.txt
+	@$(COMPILE) -c requirements/server.txt pyproject.toml --group dev -o requirements/dev.txt
 	@cd web && node lock.mjs
 	@for name in pytorch tensorflow jax mpi notebook horovod; do $(COMPILE) --overrides requirements/frameworks/overrides.in \
 	  examples/$$name/requirements.txt -o requirements/frameworks/$$name.txt || exit 1; done

@@ -174,18 +174,27 @@ def rotate_key_command(data_folder: Path | None) -> None:
 def make_settings(**given: Any) -> Settings:
     """The settings that the options and the environment give.
 
-    Raises InvalidInput naming the setting that cannot be used, or the extra that is not installed.
+    Raises InvalidInput naming the setting that cannot be used, or saying what to install.
     """
     try:
         from pydantic import ValidationError
 
         from corral.settings import Settings
     except ModuleNotFoundError as error:
-        message = f"The server is not installed here ({error.name} is missing); run: pip install 'corral[server]'."
-        raise InvalidInput("no-server", message) from None
+        raise InvalidInput("no-server", _no_server(error.name or "")) from None
     try:
         return Settings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
         raise InvalidInput("invalid-setting", f"The setting {name} cannot be used: {first['msg']}.") from None
+
+
+def _no_server(missing: str) -> str:
+    from importlib import metadata
+
+    try:
+        metadata.distribution("corral-client")
+    except metadata.PackageNotFoundError:
+        return f"The server is not complete here ({missing} is missing); run: pip install --force-reinstall corral."
+    return "corral-client has no server in it; run: pip uninstall corral-client, then pip install corral."

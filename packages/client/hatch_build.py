@@ -1,0 +1,34 @@
+"""Why: the light distribution is made of rooms of the one source tree: two folders up, or beside it in an sdist."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+# What a client imports: its commands, its SDK, the job language and what that stands on.
+PARTS = ("__init__.py", "py.typed", "cli", "client", "kernel", "spec")
+
+
+def parts(root: Path) -> dict[str, str]:
+    """Where each part lies, and its place in what is built; `root` is the folder of this distribution.
+
+    Raises FileNotFoundError when neither a checkout nor an sdist is around it.
+    """
+    for source in (root / "corral", root.parent.parent / "corral"):
+        if all((source / part).exists() for part in PARTS):
+            return {str(source / part): f"corral/{part}" for part in PARTS}
+    raise FileNotFoundError("corral-client is built from Corral's source tree: install it from a full checkout.")
+
+
+class ClientRoomsHook(BuildHookInterface[Any]):
+    """Puts the client's rooms into the wheel and the sdist."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Called by hatchling before it collects files."""
+        if version == "editable":
+            raise RuntimeError("corral-client has no editable form: install the whole tree with `pip install -e .`.")
+        build_data["force_include"].update(parts(Path(self.root)))
