@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import count
 
 import msgspec
 import structlog
@@ -89,10 +90,9 @@ class Folder:
     def place(self, placed: GangPlacement, now: float) -> None:
         """Give a gang what the scheduler found for it."""
         job = self.world.jobs[placed.job]
-        first = max((task.placement.order for task in job.tasks.values() if task.placement), default=-1) + 1
-        tasks = tuple(
-            msgspec.structs.replace(task, order=first + place) for place, task in enumerate(placed.placement.tasks)
-        )
+        taken = {task.placement.order for task in job.tasks.values() if task.placement}
+        free = (order for order in count() if order not in taken)  # so a task that is placed anew keeps its rank
+        tasks = tuple(msgspec.structs.replace(task, order=next(free)) for task in placed.placement.tasks)
         placement = msgspec.structs.replace(placed.placement, tasks=tasks)
         keys = {task.key for task in tasks}
         requests = self.world.queue.waiting(placed.job)

@@ -52,7 +52,7 @@ async def render(world: World, attempt: AttemptId, context: LaunchContext) -> Ta
 
 def _gang(job: Job) -> Gang:
     if job.gang is None or job.gang.attempt != job.run.attempt:
-        placement = Placement(tuple(job.placements()))
+        placement = Placement(tuple(job.members()))
         job.gang = Gang(
             job_id=job.id, name=job.document.name, attempt=job.run.attempt, job=job.document, placement=placement
         )

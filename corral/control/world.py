@@ -62,6 +62,11 @@ class Job:
         placed = [task.placement for task in self.tasks.values() if task.placement is not None and task.holds]
         return sorted(placed, key=lambda placement: placement.order)
 
+    def members(self) -> list[TaskPlacement]:
+        """Where its tasks are or were, in topology order: a task that is over still counts, so others keep their ranks."""
+        placed = [task.placement for task in self.tasks.values() if task.placement is not None]
+        return sorted(placed, key=lambda placement: placement.order)
+
     def unplaced(self) -> list[TaskKey]:
         """The tasks that wait for devices."""
         return [

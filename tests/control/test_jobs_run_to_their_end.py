@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest_asyncio
 
 from corral.kernel.errors import Unavailable
+from corral.model.exits import NODE_LOST
 from corral.model.records import ENDED_PHASES
 from corral.model.writes import IntentKind
 from tests.control.harness import House, PaperEngine, short
@@ -140,3 +141,22 @@ async def test_a_scaled_job_gains_and_loses_tasks_while_it_runs(house: House) ->
     while len(house.engine.running) != 3:
         await house.store.wakeup.wait(0.05)
     assert all(most == 1 for most in house.engine.most_instances.values())
+
+
+async def test_a_task_that_is_placed_anew_keeps_its_rank_though_a_peer_is_over(house: House) -> None:
+    await house.begin()
+    text = short("ranks", replicas=3, devices=1).replace('"replicas": 3', '"replicas": 3, "retry": 3')
+    job = await house.submit(text)
+    await house.until(job, "running")
+    while len(house.engine.running) != 3:
+        await house.store.wakeup.wait(0.05)
+    ranks = {attempt: launch.env["CORRAL_RANK"] for attempt, launch in house.engine.running.items()}
+    first, middle, last = sorted(ranks)
+    house.engine.end(first, 0)
+    house.engine.end(middle, NODE_LOST)
+    while set(house.engine.running) <= {middle, last}:
+        await house.store.wakeup.wait(0.05)
+    (again,) = set(house.engine.running) - {last}
+    told = house.engine.running[again].env
+    assert (again.rpartition(".")[0], told["CORRAL_RANK"]) == (middle.rpartition(".")[0], ranks[middle])
+    assert told["CORRAL_WORLD_SIZE"] == "3"
