@@ -181,6 +181,7 @@ async def _control(settings: Settings) -> None:
         nodes=control.machines.node,
         ready_user=accounts.ready,
         job_secret=lambda job: job_secret(key, JobId(job)),
+        api_certificate=_own_certificate(settings),
     )
     door = Door(control, settings.run_folder / "control.sock")
     keeping = Housekeeping(control, logs_of, retention_seconds=settings.retention_days * 86_400)
@@ -192,6 +193,15 @@ async def _control(settings: Settings) -> None:
     finally:
         await control.close()
         await store.close()
+
+
+def _own_certificate(settings: Settings) -> str:
+    """The certificate of our own that tasks meet; at another address it is somebody else's."""
+    if settings.tls_certificate is None or settings.advertise:
+        return ""
+    end = "-----END CERTIFICATE-----"
+    first, found, _ = settings.tls_certificate.read_text().partition(end)
+    return first + found
 
 
 def _cluster(settings: Settings) -> ClusterDocument | None:

@@ -15,7 +15,7 @@ from corral import datafolder, supervisor
 from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound, TooLarge, Unavailable
 from corral.settings import Settings
 
-_FROM_FILES = ("tls_certificate", "tls_key", "cluster")
+_FROM_FILES = {"tls_certificate": "--tls-cert", "tls_key": "--tls-key", "cluster": "--cluster"}
 
 
 def up(settings: Settings, *, detach: bool) -> dict[str, Any]:
@@ -97,12 +97,11 @@ def check(settings: Settings) -> None:
 
     Raises InvalidInput naming the setting.
     """
-    for name in _FROM_FILES:
+    for name, option in _FROM_FILES.items():
         path: Path | None = getattr(settings, name)
         if path is not None and not os.access(path, os.R_OK):
-            raise InvalidInput("file-unreadable", f"{path} (--{name.replace('_', '-')}) cannot be read.")
-    if bool(settings.tls_certificate) != bool(settings.tls_key):
-        raise InvalidInput("tls-incomplete", "TLS needs both --tls-certificate and --tls-key.")
+            raise InvalidInput("file-unreadable", f"{path} ({option}) cannot be read.")
+    _check_certificate(settings)
     if settings.port_range_start > settings.port_range_end:
         raise InvalidInput("port-range-empty", "port_range_start must not be above port_range_end.")
     if settings.database_url and not settings.database_url.startswith(("postgresql:", "postgresql+")):
@@ -121,6 +120,25 @@ def check(settings: Settings) -> None:
             "already-running",
             f"Corral already runs at {running['url']} (pid {running['pid']}); end it with `corral down`, or use --data.",
         )
+
+
+def _check_certificate(settings: Settings) -> None:
+    if bool(settings.tls_certificate) != bool(settings.tls_key):
+        raise InvalidInput("tls-incomplete", "TLS needs both --tls-cert and --tls-key.")
+    if settings.tls_certificate is None or settings.tls_key is None:
+        return
+    import ssl
+
+    try:
+        # A key that asks for a password would ask on the terminal of a server that has none.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_certificate, settings.tls_key, lambda: b"")
+    except (ssl.SSLError, ValueError) as error:
+        what = error.reason if isinstance(error, ssl.SSLError) and error.reason else error
+        raise InvalidInput(
+            "bad-certificate",
+            f"{settings.tls_certificate} (--tls-cert) and {settings.tls_key} (--tls-key) cannot be used ({what}): "
+            "give a PEM certificate chain and its private key without a password.",
+        ) from None
 
 
 def environment_of(settings: Settings) -> dict[str, str]:

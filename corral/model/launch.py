@@ -63,6 +63,8 @@ class TaskLaunch(msgspec.Struct, frozen=True):
     secrets: tuple[SecretDelivery, ...] = ()
     runtime: RuntimePlan | None = None
     api_url: str = ""
+    api_certificate: str = ""
+    """The server's own certificate (PEM), which the runtime trusts at that address; "" is what the machine trusts."""
     job_token: str = ""
     """What the runtime shows to the server: scoped to this job, delivered by file."""
     job_secret: str = ""

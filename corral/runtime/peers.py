@@ -13,8 +13,12 @@ import re
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlsplit
+
+if TYPE_CHECKING:
+    import http.client
+    import ssl
 
 RUNTIME_WORD = "$(runtime)"
 _PEER = re.compile(r"\$\(peer:([a-z0-9-]+)-(\d+):(?:(host)|port:([a-z0-9-]+))\)")
@@ -43,14 +47,18 @@ class Address(NamedTuple):
 
 
 class Api:
-    """The few calls of Corral's server that a task may make."""
+    """The few calls of Corral's server that a task may make.
 
-    def __init__(self, url: str, token: str) -> None:
+    With a `certificate` the server must show that one; its name does not matter, nor who signed it.
+    """
+
+    def __init__(self, url: str, token: str, certificate: str = "") -> None:
         parts = urlsplit(url)
         self._secure = parts.scheme == "https"
         self._host, self._port = parts.hostname or "127.0.0.1", parts.port
         self._prefix = parts.path.rstrip("/")
         self._token = token
+        self._certificate = certificate
 
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         """The JSON answer, None for an empty one.
@@ -59,8 +67,7 @@ class Api:
         """
         import http.client  # most tasks never call
 
-        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
-        connection = kind(self._host, self._port, timeout=_ASK_SECONDS + 10)
+        connection = self._connection()
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
         try:
             connection.request(method, self._prefix + path, json.dumps(body) if body else None, headers)
@@ -78,6 +85,28 @@ class Api:
             return json.loads(content) if content else None
         except ValueError as error:
             raise OSError("the server's answer is not JSON") from error
+
+    def _connection(self) -> http.client.HTTPConnection:
+        import http.client
+
+        seconds = _ASK_SECONDS + 10
+        if not self._secure:
+            return http.client.HTTPConnection(self._host, self._port, timeout=seconds)
+        import ssl
+
+        context = _only(self._certificate) if self._certificate else ssl.create_default_context()
+        return http.client.HTTPSConnection(self._host, self._port, timeout=seconds, context=context)
+
+
+def _only(certificate: str) -> ssl.SSLContext:
+    """Trust in one certificate and in nothing that it does not sign."""
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.load_verify_locations(cadata=certificate)
+    return context
 
 
 def wait_for(

@@ -39,6 +39,8 @@ class Plan:
     log: str = ""
     """Where the command's output is, to look for exit patterns."""
     api_url: str = ""
+    api_certificate: str = ""
+    """The one certificate (PEM) that the server at `api_url` shows; "" is any that this machine trusts."""
     token_file: str = ""
     secrets_file: str = ""
     job_secret_file: str = ""

@@ -61,7 +61,7 @@ def main(plan_file: str) -> int:
     """Carry out the plan in a file; the exit code of the task."""
     result: dict[str, Any] = {}
     plan = Plan.read(plan_file)
-    api = Api(plan.api_url, take(plan.token_file)) if plan.api_url else None
+    api = Api(plan.api_url, take(plan.token_file), plan.api_certificate) if plan.api_url else None
     try:
         with _stoppable():
             argv, env = _prepare(plan, api)

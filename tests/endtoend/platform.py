@@ -31,10 +31,19 @@ Job = dict[str, Any]
 class Platform:
     """A server with a data folder of its own, and somebody signed in to it."""
 
-    def __init__(self, folder: Path, *, cluster: Path = CLUSTER, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *more: str,
+        cluster: Path = CLUSTER,
+        env: Mapping[str, str] | None = None,
+        ca: Path | None = None,
+    ) -> None:
         self.folder = folder
         self.data = folder / "data"
+        self.ca = ca
         self._cluster = cluster
+        self._more = more
         self.env = {name: value for name, value in os.environ.items() if not name.startswith("CORRAL_")}
         self.env |= {"XDG_CONFIG_HOME": str(folder / "config"), "COLUMNS": "200"} | dict(env or {})
         self.pid = 0
@@ -44,17 +53,21 @@ class Platform:
 
     def up(self) -> None:
         """Start the server in the background and sign in, as the README says."""
-        words = ["--detach", "--port", "0", "--cluster", str(self._cluster), "--data", str(self.data), "-o", "json"]
-        facts = json.loads(self.corral("up", *words))
+        facts = json.loads(self.corral("up", *self.options()))
         self.pid, self.url = facts["pid"], facts["url"]
-        self.corral("login", facts["link"])
-        self.client = Client(self.url, self.corral("token", "create", "tests", "-o", "name").strip())
+        trust = ["--ca", str(self.ca)] if self.ca else []
+        self.corral("login", *trust, facts["link"])
+        token = self.corral("token", "create", "tests", "-o", "name").strip()
+        self.client = Client(self.url, token, ca=str(self.ca or ""))
 
     def up_again(self) -> None:
         """Start the server once more at the same address; who was signed in still is."""
-        port = self.url.rpartition(":")[2]
-        words = ["--detach", "--port", port, "--cluster", str(self._cluster), "--data", str(self.data), "-o", "json"]
-        self.pid = json.loads(self.corral("up", *words))["pid"]
+        self.pid = json.loads(self.corral("up", *self.options(self.url.rpartition(":")[2])))["pid"]
+
+    def options(self, port: str = "0") -> list[str]:
+        """The options of `corral up`."""
+        where = ["--port", port, "--cluster", str(self._cluster), "--data", str(self.data)]
+        return ["--detach", *where, "-o", "json", *self._more]
 
     def down(self) -> None:
         """End the server and every task."""
@@ -70,19 +83,26 @@ class Platform:
         assert done.returncode == code, said
         return done.stdout
 
-    def refused(self, *words: str, code: int = 4, given: str | None = None) -> str:
+    def refused(
+        self, *words: str, code: int = 4, given: str | None = None, env: Mapping[str, str] | None = None
+    ) -> str:
         """The one sentence with which `corral WORDS` is refused."""
-        done = self.run(*words, given=given)
+        done = self.run(*words, given=given, env=env)
         assert done.returncode == code, f"{done.returncode}: {done.stdout}{done.stderr}"
         assert "Traceback" not in done.stderr
         return done.stderr
 
     def run(
-        self, *words: str, given: str | None = None, folder: Path | None = None
+        self,
+        *words: str,
+        given: str | None = None,
+        folder: Path | None = None,
+        env: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run `corral WORDS` however it ends."""
+        env = self.env | dict(env or {})
         return subprocess.run(
-            [CORRAL, *words], env=self.env, cwd=folder, input=given, capture_output=True, text=True, timeout=120
+            [CORRAL, *words], env=env, cwd=folder, input=given, capture_output=True, text=True, timeout=120
         )
 
     def terminal(self, *words: str) -> pexpect.spawn[str]:

@@ -76,7 +76,8 @@ def test_a_task_survives_down_and_is_adopted_with_its_true_code_and_whole_log(bu
     [("task", 137, ""), ("shim", -101, SHIM_KILLED), ("group", -101, GROUP_KILLED)],
 )
 def test_a_killed_task_shim_and_group_are_told_apart(shared_house: House, whom: str, code: int, says: str) -> None:
-    document = shell_job(f"killed-{whom}", "sleep 300", retryPolicy={"fancy": False, "maxRetries": 0})
+    once = {"retryPolicy": {"fancy": False, "maxRetries": 0}}
+    document = shell_job(f"killed-{whom}", "sleep 300", **once) | once
     answer = shared_house.call("POST", "/api/v3/jobs", document)
     assert answer.status == 201, answer
     ref = answer.body["id"]

@@ -182,6 +182,7 @@ def _write_plan(
         "exit_patterns": plan.exit_patterns and launch.runtime is not None,
         "log": around.log,
         "api_url": launch.api_url,
+        "api_certificate": launch.api_certificate,
         "result_file": folder.write_private("result", b"", uid),
         **files,
     }
