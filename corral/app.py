@@ -149,6 +149,7 @@ async def _control(settings: Settings) -> None:
     from corral.launcher import LaunchPolicy
     from corral.scheduler import find_policy
     from corral.service.seal import Sealer
+    from corral.storage.blobs import BlobStore
     from corral.storage.logs import LogStore
     from corral.store import open_store
     from corral.store.cluster_views import CONTAINER_RUNTIME
@@ -184,7 +185,8 @@ async def _control(settings: Settings) -> None:
         api_certificate=_own_certificate(settings),
     )
     door = Door(control, settings.run_folder / "control.sock")
-    keeping = Housekeeping(control, logs_of, retention_seconds=settings.retention_days * 86_400)
+    code = BlobStore(settings.data_folder / "blobs" / "code")
+    keeping = Housekeeping(control, logs_of, code, retention_seconds=settings.retention_days * 86_400)
     try:
         await store.put_queues(_queues(document))
         await store.put_setting(CONTAINER_RUNTIME, container_runtime() or "")

@@ -136,6 +136,18 @@ async def list_jobs(
     return Json(await service_of(request).list_jobs(actor, wanted, limit=limit, after=after))
 
 
+@router.get("/history", responses=answers(Page[JobSummary]))
+async def list_history(
+    request: Request,
+    actor: Caller,
+    user: Annotated[str, Query(max_length=200, description="Only this user's jobs.")] = "",
+    limit: Limit = 50,
+    after: After = "",
+) -> Json:
+    """The lines that removed jobs, and jobs that ended longer ago than the retention, have left: latest first."""
+    return Json(await service_of(request).history(actor, user=user, limit=limit, after=after))
+
+
 @router.get("/jobs/{ref}", responses=answers(JobDetail))
 async def get_job(request: Request, actor: Caller, ref: Ref) -> Json:
     """One job: its document, roles, placement, reasons for waiting, how it ended."""

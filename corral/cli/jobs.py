@@ -25,6 +25,7 @@ jobs_argument = click.argument("jobs", nargs=-1, required=True, metavar="JOB..."
 @click.option("--tag", default="", help="Only jobs with this tag.")
 @click.option("--type", "job_type", default="", help="Only jobs of this type (pytorch, shell, …).")
 @click.option("--live", is_flag=True, help="Only jobs that are not over.")
+@click.option("--removed", is_flag=True, help="The lines that removed and long-ended jobs have left (with -u, -n).")
 @click.option("-n", "--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many at most.")
 @click.option(
     "--order",
@@ -42,6 +43,7 @@ def ls_command(
     tag: str,
     job_type: str,
     live: bool,
+    removed: bool,
     limit: int,
     order: str,
     output: str,
@@ -52,24 +54,31 @@ def ls_command(
     corral ls                      the last 50
     corral ls --live               those that wait or run
     corral ls -s failed -u alice   by state and user
+    corral ls --removed            what was removed, by hand or because it ended long ago
     corral ls -o name | xargs corral rm
     """
     wanted = [*states, *(STATES[:4] if live else ())]
+    if removed and (wanted or queues or search or tag or job_type or order != "newest" or len(users) > 1):
+        raise click.UsageError("--removed goes with -n and one -u only.")
     found: list[Job] = []
     after = ""
     with connect() as client:
         while len(found) < limit:
-            page = client.jobs(
-                state=wanted,
-                user=users,
-                queue=queues,
-                q=search,
-                tag=tag,
-                job_type=job_type,
-                order=order,
-                limit=min(limit - len(found), 1000),
-                after=after,
-            )
+            size = min(limit - len(found), 1000)
+            if removed:
+                page = client.history(user="".join(users), limit=size, after=after)
+            else:
+                page = client.jobs(
+                    state=wanted,
+                    user=users,
+                    queue=queues,
+                    q=search,
+                    tag=tag,
+                    job_type=job_type,
+                    order=order,
+                    limit=size,
+                    after=after,
+                )
             found += page["items"]
             after = page["next"] or ""
             if not after:
@@ -77,7 +86,7 @@ def ls_command(
     if show(found, output, names=[job["id"] for job in found]):
         return
     if not found:
-        say("No jobs. Run one: corral run -- echo hello")
+        say("No job was removed." if removed else "No jobs. Run one: corral run -- echo hello")
         return
     rows = [
         (

@@ -136,6 +136,10 @@ class AsyncClient:
             )
         )
 
+    async def history(self, *, user: str = "", limit: int = 50, after: str = "") -> Page[Job]:
+        """A page of the lines that removed jobs have left, the latest job first."""
+        return await self._ask(calls.history(user=user, limit=limit, after=after))
+
     async def job(self, ref: str) -> Job:
         """One job, by id, name, or USER~NAME."""
         return await self._ask(calls.call("GET", calls.job_path(ref)))

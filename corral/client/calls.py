@@ -89,6 +89,11 @@ def list_jobs(
     return call("GET", "/jobs", {**query, "order": order, "limit": limit, "after": after})
 
 
+def history(*, user: str = "", limit: int = 50, after: str = "") -> Call:
+    """A page of the lines that removed jobs have left."""
+    return call("GET", "/history", {"user": user, "limit": limit, "after": after})
+
+
 def log_path(
     ref: str, role: str = "", index: int = 0, *, follow: bool = False, tail: int | None = None, **query: Any
 ) -> str:

@@ -10,21 +10,25 @@ import structlog
 from corral.control.loop import Control
 from corral.kernel.errors import Unavailable
 from corral.kernel.ids import JobId
+from corral.storage.blobs import BlobStore
 from corral.storage.logs import LogStore
 
 log = structlog.get_logger()
 
+CODE_SECONDS: Final = 86_400.0
+"""How long code that no job names is kept after its upload, its last submit, or a client's asking for it."""
 _EVERY_SECONDS: Final = 600.0
 _AT_ONCE: Final = 200
 
 
 class Housekeeping:
-    """Retires jobs that ended long ago, and removes the logs of jobs that are gone."""
+    """Retires jobs that ended long ago, and removes the logs and the code that no job is left for."""
 
-    def __init__(self, control: Control, logs: LogStore, *, retention_seconds: float) -> None:
-        """`retention_seconds` 0 keeps everything for ever."""
+    def __init__(self, control: Control, logs: LogStore, code: BlobStore, *, retention_seconds: float) -> None:
+        """`retention_seconds` 0 keeps every job for ever."""
         self._control = control
         self._logs = logs
+        self._code = code
         self._retention = retention_seconds
         control.removed = self.forget
 
@@ -33,10 +37,23 @@ class Housekeeping:
         await self._control.ready.wait()
         while True:
             try:
-                await self.retire(self._control.clock.now())
+                await self.tidy(self._control.clock.now())
             except Unavailable as error:
-                log.warning("old jobs could not be retired", code=error.code, message=error.message)
+                log.warning("what is old could not be removed", code=error.code, message=error.message)
             await asyncio.sleep(_EVERY_SECONDS)
+
+    async def tidy(self, now: float) -> None:
+        """Retire old jobs, then forget keys, links, tokens and code that nothing needs any more.
+
+        Raises Unavailable, LeadershipLost.
+        """
+        await self.retire(now)
+        store = self._control.store
+        await store.forget_old(now)
+        unused = await store.unused_code(now - CODE_SECONDS)
+        if unused:
+            for digest in await store.forget_code(unused, now - CODE_SECONDS):
+                self._code.remove(digest)
 
     async def retire(self, now: float) -> int:
         """Retire every job that ended more than the retention ago; how many.

@@ -16,9 +16,7 @@ from corral.model.placement import Placement
 from corral.model.runs import TaskRun
 from corral.spec.job import UnifiedJob
 from corral.spec.role import Role
-
-BLOB_SCHEME = "blob:"
-"""`code.uri` of an uploaded folder: `blob:DIGEST`."""
+from corral.storage.blobs import BLOB_SCHEME
 
 
 @dataclass(frozen=True)
@@ -34,6 +32,8 @@ class LaunchContext:
     """Makes sure that it is settled under which system account a user's tasks run."""
     job_secret: Callable[[JobId], str]
     """What the tasks of a job, and the server, derive `$(secret:PURPOSE)` from."""
+    api_certificate: str = ""
+    """The certificate that is shown at `api_url`, for tasks that may not trust who signed it; "" where they do."""
 
 
 async def render(world: World, attempt: AttemptId, context: LaunchContext) -> TaskLaunch | None:
@@ -89,6 +89,7 @@ def _launch(
         secrets=secrets,
         runtime=runtime,
         api_url=context.api_url,
+        api_certificate=context.api_certificate if runtime else "",
         job_token=context.job_token(job.id) if runtime else "",
         job_secret=context.job_secret(job.id) if runtime else "",
     )

@@ -149,7 +149,7 @@ class Inside(ServiceBase):
     async def code_exists(self, actor: Actor, digest: str) -> int | None:
         """The size of an archive that the actor has uploaded; None when not, or when it is gone."""
         await self.check(actor, "code.read", Resource("code", digest, owner=actor.user))
-        if self.blobs is None or await self.store.blob_size(digest, actor.user) is None:
+        if self.blobs is None or await self.store.use_blob(digest, actor.user, self.clock.now()) is None:
             return None
         return self.blobs.size(digest)
 

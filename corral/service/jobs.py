@@ -47,6 +47,11 @@ class Jobs(ServiceBase):
                 )
         return await self.store.list_jobs(wanted, limit=limit, after_cursor=after)
 
+    async def history(self, actor: Actor, *, user: str = "", limit: int = 50, after: str = "") -> Page[JobSummary]:
+        """One page of the lines that removed and retired jobs have left, the latest job first."""
+        await self.check(actor, "job.list", Resource("job"))
+        return await self.store.history(limit=limit, after_cursor=after, user=user)
+
     async def job(self, actor: Actor, ref: str) -> JobDetail:
         """One job."""
         record, _ = await self.job_for(actor, ref, "job.read")

@@ -27,9 +27,9 @@ from corral.service.rules import Decision, Resource
 from corral.spec.errors import SpecError
 from corral.spec.job import UnifiedJob
 from corral.spec.parts import Array, Dependency
+from corral.storage.blobs import BLOB_SCHEME
 from corral.store.cluster_views import Admission
 
-BLOB_SCHEME: Final = "blob:"
 MAX_ARRAY: Final = 1000
 """Jobs of one array that are stored at once."""
 
@@ -191,7 +191,7 @@ class Submitting(ServiceBase):
                 "code-not-uploaded",
                 f"The code folder {uri[:200]} is on your machine; the command line and the SDK upload it when they submit.",
             )
-        owner_has = await self.store.blob_size(uri.removeprefix(BLOB_SCHEME), actor.user)
+        owner_has = await self.store.use_blob(uri.removeprefix(BLOB_SCHEME), actor.user, self.clock.now())
         if owner_has is None:
             raise InvalidInput("no-such-code", "The code was never uploaded by you; upload it and submit again.")
         return _with_spec(job, code=job.spec.code.model_copy(update={"uri": uri}))

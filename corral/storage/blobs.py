@@ -14,6 +14,8 @@ from typing import BinaryIO, NamedTuple
 from corral.kernel.errors import InvalidInput, NotFound, TooLarge, Unavailable
 from corral.runtime.unpack import Limits, UnsafeArchive, check
 
+BLOB_SCHEME = "blob:"
+"""What a job's code URI begins with when it names an archive of a `BlobStore`."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 

@@ -20,6 +20,7 @@ from corral.store.writer import Transaction
 _NODE: Final = msgspec.json.Decoder(Node)
 _TASK: Final = msgspec.json.Decoder(TaskRun)
 _secrets, _blobs, _settings = tables.secrets, tables.blobs, tables.settings
+_BLOB_TOUCH_SECONDS: Final = 3600.0
 
 CONTAINER_RUNTIME: Final = "engine.local.container_runtime"
 """The setting in which control keeps what runs containers here ("" for nothing)."""
@@ -196,19 +197,27 @@ class ClusterViews(Database):
         return await self.write(run)
 
     async def put_blob(self, digest: str, user: str, size: int, at: float) -> None:
-        """Note that `user` uploaded a blob."""
-        there = select(_blobs.c.size).where(_blobs.c.digest == digest, _blobs.c.user == user)
+        """Note that `user` uploaded a blob, or did so again."""
+        own = (_blobs.c.digest == digest, _blobs.c.user == user)
+        there = select(_blobs.c.size).where(*own)
 
         def run(transaction: Transaction) -> None:
             if transaction.read(there).first() is None:
                 transaction.write(insert(_blobs), {"digest": digest, "user": user, "size": size, "at": at})
+            else:
+                transaction.write(update(_blobs).where(*own).values(at=at))
 
         await self.write(run)
 
-    async def blob_size(self, digest: str, user: str) -> int | None:
-        """The size of a blob that `user` uploaded; None when the user did not."""
-        query = select(_blobs.c.size).where(_blobs.c.digest == digest, _blobs.c.user == user)
-        return await self.read(lambda connection: connection.execute(query).scalar())
+    async def use_blob(self, digest: str, user: str, at: float) -> int | None:
+        """The size of a blob that `user` uploaded, which is then kept for another day; None when the user did not."""
+        query = select(_blobs.c.size, _blobs.c.at).where(_blobs.c.digest == digest, _blobs.c.user == user)
+        found = await self.read(lambda connection: connection.execute(query).first())
+        if found is None:
+            return None
+        if found.at < at - _BLOB_TOUCH_SECONDS:
+            await self.put_blob(digest, user, found.size, at)
+        return int(found.size)
 
     async def ping(self) -> None:
         """Ask the database something.

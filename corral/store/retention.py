@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import delete, select
+from sqlalchemy import delete, func, select
 
 from corral.kernel.ids import JobId
 from corral.model.records import JobSummary, Page
@@ -18,6 +20,8 @@ from corral.store.removal import remove_jobs
 from corral.store.writer import Transaction
 
 _SUMMARY: Final = msgspec.json.Decoder(JobSummary)
+_BLOB: Final = re.compile(r'"blob:([0-9a-f]{64})"')
+_DOCUMENTS_AT_ONCE: Final = 500
 AUDIT_SECONDS: Final = 400 * 86_400.0
 """How long the audit log is kept."""
 
@@ -64,6 +68,40 @@ class Retention(Database):
                 transaction.write(statement)
 
         await self.write(run)
+
+    async def unused_code(self, before: float) -> list[str]:
+        """The digests of code that was last uploaded or submitted before that time and that no job names."""
+        table = tables.blobs
+        old = select(table.c.digest).group_by(table.c.digest).having(func.max(table.c.at) < before)
+        candidates = await self.read(lambda connection: {row.digest for row in connection.execute(old)})
+        after = ""
+        while candidates:
+            found = await self._documents_with_code(after)
+            for row in found:
+                candidates.difference_update(_BLOB.findall(row.doc))
+            if len(found) < _DOCUMENTS_AT_ONCE:
+                break
+            after = found[-1].job
+        return sorted(candidates)
+
+    async def _documents_with_code(self, after: str) -> list[Any]:
+        columns = tables.job_documents.c
+        named = select(columns.job, columns.doc).where(columns.job > after, columns.doc.like('%"blob:%'))
+        page = named.order_by(columns.job).limit(_DOCUMENTS_AT_ONCE)
+        return list(await self.read(lambda connection: rows(connection, page)))
+
+    async def forget_code(self, digests: Sequence[str], before: float) -> list[str]:
+        """Forget those of the digests that were not used again since `before`; which they were."""
+        table = tables.blobs
+        again = select(table.c.digest).where(table.c.digest.in_(digests), table.c.at >= before)
+
+        def run(transaction: Transaction) -> list[str]:
+            used = {row.digest for row in transaction.read(again)}
+            gone = [digest for digest in digests if digest not in used]
+            transaction.write(delete(table).where(table.c.digest.in_(gone)))
+            return gone
+
+        return await self.write(run)
 
     async def history(self, *, limit: int = 100, after_cursor: str = "", user: str = "") -> Page[JobSummary]:
         """One page of the jobs that were removed, the latest first."""

@@ -164,6 +164,8 @@ def test_removed_jobs_are_gone_and_live_ones_are_not_removed(platform: Platform,
     platform.refused("rm", "shell")
     platform.corral("rm", "--stop", "shell")
     platform.refused("get", shell["id"], code=3)
+    assert shell["id"] in platform.corral("ls", "--removed")
+    platform.refused("ls", "--removed", "--live", code=2)
 
 
 @pytest.mark.parametrize("kind", ["bash", "zsh", "fish"])

@@ -1,0 +1,83 @@
+"""Why: a store must not grow for ever, and must not forget what anything still needs."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from corral.model.accounts import Token, User
+from corral.model.records import JobFilter
+from corral.store import Store, retention
+from tests.store.makers import ME, START, batch, ended, new_job
+
+DAY = 86_400.0
+
+
+async def _ended(store: Store, epoch: int, at: float, **fields: object) -> str:
+    job = new_job(**fields)  # type: ignore[arg-type]
+    await store.submit(job)
+    await store.commit(batch(epoch, jobs=(ended(job, at=at),)))
+    return job.id
+
+
+async def _led(store: Store) -> int:
+    lease = await store.lead(ME)
+    assert lease is not None
+    return lease.epoch
+
+
+async def test_jobs_that_ended_long_ago_become_lines_of_history_oldest_first(store: Store) -> None:
+    epoch = await _led(store)
+    first, second = await _ended(store, epoch, START), await _ended(store, epoch, START + DAY, user="bob")
+    late = await _ended(store, epoch, START + 9 * DAY)
+    assert await store.retire(epoch, ended_before=START + 2 * DAY, now=START + 9 * DAY, limit=1) == [first]
+    assert await store.retire(epoch, ended_before=START + 2 * DAY, now=START + 9 * DAY, limit=9) == [second]
+    assert [job.id for job in (await store.list_jobs(JobFilter())).items] == [late]
+    assert [line.id for line in (await store.history()).items] == [second, first]
+    assert [line.id for line in (await store.history(user="ann")).items] == [first]
+    page = await store.history(limit=1)
+    assert page.next is not None and [line.id for line in page.items] == [second]
+    rest = await store.history(limit=1, after_cursor=page.next)
+    assert [line.id for line in rest.items] == [first] and rest.next is None
+
+
+async def test_a_job_that_a_live_one_waits_for_is_not_retired(store: Store) -> None:
+    epoch = await _led(store)
+    needed = await _ended(store, epoch, START)
+    waits = new_job(depends_on=(needed,))
+    await store.submit(waits)
+    assert await store.retire(epoch, ended_before=START + DAY, now=START + DAY) == []
+
+
+async def test_what_is_long_over_is_forgotten_and_the_rest_is_kept(store: Store) -> None:
+    job = new_job(idempotency_key="k")
+    await store.submit(job)
+    await store.add_user(User("ann"))
+    await store.add_token(Token("t1", "ann", "old", "api", job.created_at, job.created_at + DAY), "hash")
+    await store.forget_old(job.created_at + DAY)
+    assert not (await store.submit(replace(new_job(idempotency_key="k"), doc=job.doc))).created
+    assert [each.id for each in await store.tokens("ann")] == ["t1"]
+    await store.forget_old(job.created_at + 60 * DAY)
+    assert (await store.submit(new_job(idempotency_key="k"))).created
+    assert await store.tokens("ann") == []
+
+
+async def test_code_is_kept_while_a_job_names_it_or_somebody_used_it_lately(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "_DOCUMENTS_AT_ONCE", 2)
+    named, unused, fresh, used = (digit * 64 for digit in "abcd")
+    for digest in (named, unused, used):
+        await store.put_blob(digest, "ann", 10, START)
+    await store.put_blob(unused, "bob", 10, START + 1)
+    await store.put_blob(fresh, "ann", 10, START + 2 * DAY)
+    for _ in range(3):
+        await store.submit(replace(new_job(), doc='{"spec":{"code":{"uri":"blob:%s"}}}' % ("f" * 64)))
+    await store.submit(replace(new_job(), doc='{"spec":{"code":{"uri":"blob:%s"}}}' % named))
+    assert await store.use_blob(used, "bob", START + 2 * DAY) is None
+    assert await store.unused_code(START + DAY) == [unused, used]
+    assert await store.use_blob(used, "ann", START + 2 * DAY) == 10
+    assert await store.unused_code(START + DAY) == [unused]
+    assert await store.forget_code([unused, used], START + DAY) == [unused]
+    assert await store.use_blob(unused, "ann", START + 2 * DAY) is None
+    assert await store.use_blob(named, "ann", START + DAY) == 10
