@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from msgspec.structs import replace
 
 from corral.model.accounts import Token, User
 from corral.model.records import JobFilter
+from corral.model.writes import NewJob
 from corral.store import Store, retention
 from tests.store.makers import ME, START, batch, ended, new_job
 
@@ -18,6 +21,10 @@ async def _ended(store: Store, epoch: int, at: float, **fields: object) -> str:
     await store.submit(job)
     await store.commit(batch(epoch, jobs=(ended(job, at=at),)))
     return job.id
+
+
+def _with_code(digest: str) -> NewJob:
+    return replace(new_job(), doc=json.dumps({"spec": {"code": {"uri": f"blob:{digest}"}}}, separators=(",", ":")))
 
 
 async def _led(store: Store) -> int:
@@ -72,8 +79,8 @@ async def test_code_is_kept_while_a_job_names_it_or_somebody_used_it_lately(
     await store.put_blob(unused, "bob", 10, START + 1)
     await store.put_blob(fresh, "ann", 10, START + 2 * DAY)
     for _ in range(3):
-        await store.submit(replace(new_job(), doc='{"spec":{"code":{"uri":"blob:%s"}}}' % ("f" * 64)))
-    await store.submit(replace(new_job(), doc='{"spec":{"code":{"uri":"blob:%s"}}}' % named))
+        await store.submit(_with_code("f" * 64))
+    await store.submit(_with_code(named))
     assert await store.use_blob(used, "bob", START + 2 * DAY) is None
     assert await store.unused_code(START + DAY) == [unused, used]
     assert await store.use_blob(used, "ann", START + 2 * DAY) == 10
