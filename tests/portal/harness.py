@@ -11,13 +11,15 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, ViewportSize
 
 from corral.client import Client
 from corral.kernel.errors import NotFound
 
+Theme = Literal["dark", "light"]
 ROOT = Path(__file__).resolve().parents[2]
 CORRAL = [sys.executable, "-m", "corral.cli.main"]
 TICKING = "i=0; while [ $i -lt 600 ]; do i=$((i+1)); echo tick $i; sleep 0.2; done"
@@ -99,10 +101,10 @@ def sign_in(context: BrowserContext, portal: Portal) -> None:
     context.add_cookies([{"name": "corral_session", "value": portal.client.token, "url": portal.url}])
 
 
-def open_context(browser: Browser, portal: Portal, *, width: int = 1440, theme: str = "dark") -> BrowserContext:
+def open_context(browser: Browser, portal: Portal, *, width: int = 1440, theme: Theme = "dark") -> BrowserContext:
     """A signed-in browser window."""
-    scheme: dict[str, str] = {"color_scheme": theme}
-    context = browser.new_context(base_url=portal.url, viewport={"width": width, "height": 900}, **scheme)
+    size: ViewportSize = {"width": width, "height": 900}
+    context = browser.new_context(base_url=portal.url, viewport=size, color_scheme=theme)
     context.set_default_timeout(15_000)
     sign_in(context, portal)
     return context

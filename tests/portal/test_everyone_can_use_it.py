@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.portal.harness import Portal, Watch, open_context
+from tests.portal.harness import Portal, Theme, Watch, open_context
 
 NAMELESS = """() => [...document.querySelectorAll('a[href], button, input, select, textarea, summary')]
   .filter((each) => each.checkVisibility() && !each.closest('[aria-hidden=true], .xterm'))
@@ -71,7 +71,7 @@ def addresses(portal: Portal) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("width", "theme"), [(390, "dark"), (390, "light"), (1440, "dark"), (1440, "light")])
 def test_every_page_fits_and_is_legible_and_named(
-    browser: Browser, portal: Portal, watch: Watch, addresses: list[tuple[str, str]], width: int, theme: str
+    browser: Browser, portal: Portal, watch: Watch, addresses: list[tuple[str, str]], width: int, theme: Theme
 ) -> None:
     with open_context(browser, portal, width=width, theme=theme) as context:
         context.on("page", watch.attach)
@@ -98,7 +98,9 @@ def test_the_theme_is_chosen_and_kept(page: Page, portal: Portal) -> None:
 
 
 def test_the_log_keeps_its_place_while_it_is_read_and_follows_again(page: Page, portal: Portal) -> None:
-    talk = "for ten in 0 1 2 3 4 5 6 7 8 9; do for i in $(seq 400); do echo line $((ten * 400 + i)); done; sleep 0.3; done"
+    talk = (
+        "for ten in 0 1 2 3 4 5 6 7 8 9; do for i in $(seq 400); do echo line $((ten * 400 + i)); done; sleep 0.3; done"
+    )
     job = portal.submit("talker", f"{talk}; sleep 300")
     page.goto(f"/jobs/{job}?tab=log")
     log = page.get_by_test_id("log")

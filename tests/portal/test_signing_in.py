@@ -10,7 +10,7 @@ from tests.portal.harness import Portal
 
 
 def link_of(portal: Portal, name: str, **how: str) -> str:
-    portal.client.create_user(name, **how)  # type: ignore[arg-type]
+    portal.client.create_user(name, **how)
     return str(portal.client.login_link(name)["link"]).rpartition("#link=")[2]
 
 

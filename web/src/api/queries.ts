@@ -19,6 +19,8 @@ import type {
 
 /** Some facts change without an event (time passes, a node is seen again): everything live is asked for this often too. */
 const SLOWLY = 15_000;
+/** The longest page that the API gives. */
+const LONGEST = 1_000;
 
 export interface JobFilter {
   state?: string;
@@ -66,6 +68,22 @@ export const tasks = (ref: string, query: { role?: string; state?: string } = {}
       call<Page<Task>>(`/jobs/${part(ref)}/tasks`, { query: { ...query, limit: 200, after: pageParam }, signal }),
     initialPageParam: '',
     getNextPageParam: (page) => page.next,
+  });
+
+/** Every task of a job in as few pages as the API gives, which a search through thousands needs. */
+export const allTasks = (ref: string) =>
+  queryOptions({
+    queryKey: ['job', ref, 'all-tasks'],
+    queryFn: async ({ signal }) => {
+      const found: Task[] = [];
+      let after: string | null = '';
+      while (after !== null) {
+        const page: Page<Task> = await call(`/jobs/${part(ref)}/tasks`, { query: { limit: LONGEST, after }, signal });
+        found.push(...page.items);
+        after = page.next;
+      }
+      return found;
+    },
   });
 
 export const events = (ref: string) =>

@@ -4,10 +4,10 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { request } from '../api/client';
 import { logPath } from '../api/logs';
-import { call, part } from '../api/client';
-import type { JobDetail, Page, Task } from '../api/types';
+import * as ask from '../api/queries';
+import type { JobDetail } from '../api/types';
 import { plain } from '../lib/ansi';
-import { Glyph } from './Status';
+import { Glyph, taskWord } from './Status';
 
 const LINES = 14;
 const CLASSES: Record<string, string> = {
@@ -19,10 +19,9 @@ const CLASSES: Record<string, string> = {
 
 export function ExitNote({ job }: { job: JobDetail }) {
   const failing = useQuery({
-    queryKey: ['job', job.id, 'failing'],
-    queryFn: async ({ signal }) => {
-      const { items } = await call<Page<Task>>(`/jobs/${part(job.id)}/tasks`, { query: { limit: 500 }, signal });
-      const failed = items.filter((task) => task.exit && task.exit.code !== 0 && task.exit.class !== 'succeeded');
+    ...ask.allTasks(job.id),
+    select: (tasks) => {
+      const failed = tasks.filter((task) => taskWord(task) === 'failed');
       return failed.sort((a, b) => (a.endedAt ?? '').localeCompare(b.endedAt ?? ''))[0] ?? null;
     },
   });

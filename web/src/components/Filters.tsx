@@ -39,6 +39,16 @@ export function Filters({ filter, onChange }: Props) {
           </button>
         ))}
       </div>
+      {filter.tag && (
+        <button type="button" className="btn border-accent text-accent" onClick={() => onChange({ ...filter, tag: undefined })} title="Show jobs with any tags">
+          <span className="max-w-40 truncate">{filter.tag}</span> ✕
+        </button>
+      )}
+      {filter.order && (
+        <button type="button" className="btn border-accent text-accent" onClick={() => onChange({ ...filter, order: undefined })} title="Newest first again">
+          by {filter.order} ✕
+        </button>
+      )}
       <span className="grow" />
       <select
         aria-label="Queue"

@@ -1,11 +1,12 @@
 /** Stop, restart, scale, delete: each asks first, and shows the command line that does the same. */
 
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { call, part } from '../api/client';
+import * as ask from '../api/queries';
 import { ENDED, type JobDetail, type Role } from '../api/types';
-import { jobLine } from '../lib/cli';
+import { jobLine, refOf } from '../lib/cli';
 import { CommandLine } from './Copy';
 import { Dialog } from './Dialog';
 import { Fault } from './Notices';
@@ -82,10 +83,11 @@ function Ask({ action, job, elastic, onClose }: AskProps) {
       await client.invalidateQueries({ predicate: ({ queryKey: [kind] }) => kind !== 'me' });
     },
   });
+  const ref = refOf(job, useQuery(ask.me).data?.user);
   const line =
     action === 'scale'
-      ? jobLine('scale', job.name, replicas)
-      : jobLine(action === 'delete' ? 'rm' : action, action === 'delete' ? job.id : job.name);
+      ? jobLine('scale', ref, replicas)
+      : jobLine(action === 'delete' ? 'rm' : action, ref);
   return (
     <Dialog title={`${TITLES[action]} ${job.name}?`} onClose={onClose}>
       <form

@@ -6,6 +6,8 @@ import { LogView } from './LogView';
 
 const route = getRouteApi('/frame/jobs/$ref');
 const LISTED = 500;
+/** The logs of more tasks than this are read one by one: all together they are nothing that a person follows. */
+const TOGETHER = 64;
 
 /** The names of a job's tasks, as far as a selector can list them. */
 export function taskNames(job: JobDetail): string[] {
@@ -19,12 +21,14 @@ export function JobLog({ job, height }: { job: JobDetail; height: string }) {
   const search = route.useSearch();
   const navigate = route.useNavigate();
   const names = taskNames(job);
-  const only = names.length === 1 ? (names[0] ?? '') : '';
+  const together = names.length > 1 && names.length <= TOGETHER;
+  const only = together ? '' : (names[0] ?? '');
   const task = search.task ?? only;
   const set = (change: { task?: string; find?: string }) => void navigate({ search: { ...search, ...change }, replace: true });
   const selector = names.length > 1 && (
     <select aria-label="Task" className="field !h-7 !w-auto" value={task} onChange={(event) => set({ task: event.target.value || undefined })}>
-      <option value="">all tasks</option>
+      {together && <option value="">all tasks</option>}
+      {task && !names.includes(task) && <option>{task}</option>}
       {names.map((name) => (
         <option key={name}>{name}</option>
       ))}

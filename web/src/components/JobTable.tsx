@@ -123,15 +123,17 @@ function Row({ job, selected, onLight, nodes }: RowProps) {
         </span>
         <span className="sm:hidden" title={job.state}>
           <Status state={job.state} word="" />
-          <span className="sr-only">{job.state}</span>
         </span>
       </td>
       <td className="max-w-0 min-w-32 sm:w-[22%]">
         <Link to="/jobs/$ref" params={{ ref: job.id }} className="block truncate font-medium hover:underline">
           {job.name}
         </Link>
-        <span className="block truncate text-xs text-muted md:hidden">{job.user}</span>
-        {reason && <span className={`block truncate text-xs lg:hidden ${reasonTone}`}>{reason}</span>}
+        <span className="block truncate text-xs text-muted md:hidden">
+          <span className="sm:hidden">{job.state} · </span>
+          {job.user}
+        </span>
+        {reason && <span className={`line-clamp-2 text-xs lg:hidden ${reasonTone}`}>{reason}</span>}
       </td>
       <td className="max-md:hidden">{job.user}</td>
       <td className="max-lg:hidden">{job.queue}</td>

@@ -8,10 +8,14 @@ import { Ago } from './Time';
 
 const SHOWN_BEHIND = 3;
 
+/** What waits for something else than room is not in the line: it joins when that has happened. */
+const joined = (job: JobSummary) => Number(job.waiting?.code === 'dependency');
+
 /** The order in which waiting jobs are considered: by what the scheduler says is ahead of each. */
 export function inLine(jobs: readonly JobSummary[]): JobSummary[] {
   return [...jobs].sort(
     (a, b) =>
+      joined(a) - joined(b) ||
       (a.waiting?.ahead ?? Infinity) - (b.waiting?.ahead ?? Infinity) ||
       b.priority - a.priority ||
       a.createdAt.localeCompare(b.createdAt),
@@ -53,7 +57,7 @@ export function NextInLine({ jobs, more }: { jobs: readonly JobSummary[]; more: 
           {(hidden > 0 || more) && (
             <li>
               <Link to="/" search={{ state: 'waiting', order: 'priority' }} className="link">
-                {more ? 'all that wait' : `${count(hidden, 'more')}`.replace('mores', 'more')}
+                {more ? 'all that wait' : `${hidden} more`}
               </Link>
             </li>
           )}

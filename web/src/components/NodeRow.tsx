@@ -2,7 +2,7 @@
 
 import { Link } from '@tanstack/react-router';
 import type { MapNode, Run } from '../lib/cells';
-import { ranges, shortNode } from '../lib/format';
+import { cut, ranges, shortNode } from '../lib/format';
 
 export interface TileSize {
   width: number;
@@ -13,7 +13,7 @@ export interface TileSize {
 
 /** Larger clusters are drawn with smaller tiles. */
 export function tileSize(devices: number): TileSize {
-  if (devices <= 32) return { width: 60, height: 42, words: true };
+  if (devices <= 32) return { width: 72, height: 44, words: true };
   if (devices <= 128) return { width: 46, height: 38, words: true };
   if (devices <= 512) return { width: 20, height: 20, words: false };
   return { width: 10, height: 12, words: false };
@@ -30,7 +30,9 @@ interface Props {
 }
 
 const GROUP_GAP = 9;
-const LETTER = 6.3;
+/** Widths of a letter of the tiles' two lines, in the widest of the fonts asked for. */
+const BOLD = 7.3;
+const PLAIN = 6.1;
 
 export function NodeRow({ node, colours, lit, onLight, size, bare }: Props) {
   let x = 0.5;
@@ -127,7 +129,6 @@ function Held({ node, run, colours, lit, onLight, size }: Omit<RunsProps, 'runs'
   const hue = colours.get(job.id) ?? 0;
   const ground = `oklch(var(--hue-light) var(--hue-chroma) ${hue})`;
   const away = lit !== '' && lit !== job.id;
-  const letters = Math.floor((width - 10) / LETTER);
   return (
     <Link
       to="/jobs/$ref"
@@ -163,7 +164,7 @@ function Held({ node, run, colours, lit, onLight, size }: Omit<RunsProps, 'runs'
           />
         );
       })}
-      {size.words && <Words name={job.name} below={job.user} letters={letters} height={size.height} ground={ground} />}
+      {size.words && <Words name={job.name} below={job.user} width={width} height={size.height} ground={ground} />}
     </Link>
   );
 }
@@ -171,25 +172,22 @@ function Held({ node, run, colours, lit, onLight, size }: Omit<RunsProps, 'runs'
 interface WordsProps {
   name: string;
   below: string;
-  letters: number;
+  width: number;
   height: number;
   /** The tile's colour, drawn around the letters so that the lines between tasks never cross them. */
   ground: string;
 }
 
-function Words({ name, below, letters, height, ground }: WordsProps) {
+function Words({ name, below, width, height, ground }: WordsProps) {
+  const room = width - 9;
   return (
-    <g fill="var(--hue-text)" stroke={ground} strokeWidth={3.5} pointerEvents="none" paintOrder="stroke">
-      <text x={6} y={height / 2 - 2} fontSize={11} fontWeight={600}>
-        {cut(name, letters)}
+    <svg x={1} y={0} width={width - 1} height={height} fill="var(--hue-text)" stroke={ground} strokeWidth={3.5} pointerEvents="none" paintOrder="stroke">
+      <text x={5} y={height / 2 - 2} fontSize={11} fontWeight={600}>
+        {cut(name, Math.floor(room / BOLD))}
       </text>
-      <text x={6} y={height / 2 + 11} fontSize={10}>
-        {cut(below, letters)}
+      <text x={5} y={height / 2 + 11} fontSize={10}>
+        {cut(below, Math.floor(room / PLAIN))}
       </text>
-    </g>
+    </svg>
   );
-}
-
-function cut(text: string, letters: number): string {
-  return text.length <= letters ? text : `${text.slice(0, Math.max(1, letters - 1))}…`;
 }

@@ -1,27 +1,82 @@
 /** The tasks of a job: where each runs, since when, how it ended; its earlier attempts a click away. */
 
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
+import { getRouteApi, Link } from '@tanstack/react-router';
 import { Fragment, useState } from 'react';
 import { call, part } from '../api/client';
 import * as ask from '../api/queries';
 import type { Attempt, JobDetail, Page, Task } from '../api/types';
 import { ranges, shortNode } from '../lib/format';
 import { Fault, Skeleton } from './Notices';
-import { Status, taskWord } from './Status';
+import { Glyph, Status, taskWord } from './Status';
 import { Ago, Span } from './Time';
 
+const route = getRouteApi('/frame/jobs/$ref');
+/** Fewer tasks than this are found by looking. */
+const FEW = 12;
+const AT_ONCE = 200;
+
 export function TaskTable({ job }: { job: JobDetail }) {
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const chosen = search.state ?? '';
+  const choose = (state: string) => void navigate({ search: { ...search, state: state || undefined }, replace: true });
+  return (
+    <>
+      {(job.tasks.total > FEW || chosen) && <StateFilter job={job} chosen={chosen} onChoose={choose} />}
+      {chosen ? <Found job={job} state={chosen} /> : <Everyone job={job} />}
+    </>
+  );
+}
+
+function StateFilter({ job, chosen, onChoose }: { job: JobDetail; chosen: string; onChoose: (state: string) => void }) {
+  const counts = { waiting: job.tasks.waiting, running: job.tasks.running, succeeded: job.tasks.succeeded, failed: job.tasks.failed };
+  return (
+    <div role="group" aria-label="State of the tasks" className="flex flex-wrap gap-1 pt-2">
+      {Object.entries(counts).map(([state, number]) => (
+        <button
+          key={state}
+          type="button"
+          aria-pressed={chosen === state}
+          onClick={() => onChoose(chosen === state ? '' : state)}
+          className="inline-flex h-7 items-center gap-1.5 rounded-[4px] border border-transparent px-2 text-xs text-muted hover:text-text aria-pressed:border-line-strong aria-pressed:bg-raised aria-pressed:font-medium aria-pressed:text-text"
+        >
+          <Glyph state={state} size={10} />
+          {number.toLocaleString('en')} {state}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** All tasks, page by page. */
+function Everyone({ job }: { job: JobDetail }) {
   const list = useInfiniteQuery(ask.tasks(job.id));
-  const [open, setOpen] = useState('');
   if (list.error && !list.data) return <Fault error={list.error} retry={() => void list.refetch()} />;
   if (!list.data) return <Skeleton rows={4} />;
   const tasks = list.data.pages.flatMap((page) => page.items);
+  if (tasks.length === 0) return <p className="px-2.5 py-3 text-sm text-muted">Tasks appear when the job is placed.</p>;
+  return <Rows job={job} tasks={tasks} more={list.hasNextPage ? () => void list.fetchNextPage() : undefined} />;
+}
+
+/** The tasks in one state, wherever they are in the list. */
+function Found({ job, state }: { job: JobDetail; state: string }) {
+  const [shown, setShown] = useState(AT_ONCE);
+  const all = useQuery(ask.allTasks(job.id));
+  if (all.error && !all.data) return <Fault error={all.error} retry={() => void all.refetch()} />;
+  if (!all.data) return <Skeleton rows={4} />;
+  const tasks = all.data.filter((task) => taskWord(task) === state);
+  if (tasks.length === 0) return <p className="px-2.5 py-3 text-sm text-muted">No task is {state}.</p>;
+  const more = tasks.length > shown ? () => setShown(shown + AT_ONCE) : undefined;
+  return <Rows job={job} tasks={tasks.slice(0, shown)} more={more} />;
+}
+
+function Rows({ job, tasks, more }: { job: JobDetail; tasks: Task[]; more: (() => void) | undefined }) {
+  const [open, setOpen] = useState('');
   const ranks = new Map(job.placement.map((each) => [`${each.role}-${each.index}`, each.rank]));
   const ranked = [...ranks.values()].some((rank) => rank !== null);
-  if (tasks.length === 0) return <p className="px-2.5 py-3 text-sm text-muted">Tasks appear when the job is placed.</p>;
   return (
-    <div className="overflow-x-auto">
+    <div className="relative overflow-x-auto">
       <table className="grid-table">
         <thead>
           <tr>
@@ -62,8 +117,8 @@ export function TaskTable({ job }: { job: JobDetail }) {
           })}
         </tbody>
       </table>
-      {list.hasNextPage && (
-        <button type="button" className="btn mt-2" onClick={() => void list.fetchNextPage()}>
+      {more && (
+        <button type="button" className="btn mt-2" onClick={more}>
           Show more tasks
         </button>
       )}
@@ -101,7 +156,8 @@ function TaskRow({ job, task, rank, open, onOpen }: RowProps) {
       </td>
       <td className="num max-sm:hidden">{task.retries}</td>
       <td className={`max-w-56 truncate ${bad ? 'text-fail' : 'text-muted'}`} title={task.exit?.message || task.exit?.phrase}>
-        {task.exit ? (bad ? `${task.exit.phrase} (${task.exit.code})` : '0') : ''}
+        {task.exit && bad && <span className="max-sm:hidden">{task.exit.phrase} </span>}
+        {task.exit && (bad ? <span className="sm:before:content-['('] sm:after:content-[')']">{task.exit.code}</span> : 0)}
       </td>
       <td>
         <Link to="/jobs/$ref" params={{ ref: job }} search={{ tab: 'log', task: name }} className="link" aria-label={`Log of ${name}`}>

@@ -8,7 +8,7 @@ import { bytes, cpus } from '../lib/format';
 export function Totals({ top }: { top: Top }) {
   const { total, free } = top;
   return (
-    <dl className="flex flex-wrap items-end gap-x-8 gap-y-3">
+    <dl className="flex flex-wrap items-end gap-x-8 gap-y-3 max-sm:grid max-sm:grid-cols-3 max-sm:gap-x-4">
       <Gauge label="Devices" used={total.devices - free.devices} total={total.devices} show={String} />
       <Gauge label="Processors" used={total.cpuMillis - free.cpuMillis} total={total.cpuMillis} show={cpus} />
       <Gauge label="Memory" used={total.memoryBytes - free.memoryBytes} total={total.memoryBytes} show={bytes} />
@@ -32,11 +32,15 @@ interface GaugeProps {
 export function Gauge({ label, used, total, show }: GaugeProps) {
   const part = total > 0 ? Math.min(1, Math.max(0, used / total)) : 0;
   return (
-    <div className="w-28">
+    <div className="sm:min-w-32">
       <dt className="label">{label}</dt>
       <dd className="whitespace-nowrap">
         <span className="text-lg font-semibold">{show(used)}</span>
-        <span className="text-xs text-muted"> of {show(total)} held</span>
+        <span className="text-xs text-muted">
+          {' '}
+          of {show(total)}
+          <span className="max-sm:sr-only"> held</span>
+        </span>
       </dd>
       <div aria-hidden className="mt-1 h-[3px] bg-line">
         <div className="h-full bg-accent transition-[width] duration-500" style={{ width: `${part * 100}%` }} />

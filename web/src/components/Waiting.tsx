@@ -6,7 +6,7 @@ import * as ask from '../api/queries';
 import type { JobDetail, Reasons } from '../api/types';
 import { count } from '../lib/format';
 import { duration } from '../lib/time';
-import { Glyph } from './Status';
+import { Glyph, Status } from './Status';
 
 export function Waiting({ job }: { job: JobDetail }) {
   const { data } = useQuery(ask.explanation(job.id, job.state === 'waiting'));
@@ -24,6 +24,7 @@ export function Waiting({ job }: { job: JobDetail }) {
       )}
       {data?.change && <p className="pt-1">It would start now if: {data.change}</p>}
       {data?.estimateSeconds != null && <p className="pt-1">Expected to start in about {duration(data.estimateSeconds)}.</p>}
+      {job.dependsOn.length > 0 && <DependsOn jobs={job.dependsOn} />}
       {data && data.ahead.length > 0 && (
         <p className="pt-1 text-muted">
           Ahead of it:{' '}
@@ -42,6 +43,34 @@ export function Waiting({ job }: { job: JobDetail }) {
   );
 }
 
+const NAMED = 6;
+
+function DependsOn({ jobs }: { jobs: readonly string[] }) {
+  return (
+    <ul aria-label="The jobs that it depends on" className="pt-1">
+      {jobs.slice(0, NAMED).map((id) => (
+        <Other key={id} id={id} />
+      ))}
+      {jobs.length > NAMED && <li>and {count(jobs.length - NAMED, 'other')}</li>}
+    </ul>
+  );
+}
+
+function Other({ id }: { id: string }) {
+  const { data } = useQuery(ask.job(id));
+  return (
+    <li className="flex items-center gap-2">
+      {data && <Status state={data.state} />}
+      <Link to="/jobs/$ref" params={{ ref: id }} className="link">
+        {data?.name ?? id}
+      </Link>
+    </li>
+  );
+}
+
+/** The counts of a reason in words. */
+const COUNTS: Record<string, string> = { needed: 'needed', free: 'free', total: 'in all', room: 'tasks that fit', tasks: 'tasks to place' };
+
 export function Facts({ reasons }: { reasons: Reasons }) {
   const counts = Object.entries(reasons.binding.counts);
   return (
@@ -50,7 +79,7 @@ export function Facts({ reasons }: { reasons: Reasons }) {
         <dl className="flex flex-wrap gap-x-6 pt-2">
           {counts.map(([name, value]) => (
             <div key={name} className="flex items-baseline gap-1.5">
-              <dt className="text-xs text-muted">{name}</dt>
+              <dt className="text-xs text-muted">{COUNTS[name] ?? name}</dt>
               <dd className="font-semibold">{value}</dd>
             </div>
           ))}

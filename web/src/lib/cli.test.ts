@@ -1,12 +1,20 @@
 import { expect, it } from 'vitest';
-import { jobLine, listLine, quote } from './cli';
+import { jobLine, listLine, quote, refOf } from './cli';
 
 it('says the filters of a list as a command', () => {
-  expect(listLine({ state: 'running,waiting', user: 'ada', q: 'my job' })).toBe("corral ls --state running --state waiting --user ada --search 'my job'");
+  expect(listLine({ state: 'running,waiting', user: 'ada', q: 'my job', tag: 'corpus' })).toBe("corral ls --state running --state waiting --user ada --tag corpus --search 'my job'");
   expect(listLine({})).toBe('corral ls');
 });
 
 it('quotes what a shell would take apart', () => {
   expect([quote("it's"), quote('$(rm)'), quote('plain-1.2')]).toEqual([`'it'\\''s'`, `'$(rm)'`, 'plain-1.2']);
   expect(jobLine('scale', 'my;job', 3)).toBe("corral scale 'my;job' 3");
+});
+
+it.each([
+  ['running', 'ada', 'digits'],
+  ['waiting', 'jun', 'ada~digits'],
+  ['failed', 'ada', 'j1'],
+] as const)('names a %s job of ada for %s as %s', (state, me, said) => {
+  expect(refOf({ id: 'j1', name: 'digits', user: 'ada', state }, me)).toBe(said);
 });

@@ -1,6 +1,7 @@
 /** The command line that does what a page or a button does. */
 
 import type { JobFilter } from '../api/queries';
+import { ENDED, type JobSummary } from '../api/types';
 
 /** Quoted for a POSIX shell where it must be. */
 export function quote(word: string): string {
@@ -12,8 +13,15 @@ export function listLine(filter: JobFilter): string {
   for (const state of filter.state?.split(',').filter(Boolean) ?? []) words.push('--state', state);
   if (filter.user) words.push('--user', filter.user);
   if (filter.queue) words.push('--queue', filter.queue);
+  if (filter.tag) words.push('--tag', filter.tag);
   if (filter.q) words.push('--search', filter.q);
   return words.map(quote).join(' ');
+}
+
+/** What names this job and no other: a live job's name is its user's only one of that name, an ended one may have heirs. */
+export function refOf(job: Pick<JobSummary, 'id' | 'name' | 'user' | 'state'>, me: string | undefined): string {
+  if (ENDED.has(job.state)) return job.id;
+  return job.user === me ? job.name : `${job.user}~${job.name}`;
 }
 
 export function jobLine(action: string, ref: string, ...words: (string | number)[]): string {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { bytes, count, cpus, ranges, shortNode } from './format';
+import { bytes, count, cut, cpus, ranges, shortNode } from './format';
 
 it.each([
   [0, '0'],
@@ -22,3 +22,10 @@ it('counts in the singular and the plural', () => {
 it('shows processors without needless digits', () => expect([cpus(2000), cpus(1500)]).toEqual(['2', '1.5']));
 
 it('names a node without its engine', () => expect([shortNode('local/node1'), shortNode('node1')]).toEqual(['node1', 'node1']));
+
+it.each([
+  ['digits', 9, 'digits'],
+  ['llm-pretrain', 9, 'llm-pret…'],
+  ['sweep-rate-12', 9, 'sweep…-12'],
+  ['sweep-12', 5, 'swee…'],
+])('cuts %s to %i letters', (name, letters, shown) => expect(cut(name, letters)).toBe(shown));

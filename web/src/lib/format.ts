@@ -41,3 +41,11 @@ export function ranges(numbers: readonly number[]): string {
 export function shortNode(name: string): string {
   return name.slice(name.lastIndexOf('/') + 1);
 }
+
+/** At most `letters` of a name; the number that tells the jobs of an array apart stays: `sweep-rate-12` is `swee…-12`. */
+export function cut(name: string, letters: number): string {
+  if (name.length <= letters) return name;
+  const end = /-\d{1,4}$/.exec(name)?.[0] ?? '';
+  const kept = end.length + 3 <= letters ? end : '';
+  return `${name.slice(0, Math.max(1, letters - 1 - kept.length))}…${kept}`;
+}

@@ -15,7 +15,7 @@ import { Overview } from '../components/Overview';
 import { Status } from '../components/Status';
 import { Ago, Span } from '../components/Time';
 import { useTitle } from '../components/useTitle';
-import { jobLine } from '../lib/cli';
+import { jobLine, refOf } from '../lib/cli';
 import { useKeys } from '../lib/keys';
 
 const TaskTerminal = lazy(() => import('../components/TaskTerminal'));
@@ -49,6 +49,7 @@ function NoJob({ error, retry }: { error: unknown; retry: () => void }) {
 function Page({ job }: { job: JobDetail }) {
   const search = route.useSearch();
   const navigate = route.useNavigate();
+  const { data: me } = useQuery(ask.me);
   const tab = TABS.find((each) => each === search.tab) ?? 'overview';
   const show = (next: Tab) =>
     void navigate({ search: { ...search, tab: next === 'overview' ? undefined : next }, replace: true });
@@ -81,19 +82,19 @@ function Page({ job }: { job: JobDetail }) {
         )}
       </div>
       <p className="pt-4">
-        <CommandLine line={commandOf(tab, job, search.task)} className="-ml-1.5" />
+        <CommandLine line={commandOf(tab, job, refOf(job, me?.user), search.task)} className="-ml-1.5" />
       </p>
     </article>
   );
 }
 
-function commandOf(tab: Tab, job: JobDetail, task = ''): string {
+function commandOf(tab: Tab, job: JobDetail, ref: string, task = ''): string {
   const more = task ? [task] : [];
-  if (tab === 'log') return jobLine('logs', job.name, ...more, '-f');
-  if (tab === 'events') return jobLine('events', job.name);
-  if (tab === 'document') return `${jobLine('get', job.name)} -o yaml`;
-  if (tab === 'terminal') return jobLine('exec', job.name, task || `${job.roles[0]?.name ?? 'worker'}-0`);
-  return jobLine(job.state === 'waiting' ? 'explain' : 'get', job.name);
+  if (tab === 'log') return jobLine('logs', ref, ...more, '-f');
+  if (tab === 'events') return jobLine('events', ref);
+  if (tab === 'document') return `${jobLine('get', ref)} -o yaml`;
+  if (tab === 'terminal') return jobLine('exec', ref, task || `${job.roles[0]?.name ?? 'worker'}-0`);
+  return jobLine(job.state === 'waiting' ? 'explain' : 'get', ref);
 }
 
 function Header({ job }: { job: JobDetail }) {
@@ -110,7 +111,7 @@ function Header({ job }: { job: JobDetail }) {
             <CopyWord text={job.id} />
             {job.tags.map((tag) => (
               <Link key={tag} to="/" search={{ tag }} className="text-xs underline underline-offset-2">
-                {tag}
+                {tag.startsWith('array:') ? 'the whole array' : tag}
               </Link>
             ))}
           </p>

@@ -1,0 +1,93 @@
+"""Why: the portal is judged with a busy cluster before it; `python -m tests.portal.busy PNG` takes the README's picture.
+
+The jobs are real processes on described devices; server, jobs and browser are ended with the picture.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import expect, sync_playwright
+
+from corral.client import Client
+from tests.portal.harness import Portal, open_context, serving
+
+TRAIN = """step=0; while :; do step=$((step + 1));
+echo "step $step  loss 0.$((9000 / (step + 9) + 100))  $((180 + step % 9)) samples/s"; sleep 1; done"""
+CRASH = """echo 'reading shard 7 of 12'; echo 'Traceback (most recent call last):' >&2
+echo '  File "tokenize.py", line 41, in <module>' >&2
+echo "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte" >&2; exit 1"""
+QUIET = "echo 'accuracy 0.973'; exit 0"
+
+
+def job(name: str, command: str, *, replicas: int = 1, devices: int = 0, **more: object) -> str:
+    """A job file of one role."""
+    worker = {"replicas": replicas, "command": command, "resources": {"cpu": 1, "memory": "1Gi", "devices": devices}}
+    return json.dumps({"name": name, "roles": {"worker": worker}, **more})
+
+
+def fill(portal: Portal) -> None:
+    """Four people's jobs: some ended, one of them badly; most running; some waiting for room."""
+    people: dict[str, Client] = {}
+    for name in ("ada", "jun", "mira", "tomas"):
+        portal.client.create_user(name, password=f"{name} on corral")
+        people[name] = Client(portal.url)
+        people[name].login(user=name, password=f"{name} on corral")
+    ended = [
+        people["jun"].submit(job("evaluate-ranker", QUIET, queue="production")),
+        people["mira"].submit(job("tokenize-corpus", CRASH, queue="research", tags=["corpus"])),
+        people["ada"].submit(job("export-onnx", QUIET, devices=1)),
+    ]
+    for each in ended:
+        portal.client.wait(each["id"], timeout=60)
+    switch = {"required": "pcie-switch"}
+    running = [
+        people["mira"].submit(
+            job("llm-pretrain", TRAIN, replicas=4, devices=1, queue="research", topology={"required": "node"})
+        ),
+        people["jun"].submit(job("ranker-nightly", TRAIN, replicas=2, devices=2, queue="production", priority="prod")),
+        people["ada"].submit(job("vit-ablation", TRAIN, replicas=2, devices=1, topology=switch)),
+        people["tomas"].submit(job("notebook", TRAIN, devices=1)),
+        people["tomas"].submit(
+            job("sweep-lr", TRAIN, devices=1, array={"size": 6, "maxParallel": 3}, queue="research")
+        ),
+    ]
+    for each in running:
+        next(iter(portal.client.log(each["id"], "worker", 0, follow=True)))
+    people["mira"].submit(
+        job(
+            "llm-finetune",
+            TRAIN,
+            replicas=8,
+            devices=1,
+            queue="research",
+            priority="prod",
+            topology={"required": "rack"},
+        )
+    )
+    people["jun"].submit(job("ranker-large", TRAIN, replicas=2, devices=4, queue="production"))
+    people["ada"].submit(job("vit-distill", TRAIN, devices=4))
+
+
+def main(picture: str) -> None:
+    """Fill a server of its own and take the picture of its first page."""
+    chromium = shutil.which("chromium") or sys.exit("no Chromium here: apt-get install -y chromium")
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as portal, sync_playwright() as playwright:
+        Path(folder).chmod(0o711)  # each person's tasks run as a user of their own
+        fill(portal)
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = open_context(browser, portal).new_page()
+        page.goto("/")
+        cluster = page.get_by_role("region", name="Cluster")
+        expect(cluster).to_contain_text("Next in line")
+        expect(page.locator("tr[data-job] [data-state=running]:visible")).to_have_count(7)
+        page.screenshot(path=picture, full_page=True)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
