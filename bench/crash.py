@@ -1,8 +1,9 @@
 """Why: nothing is lost and nothing runs twice, whoever is killed and whenever; this kills for real and counts.
 
-Each job takes a lock folder while it runs, prints numbered lines and ends with a code chosen beforehand. While they run,
-the supervisor, front, control or all of them are killed (SIGKILL) at random moments. Afterwards every acknowledged job
-must have ended with its own code, printed every line once, and never have run twice at once.
+Each job takes a lock folder for itself and one for every device it was given, prints numbered lines and ends with a code
+chosen beforehand. While they run, the supervisor, front, control or all of them are killed (SIGKILL) at random moments.
+Afterwards every acknowledged job must have ended with its own code, printed every line once, and never have run twice at
+once; and no device may have been two jobs' at once.
 """
 
 from __future__ import annotations
@@ -28,12 +29,22 @@ LINES: Final = 20
 _TASK: Final = """
 trap '' HUP
 mkdir "$CRASH_FOLDER/lock-$CORRAL_JOB_ID" 2>/dev/null || echo "$CORRAL_ATTEMPT" >> "$CRASH_FOLDER/doubled"
+mine=
+for index in $(echo "$CORRAL_DEVICES" | tr , ' '); do
+  device="$CRASH_FOLDER/device-${CORRAL_NODE##*/}-$index"
+  mkdir "$device" 2>/dev/null || echo "$CORRAL_ATTEMPT:${device##*/}" >> "$CRASH_FOLDER/devices-doubled"
+  mine="$mine $device"
+done
+[ -z "$mine" ] || echo "$mine" >> "$CRASH_FOLDER/devices-taken"
 echo "$CORRAL_ATTEMPT" >> "$CRASH_FOLDER/runs"
 i=0
 while [ $i -lt %(lines)d ]; do echo "line $i"; i=$((i+1)); sleep %(pause)s; done
+[ -z "$mine" ] || rmdir $mine
 rmdir "$CRASH_FOLDER/lock-$CORRAL_JOB_ID"
 exit %(code)d
 """
+_CLUSTER: Final = Path(__file__).parent.parent / "examples" / "cluster.yaml"
+"""16 described devices, so that at times jobs wait for one that another has just left."""
 _CORRAL: Final = (sys.executable, "-m", "corral.cli.main")
 _READY_SECONDS: Final = 30.0
 _END_SECONDS: Final = 120.0
@@ -49,12 +60,15 @@ class Tally:
     wrong_code: list[str] = field(default_factory=list)
     wrong_log: list[str] = field(default_factory=list)
     doubled: list[str] = field(default_factory=list)
+    devices_doubled: list[str] = field(default_factory=list)
+    devices_taken: int = 0
+    """How often a job held devices: the count above would be empty, too, if none ever had."""
     seconds: float = 0.0
 
     @property
     def kept(self) -> bool:
         """Whether nothing was lost, changed or doubled."""
-        return not (self.lost or self.wrong_code or self.wrong_log or self.doubled)
+        return not (self.lost or self.wrong_code or self.wrong_log or self.doubled or self.devices_doubled)
 
 
 class Victim:
@@ -70,8 +84,9 @@ class Victim:
     def up(self) -> None:
         """Start the server unless its supervisor runs, and sign in the first time."""
         if supervisor.running(self.data) is None:
+            where = ["--data", str(self.data), "--cluster", str(_CLUSTER), "--port", "0"]
             done = subprocess.run(
-                [*_CORRAL, "up", "--detach", "--data", str(self.data), "--port", "0", "-o", "json"],
+                [*_CORRAL, "up", "--detach", *where, "-o", "json"],
                 capture_output=True,
                 text=True,
                 timeout=_READY_SECONDS,
@@ -139,17 +154,22 @@ class Victim:
                     continue
 
 
+def task_script(pause: str, code: int) -> str:
+    """What a job's only task runs: it locks itself and its devices, prints, and ends with `code`."""
+    return _TASK % {"lines": LINES, "pause": pause, "code": code}
+
+
 def submit(victim: Victim, number: int, draw: random.Random) -> tuple[str, int]:
     """One job that writes its lines and ends with its own code; its id and that code."""
-    code = draw.choice((0, 0, 0, 3, 7))
-    script = _TASK % {"lines": LINES, "pause": draw.choice(("0.005", "0.02", "0.05")), "code": code}
+    code, devices = draw.choice((0, 0, 0, 3, 7)), draw.choice((0, 0, 1, 1, 2))
+    script = task_script(draw.choice(("0.005", "0.02", "0.05")), code)
     document = {
         "name": f"crash-{number}",
         "framework": "shell",
         "roles": {
             "worker": {
                 "replicas": 1,
-                "resources": {"cpu": "0", "memory": "0"},
+                "resources": {"cpu": "0", "memory": "0", "devices": devices},
                 "command": ["sh", "-c", script],
                 "env": {"CRASH_FOLDER": str(victim.shared)},
             }
@@ -193,12 +213,14 @@ def measure() -> dict[str, float]:
     """The full count: a thousand kills; `lost` has wrong exit codes and incomplete logs in it."""
     with tempfile.TemporaryDirectory(prefix="corral-crash-") as folder:
         tally = run(Path(folder), kills=1000, seed=1)
-    for kind, found in (("lost", tally.lost), ("code", tally.wrong_code), ("log", tally.wrong_log)):
+    seen = {"lost": tally.lost, "code": tally.wrong_code, "log": tally.wrong_log, "device": tally.devices_doubled}
+    for kind, found in seen.items():
         for each in found:
             print(f"{kind}: {each}", file=sys.stderr)
     return {
         "lost": float(len(tally.lost) + len(tally.wrong_code) + len(tally.wrong_log)),
         "doubled": float(len(tally.doubled)),
+        "devices": float(len(tally.devices_doubled)),
         "kills": float(tally.kills),
         "jobs": float(tally.jobs),
     }
@@ -215,8 +237,13 @@ def _count(victim: Victim, expected: dict[str, int], tally: Tally) -> None:
         log = _log(victim, job)
         if log != [f"line {number}" for number in range(LINES)]:
             tally.wrong_log.append(f"{job}: {len(log)} lines")
-    doubled = victim.shared / "doubled"
-    tally.doubled = doubled.read_text().split() if doubled.exists() else []
+    tally.doubled = _noted(victim.shared / "doubled")
+    tally.devices_doubled = _noted(victim.shared / "devices-doubled")
+    tally.devices_taken = len(_noted(victim.shared / "devices-taken"))
+
+
+def _noted(file: Path) -> list[str]:
+    return file.read_text().splitlines() if file.exists() else []
 
 
 def _ended(victim: Victim, job: str) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import sys
@@ -45,7 +46,8 @@ def backup(settings: Settings, target: Path, *, with_key: bool) -> int:
         finally:
             await store.close()
 
-    asyncio.run(copy())
+    with _refusals():
+        asyncio.run(copy())
     if with_key:
         beside = target.with_name(target.name + ".key")
         shutil.copyfile(settings.data_folder / "key", beside)
@@ -69,7 +71,8 @@ def restore(settings: Settings, source: Path) -> Path | None:
         kept = database.with_name(f"corral.db.before-{time.strftime('%Y%m%d-%H%M%S')}")
         set_aside(database, kept)
     try:
-        restore_into(source, settings.store_url)
+        with _refusals():
+            restore_into(source, settings.store_url)
     except CorralError:
         if kept is not None:
             database.unlink(missing_ok=True)
@@ -99,7 +102,8 @@ def rotate_key(settings: Settings) -> int:
         finally:
             await store.close()
 
-    return asyncio.run(run())
+    with _refusals():
+        return asyncio.run(run())
 
 
 def doctor(settings: Settings) -> list[Check]:
@@ -169,6 +173,17 @@ def _optional() -> Iterator[Check]:
     yield Check("containers", "good" if runtime else "note", message)
     launcher = shutil.which("mpirun")
     yield Check("mpirun", "good" if launcher else "note", launcher or "not found; MPI jobs need Open MPI")
+
+
+@contextlib.contextmanager
+def _refusals() -> Iterator[None]:
+    """What the store refuses is refused by the command too: it is no fault of Corral's own."""
+    from corral.store import StoreRefused
+
+    try:
+        yield
+    except StoreRefused as error:
+        raise Conflict(error.code, error.message) from None
 
 
 def _must_be_stopped(settings: Settings) -> None:

@@ -7,6 +7,7 @@ that failed before any answer on a connection that had idled is sent once more o
 from __future__ import annotations
 
 import http.client
+import selectors
 import socket
 import ssl
 from collections.abc import Iterable, Iterator
@@ -39,8 +40,8 @@ class Transport:
 
         Raises the error that a refusal stands for, Unavailable when no server answers.
         """
-        used = self._kept is not None
-        connection = self._kept or self._connect()
+        kept = self._still_open()
+        connection, used = kept or self._connect(), kept is not None
         self._kept = None
         try:
             response = self._exchange(connection, call)
@@ -56,6 +57,18 @@ class Transport:
             self._kept = connection
         raise_for(response.status, body, response.headers.get("retry-after", ""))
         return response.status, response.headers, body
+
+    def _still_open(self) -> http.client.HTTPConnection | None:
+        """The connection that was kept; a server that has since restarted has closed it, which is seen here."""
+        kept = self._kept
+        if kept is None or kept.sock is None or kept.sock.fileno() < 0:
+            return None
+        with selectors.DefaultSelector() as selector:
+            selector.register(kept.sock, selectors.EVENT_READ)
+            if not selector.select(0):
+                return kept
+        kept.close()
+        return None
 
     def stream(self, call: Call, *, timeout: float | None = None) -> Iterator[bytes]:
         """The answer's body as it arrives, on a connection of its own."""

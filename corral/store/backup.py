@@ -103,14 +103,21 @@ def restore(file: Path, url: str) -> None:
     parsed = parse_url(url)
     source, target = _backup_engine(file), writer_engine(parsed)
     try:
-        if version_of(source) is None:
-            raise StoreRefused("not-a-backup", f"{file} is not a backup of Corral.")
+        if not _is_backup(source):
+            raise StoreRefused("not-a-backup", f"{file} is not a backup of Corral; name one that `corral backup` wrote.")
         _restore_into(source, target, parsed)
     except (SQLAlchemyError, sqlite3.Error) as error:
         raise refusal(error) from error
     finally:
         source.dispose()
         target.dispose()
+
+
+def _is_backup(source: Engine) -> bool:
+    try:
+        return version_of(source) is not None
+    except (SQLAlchemyError, sqlite3.Error):
+        return False
 
 
 def _backup_engine(file: Path) -> Engine:
@@ -125,7 +132,8 @@ def _restore_into(source: Engine, target: Engine, url: URL) -> None:
     bring_up(target, target=str(version_of(source)))
     with source.connect() as old, target.begin() as new:
         if any(new.execute(select(func.count()).select_from(table)).scalar_one() for table in _MUST_BE_EMPTY):
-            raise Conflict("store-not-empty", "The store has jobs or users already; restore into a new data folder.")
+            message = "The store has jobs or users already; restore into a new data folder or an empty database."
+            raise Conflict("store-not-empty", message)
         _empty(new)
         copy_tables(old, new)
         new.execute(_nobody_leads())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,6 +78,16 @@ def test_a_connection_that_idled_away_is_made_anew(server: Server) -> None:
         assert kept is not None and kept.sock is not None
         kept.sock.close()
         assert client.me()["user"] == "alice"
+
+
+def test_nothing_is_sent_on_a_connection_that_the_server_has_closed(server: Server) -> None:
+    """A submit is never sent twice, so one lost on a dead connection would be the caller's to repeat."""
+    with server.client("alice") as client:
+        client.me()
+        kept = client._transport._kept
+        assert kept is not None and kept.sock is not None
+        kept.sock.shutdown(socket.SHUT_RD)
+        assert client.submit(job("after-a-restart"))["name"] == "after-a-restart"
 
 
 def test_waiting_ends_with_the_job_or_with_the_time(server: Server) -> None:
