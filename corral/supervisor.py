@@ -37,6 +37,7 @@ _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 5.0
 _CALM_SECONDS: Final = 10.0
 _STOP_SECONDS: Final = 15.0
+_LETTING_GO_SECONDS: Final = 5.0
 _START_TRIES: Final = 4
 """How often a child may end before it was ready for the first time: then it never will be."""
 
@@ -94,7 +95,7 @@ class Supervisor:
     def run(self) -> int:
         """Supervise until SIGTERM or SIGINT; the exit code."""
         with self._lock():
-            listener = listen(self.orders["host"], self.orders["port"])
+            listener = self._listen()
             self.url = self._url(listener)
             self._write_record()
             woken = self._catch_signals()
@@ -109,6 +110,18 @@ class Supervisor:
                     (self.data / "run" / "supervisor.json").unlink()
                 listener.close()
         return 0
+
+    def _listen(self) -> socket.socket:
+        """The socket that front serves; the front of a supervisor that was killed may take a moment to let go of it."""
+        was_killed = (self.data / "run" / "supervisor.json").exists()
+        patience = time.monotonic() + (_LETTING_GO_SECONDS if was_killed else 0)
+        while True:
+            try:
+                return listen(self.orders["host"], self.orders["port"])
+            except Conflict:
+                if time.monotonic() >= patience:
+                    raise
+                time.sleep(0.05)
 
     @contextlib.contextmanager
     def _lock(self) -> Any:

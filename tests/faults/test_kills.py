@@ -45,6 +45,12 @@ def test_a_killed_supervisor_takes_both_halves_with_it_and_the_next_up_finds_all
     until(lambda: not any(_alive(pid) for pid in before.values()), "the end of both halves")
     assert "corral up" in house.refuses(5, "ls")
     house.up()
+    with house.client() as client:
+        follower = iter(client.log(ref, "worker", 0, follow=True))
+        next(follower)
+        house.kill("supervisor")
+        house.up("--port", house.url.rpartition(":")[2])  # front lets go of the address only when it has said good-bye
+        follower.close()
     assert house.until_ended(ref)["exit"]["code"] == 9
     assert house.log(ref).splitlines() == [f"line {number}" for number in range(LINES)]
 
