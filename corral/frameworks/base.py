@@ -18,7 +18,7 @@ import msgspec
 from corral.frameworks.references import expand_lists, needs_runtime, references
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.launch import PortRequest
-from corral.model.placement import Placement, TaskPlacement
+from corral.model.placement import Placement, TaskPlacement, in_rank_order
 from corral.spec.errors import Path, did_you_mean
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class TaskCommand(msgspec.Struct, frozen=True):
     """How one task is started."""
 
     command: tuple[str, ...]
-    """The program and its arguments; empty when nothing is to be started (`jobType: external`)."""
+    """The program and its arguments."""
     env: dict[str, str]
     """The role's own variables and the framework's; the role's win, except over names that begin with CORRAL_."""
     ports: tuple[PortRequest, ...] = ()
@@ -65,7 +65,7 @@ class Gang(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def tasks(self) -> tuple[TaskPlacement, ...]:
         """All tasks in rank order: topology order, turned so that the leading task comes first."""
-        return self._turned(self.placement.tasks, self.job.spec.roles[0].name)
+        return in_rank_order(self.placement.tasks, self.job.spec.roles[0].name)
 
     @cached_property
     def ranks(self) -> dict[TaskKey, int]:
@@ -82,7 +82,7 @@ class Gang(msgspec.Struct, frozen=True, dict=True):
         grouped: dict[str, list[TaskPlacement]] = {role.name: [] for role in self.job.spec.roles}
         for task in self.placement.tasks:
             grouped[task.role].append(task)
-        return {role: self._turned(tuple(tasks), role) for role, tasks in grouped.items()}
+        return {role: in_rank_order(tasks, role) for role, tasks in grouped.items()}
 
     @cached_property
     def role_ranks(self) -> dict[TaskKey, int]:
@@ -112,12 +112,6 @@ class Gang(msgspec.Struct, frozen=True, dict=True):
         """The processes of all tasks together."""
         last = self.tasks[-1]
         return self.first_process[last.key] + self.role(last).processes
-
-    @staticmethod
-    def _turned(tasks: tuple[TaskPlacement, ...], role: str) -> tuple[TaskPlacement, ...]:
-        places = [place for place, task in enumerate(tasks) if task.role == role]
-        first = min(places, key=lambda place: tasks[place].index, default=0)
-        return tasks[first:] + tasks[:first]
 
 
 class Framework:

@@ -71,14 +71,20 @@ async def _agent(given: argparse.Namespace) -> int:
 
 def run_remote(path: str, words: Sequence[str]) -> int:
     """Stand in for ssh: run the words in the task named, and exit as they did; 255 when that cannot be."""
+    host, *rest = _without_options(words) or [""]
+    command = _without_options(rest)  # like ssh, which takes options behind the host too
+    if not host or not command:
+        print("corral agent: a host and a command were expected", file=sys.stderr)
+        return UNREACHABLE
+    answer = _ask(path, {"host": host, "command": " ".join(command)})
+    return int(answer.get("exit", UNREACHABLE))
+
+
+def _without_options(words: Sequence[str]) -> list[str]:
     rest = list(words)
     while rest and rest[0].startswith("-"):
         del rest[: 2 if rest[0] in _WITH_VALUE else 1]
-    if len(rest) < 2:
-        print("corral agent: a host and a command were expected", file=sys.stderr)
-        return UNREACHABLE
-    answer = _ask(path, {"host": rest[0], "command": " ".join(rest[1:])})
-    return int(answer.get("exit", UNREACHABLE))
+    return rest
 
 
 def list_hosts(path: str) -> int:

@@ -6,79 +6,22 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
-import yaml
 
-from corral.client import Client
 from corral.kernel.tokens import derived_secret
 from tests.frameworks.environments import ROOT, cache_folder, environment
+from tests.frameworks.platform import Platform
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(600)]
-BIN = Path(sys.executable).parent
-
-
-class Platform:
-    """A server of its own, and its command line with somebody signed in."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.env = {name: value for name, value in os.environ.items() if not name.startswith("CORRAL_")}
-        self.env["XDG_CONFIG_HOME"] = str(folder / "config")
-        self.data = str(folder / "data")
-
-    def up(self) -> None:
-        cluster = str(ROOT / "examples" / "cluster.yaml")
-        up = self.corral("up", "--detach", "--port", "0", "--cluster", cluster, "--data", self.data, "-o", "json")
-        facts = json.loads(up)
-        self.client = Client(facts["url"])
-        self.client.login(link=facts["link"].partition("#link=")[2])
-        self.env |= {"CORRAL_URL": self.client.url, "CORRAL_TOKEN": self.client.token}
-
-    def down(self) -> None:
-        self.client.close()
-        self.corral("down", "--stop-jobs", "--data", self.data)
-
-    def corral(self, *words: str, code: int = 0) -> str:
-        done = subprocess.run([BIN / "corral", *words], env=self.env, capture_output=True, text=True, timeout=500)
-        assert done.returncode == code, f"corral {' '.join(words)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
-
-    def example(self, path: str, bin_folder: Path | None = None) -> Path:
-        """A copy of an example whose tasks find the programs of `bin_folder` first."""
-        folder = self.folder / f"{time.monotonic_ns()}"
-        shutil.copytree(ROOT / "examples" / Path(path).parent, folder)
-        file = folder / Path(path).name
-        document = yaml.safe_load(file.read_text())
-        if bin_folder is not None:
-            document["env"] = {"PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}"}
-        file.write_text(yaml.safe_dump(document))
-        return file
-
-    def run(self, file: Path) -> str:
-        """Submit and follow; what the job printed. The exit code is the job's."""
-        return self.corral("submit", "-f", str(file))
-
-    def submit(self, file: Path) -> str:
-        return self.corral("submit", str(file), "-o", "name").strip()
-
-    def wait_for(self, job: str, pattern: str, seconds: float = 400) -> re.Match[str]:
-        """Wait until the job's log matches."""
-        deadline = time.monotonic() + seconds
-        while True:
-            log = b"".join(self.client.log(job)).decode(errors="replace")
-            if found := re.search(pattern, log):
-                return found
-            state = self.client.job(job)["state"]
-            assert state not in ("failed", "succeeded", "stopped"), f"{state} before {pattern!r}:\n{log[-4000:]}"
-            assert time.monotonic() < deadline, f"no {pattern!r} in:\n{log[-4000:]}"
-            time.sleep(0.2)
 
 
 @pytest.fixture(scope="module")
@@ -119,16 +62,41 @@ def processes() -> Iterator[tuple[int, str]]:
                 continue  # it has just ended
 
 
-def test_elastic_pytorch_is_scaled_down_and_up_while_it_trains(platform: Platform) -> None:
+def test_elastic_pytorch_goes_on_when_a_worker_is_killed_and_when_it_is_scaled(platform: Platform) -> None:
     job = platform.submit(platform.example("pytorch/elastic.yaml", environment("pytorch")))
-    platform.corral("scale", job, "3")
-    platform.wait_for(job, r"epoch \d+/120 .* processes 3")
     platform.corral("scale", job, "2")
-    before = int(platform.wait_for(job, r"epoch (\d+)/120 .* processes 2")[1])
+    platform.wait_for(job, r"epoch \d+/120 .* processes 2")
+    done = last_epoch(platform, job)
+    os.kill(training_process(platform, job, "worker.1"), signal.SIGKILL)
+    wait_for_start(platform, job, 2, after=done)
     platform.corral("scale", job, "3")
-    after = int(platform.wait_for(job, r"processes 2\n(?:.*\n)*.*epoch (\d+)/120 .* processes 3")[1])
-    assert 1 < before < after, "it began again from nothing"
+    wait_for_start(platform, job, 3, after=done)
+    platform.wait_for(job, r"epoch \d+/120 .* processes 3")
+    done = last_epoch(platform, job)
+    platform.corral("scale", job, "2")
+    wait_for_start(platform, job, 2, after=done)
+    assert platform.client.job(job)["attempt"] == 0, "the job began again instead"
     platform.corral("stop", job)
+
+
+def last_epoch(platform: Platform, job: str) -> int:
+    return max(int(epoch) for epoch in re.findall(r"epoch (\d+)/120", platform.log(job)))
+
+
+def wait_for_start(platform: Platform, job: str, size: int, *, after: int) -> None:
+    """Wait until so many processes have met and go on behind an epoch."""
+    later = "|".join(str(epoch) for epoch in range(120, after, -1))
+    platform.wait_for(job, rf"with {size} processes from epoch (?:{later})\b")
+
+
+def training_process(platform: Platform, job: str, task: str) -> int:
+    """The pid of the program itself, below its task's shim, runtime and torchrun."""
+    (pid,) = [
+        pid
+        for pid, command in processes()
+        if command.startswith("python train.py") and f"/{job}.0.{task}." in os.readlink(f"/proc/{pid}/cwd")
+    ]
+    return pid
 
 
 def test_tensorflow_runs_on_the_server(platform: Platform) -> None:
@@ -182,3 +150,48 @@ def test_a_notebook_opens_with_the_token_that_the_server_can_compute(platform: P
     listed = platform.corral("exec", job, "main-0", "--", "jupyter", "server", "list")
     assert f"{url}?token={token}" in listed
     platform.corral("stop", job)
+
+
+@pytest.mark.parametrize("roles", [{"worker": 11}, {"worker": 5, "server": 4}], ids=["one role", "two roles"])
+def test_ranks_follow_the_racks_nodes_and_switches(platform: Platform, roles: dict[str, int]) -> None:
+    telling = 'echo "rank $RANK of $WORLD_SIZE, $CORRAL_RANK, on $CORRAL_NODE $CORRAL_DEVICES"'
+    needs = {"cpu": "0.1", "devices": 1}
+    holder = platform.client.submit(json.dumps(shell_job("holder", {"main": (1, needs, "sleep 1000")})))
+    tasks = {name: (count, needs, telling) for name, count in roles.items()}
+    ranked = platform.client.submit(json.dumps(shell_job("ranked", tasks) | {"framework": "pytorch"}))
+    assert platform.client.wait(ranked["id"])["state"] == "succeeded"
+    platform.corral("stop", "--wait", holder["id"])
+    told = re.findall(r"rank (\d+) of (\d+), (\d+), on (\S+) (\d)", platform.log(ranked["id"]))
+    assert sorted(int(rank) for rank, *_ in told) == list(range(sum(roles.values())))
+    assert all(rank == own and int(size) == len(told) for rank, size, own, *_ in told)
+    ring = [(node, int(device)) for _, _, _, node, device in sorted(told, key=lambda line: int(line[0]))]
+    racks = {"local/node1": 1, "local/node2": 1, "local/node3": 2, "local/node4": 2}
+    for place in (lambda at: racks[at[0]], lambda at: at[0], lambda at: (at[0], at[1] // 2)):
+        visited = [place(at) for at in ring]
+        assert crossings(visited) == len(set(visited)), f"the ring comes twice through a place: {ring}"
+
+
+def shell_job(name: str, roles: dict[str, tuple[int, dict[str, Any], str]]) -> dict[str, Any]:
+    told = {
+        role: {"replicas": count, "resources": needs, "command": command}
+        for role, (count, needs, command) in roles.items()
+    }
+    return {"name": name, "framework": "shell", "roles": told}
+
+
+def crossings(ring: list[Any]) -> int:
+    """How often a ring goes from one place to another."""
+    return sum(before != after for before, after in pairwise([*ring, ring[0]]))
+
+
+def test_an_external_job_holds_its_devices_until_it_is_stopped(platform: Platform) -> None:
+    job = platform.submit(platform.example("external/job.yaml"))
+    for replicas in (2, 1):
+        platform.corral("scale", job, str(replicas))
+        for _ in platform.client.events(after=0, job=job):
+            tasks = platform.client.job(job)["tasks"]
+            if tasks["running"] == tasks["total"] == replicas:
+                break
+        assert [len(place["devices"]) for place in platform.client.job(job)["placement"]] == [2] * replicas
+    platform.corral("stop", "--wait", job)
+    assert platform.client.job(job)["state"] == "stopped"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.frameworks.environments import ROOT
+from tests.frameworks.platform import Platform
 
 PLUG_IN = ROOT / "examples" / "plugins" / "corral-workqueue"
 
@@ -74,21 +76,10 @@ print(json.dumps({name: [without_identity(task), len(task.ports)] for name, task
     assert told["task-0"][1] == 1
 
 
-def test_its_program_runs(installed: Path, tmp_path: Path) -> None:
-    program = """
-import shutil, sys
-from pathlib import Path
-from corral.frameworks.reading import load_runnable_job
-from tests.frameworks.gangs import gang
-from tests.frameworks.harness import local_gang
-source, folder = Path(sys.argv[1]), Path(sys.argv[2])
-tasks = ("task-0", "task-1", "task-2")
-for task in tasks:
-    (folder / f"work-{task}").mkdir()
-    shutil.copy(source / "squares.py", folder / f"work-{task}")
-with local_gang(folder) as local:
-    local.start(gang(load_runnable_job((source / "job.yaml").read_text()), *tasks))
-    assert set(local.wait().values()) == {0}, {task: local.log(task) for task in tasks}
-    print(local.log("task-0"))
-"""
-    assert run(installed, program, str(PLUG_IN), str(tmp_path)).startswith("sum of squares 8555, by ")
+def test_its_job_runs_on_a_server_that_has_it(installed: Path, tmp_path: Path) -> None:
+    platform = Platform(tmp_path, {"PYTHONPATH": str(installed)})
+    platform.up()
+    try:
+        assert re.search(r"sum of squares 8555, by \d workers", platform.run(PLUG_IN / "job.yaml"))
+    finally:
+        platform.down()

@@ -98,6 +98,20 @@ def test_a_failed_mpi_rank_gives_the_job_its_exit_code(tmp_path: Path) -> None:
         assert local.wait() == {"worker-0": 7, "worker-1": 0, "worker-2": 0}
 
 
+def test_a_fixed_horovod_ring_is_in_topology_order(tmp_path: Path) -> None:
+    adding = "import horovod.torch as h, torch; h.init(); total = h.allreduce(torch.tensor([1.0 + h.rank()]), op=h.Sum)"
+    telling = (
+        "import os; print('rank', h.rank(), 'on', os.environ['CORRAL_TASK_INDEX'], 'of', total.item(), flush=True)"
+    )
+    document = resized(example("horovod/job.yaml", "worker-0").job, 3).to_document()
+    document["spec"]["roles"][0]["command"] = ["python", "-c", f"{adding}; {telling}"]
+    with local_gang(tmp_path, environment("horovod")) as local:
+        local.start(gang(UnifiedJob.from_document(document), "worker-1", "worker-0", "worker-2"))
+        assert local.wait() == {"worker-0": 0, "worker-1": 0, "worker-2": 0}
+        for rank, task in enumerate((0, 2, 1)):
+            assert f"rank {rank} on {task} of 6.0" in local.log(f"worker-{task}")
+
+
 def _needs_mpirun() -> None:
     if shutil.which("mpirun") is None:
         pytest.skip("Open MPI is not here: apt-get install openmpi-bin")

@@ -101,6 +101,7 @@ def test_references_to_tasks_that_will_never_be_are_refused_with_their_path() ->
     )
 
 
-def test_external_jobs_start_nothing() -> None:
-    (task,) = render(gang(job("external", [{"name": "a", "command": []}]), "a-0")).values()
-    assert task.command == ()
+def test_external_tasks_hold_their_place_and_run_nothing_of_their_own() -> None:
+    (task,) = render(gang(job("external", [{"name": "a", "command": ["./train"]}]), "a-0")).values()
+    assert task.command == ("tail", "-f", "/dev/null")
+    assert not task.runtime

@@ -74,6 +74,11 @@ def test_a_command_runs_in_the_task_it_names_with_that_tasks_environment_and_fol
     assert agents.finish("worker-1") == (0, f"green in {agents.folder / 'worker-1'}\n")
 
 
+def test_options_of_ssh_may_stand_behind_the_host(agents: Agents) -> None:
+    agents.lead("ssh -o A=no worker-0 -p 22 -o ConnectTimeout=10 echo -n here", "--wait-for=1")
+    assert agents.finish("worker-0") == (0, "here")
+
+
 def test_the_leading_task_is_a_host_like_the_others(agents: Agents) -> None:
     agents.lead("rsh worker-0 echo here; rsh worker-0 exit 7", "--wait-for=1")
     assert agents.finish("worker-0") == (7, "here\n")

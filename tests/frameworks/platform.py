@@ -1,0 +1,84 @@
+"""Why: examples are tested as people run them, on a server of their own and through its command line.
+
+A test gives an example's tasks a real library by putting that library's environment first on their PATH.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+from corral.client import Client
+from tests.frameworks.environments import ROOT
+
+BIN = Path(sys.executable).parent
+
+
+class Platform:
+    """A server of its own, and its command line with somebody signed in."""
+
+    def __init__(self, folder: Path, env: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
+        self.env = {name: value for name, value in os.environ.items() if not name.startswith("CORRAL_")}
+        self.env |= {"XDG_CONFIG_HOME": str(folder / "config")} | dict(env or {})
+        self.data = str(folder / "data")
+
+    def up(self) -> None:
+        cluster = str(ROOT / "examples" / "cluster.yaml")
+        up = self.corral("up", "--detach", "--port", "0", "--cluster", cluster, "--data", self.data, "-o", "json")
+        facts = json.loads(up)
+        self.client = Client(facts["url"])
+        self.client.login(link=facts["link"].partition("#link=")[2])
+        self.env |= {"CORRAL_URL": self.client.url, "CORRAL_TOKEN": self.client.token}
+
+    def down(self) -> None:
+        self.client.close()
+        self.corral("down", "--stop-jobs", "--data", self.data)
+
+    def corral(self, *words: str, code: int = 0) -> str:
+        done = subprocess.run([BIN / "corral", *words], env=self.env, capture_output=True, text=True, timeout=500)
+        assert done.returncode == code, f"corral {' '.join(words)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def example(self, path: str, bin_folder: Path | None = None) -> Path:
+        """A copy of an example whose tasks find the programs of `bin_folder` first."""
+        folder = self.folder / f"{time.monotonic_ns()}"
+        shutil.copytree(ROOT / "examples" / Path(path).parent, folder)
+        file = folder / Path(path).name
+        document = yaml.safe_load(file.read_text())
+        if bin_folder is not None:
+            document["env"] = {"PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}"}
+        file.write_text(yaml.safe_dump(document))
+        return file
+
+    def run(self, file: Path) -> str:
+        """Submit and follow; what the job printed. The exit code is the job's."""
+        return self.corral("submit", "-f", str(file))
+
+    def submit(self, file: Path) -> str:
+        return self.corral("submit", str(file), "-o", "name").strip()
+
+    def log(self, job: str) -> str:
+        """What the job has printed."""
+        return b"".join(self.client.log(job)).decode(errors="replace")
+
+    def wait_for(self, job: str, pattern: str, seconds: float = 400) -> re.Match[str]:
+        """Wait until the job's log matches."""
+        deadline = time.monotonic() + seconds
+        while True:
+            log = self.log(job)
+            if found := re.search(pattern, log):
+                return found
+            state = self.client.job(job)["state"]
+            assert state not in ("failed", "succeeded", "stopped"), f"{state} before {pattern!r}:\n{log[-4000:]}"
+            assert time.monotonic() < deadline, f"no {pattern!r} in:\n{log[-4000:]}"
+            time.sleep(0.2)
