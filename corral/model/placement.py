@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from corral.kernel.ids import TaskKey
@@ -31,3 +33,10 @@ class Placement(msgspec.Struct, frozen=True):
 
     tasks: tuple[TaskPlacement, ...]
     notes: tuple[str, ...] = ()
+
+
+def in_rank_order(tasks: Sequence[TaskPlacement], role: str) -> tuple[TaskPlacement, ...]:
+    """Topology order, turned round until the lowest index of `role` comes first: a ring stays a ring."""
+    places = [place for place, task in enumerate(tasks) if task.role == role]
+    first = min(places, key=lambda place: tasks[place].index, default=0)
+    return (*tasks[first:], *tasks[:first])
