@@ -133,10 +133,11 @@ async def _front(settings: Settings) -> None:
     )
     server = Server(config)
     try:
+        listener = listener_of(settings)
         link = (await service.first_link(settings.administrator, uid=os.getuid())).link
         url = os.environ.get("CORRAL_LISTENING_URL", "")
         told = _when(server.ready, lambda: _tell_ready({"link": f"{url}/sign-in#link={link}"}))
-        await _until_told(server.serve_on(listener_of(settings)), told)
+        await _until_told(server.serve_on(listener), told)
     finally:
         await service.close()
         await door.close()
@@ -239,6 +240,7 @@ def _local_engine(
         uid_of=accounts.uid_of,
         port_range=(settings.port_range_start, settings.port_range_end),
         blobs=BlobStore(settings.data_folder / "blobs" / "code"),
+        log_limit_bytes=settings.log_limit_bytes,
     )
 
 

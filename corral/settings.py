@@ -70,6 +70,11 @@ class Settings(BaseSettings):
     retention_days: float = Field(
         default=30.0, ge=0, description="How long ended jobs keep their tasks and logs; 0 keeps them for ever."
     )
+    log_limit_bytes: int = Field(
+        default=0,
+        ge=0,
+        description="How much of a running task's log is kept, the newest of each stream; 0 keeps everything.",
+    )
     code_limit_bytes: int = Field(
         default=512 * 1024**2, ge=1024, description="The largest code archive that may be uploaded."
     )

@@ -82,6 +82,7 @@ def python_with_torch() -> Path:
     for command in install_commands(uv if uv.exists() else None, own, requirements):
         if subprocess.run(command, env=clean).returncode:
             sys.exit("PyTorch could not be installed, see above; or put a `python` that has it first on PATH")
+    os.sync()  # else the server's first commits would wait behind gigabytes on their way to the disk
     size = sum(file.stat().st_size for file in own.rglob("*") if file.is_file() and not file.is_symlink())
     console.print(f"Installed {size / 1e9:.1f} GB in {time.monotonic() - begun:.0f} s")
     return own / "bin"

@@ -61,7 +61,15 @@ def _by_password(client: Client, user: str) -> dict[str, str]:
     return client.login(user=user, password=password)
 
 
-@click.group("users", invoke_without_command=True)
+class Listing(click.Group):
+    """A group that lists when no command is named; `list` and `ls` say the same, because people try them."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take `list` away, which is what happens without it."""
+        return super().parse_args(ctx, args[1:] if args[:1] in (["list"], ["ls"]) else args)
+
+
+@click.group("users", cls=Listing, invoke_without_command=True)
 @output_option
 @click.pass_context
 def users_command(context: click.Context, output: str) -> None:
@@ -132,7 +140,7 @@ def remove_user(name: str) -> None:
     say(f"{name} is removed.")
 
 
-@click.group("token", invoke_without_command=True)
+@click.group("token", cls=Listing, invoke_without_command=True)
 @output_option
 @click.pass_context
 def token_command(context: click.Context, output: str) -> None:
@@ -189,7 +197,7 @@ def revoke_token(ids: Sequence[str]) -> None:
             say(f"{each} is revoked.")
 
 
-@click.group("secret", invoke_without_command=True)
+@click.group("secret", cls=Listing, invoke_without_command=True)
 @output_option
 @click.pass_context
 def secret_command(context: click.Context, output: str) -> None:

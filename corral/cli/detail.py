@@ -96,4 +96,4 @@ def _placement(job: Job) -> str:
 
 
 def _links(job: Job) -> str:
-    return fields(dict(job.get("links", {}))) if job.get("links") else ""
+    return fields({name: url for name, url in job.get("links", {}).items() if not url.startswith("/api/")})

@@ -52,17 +52,18 @@ def validate_command(files: Sequence[str], parameters: Sequence[str], cluster: b
 
 
 @click.command("convert")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @_set
 @click.option(
     "-o", "--output", type=click.Choice(("yaml", "json")), default="yaml", show_default=True, help="How to print it."
 )
 @click.option("--complete", is_flag=True, help="Write every field, those at their defaults too.")
 @click.option("--schema", is_flag=True, help="Print the JSON schema that editors complete job files from instead.")
-def convert_command(file: str, parameters: Sequence[str], output: str, complete: bool, schema: bool) -> int:
-    """Show the canonical form of a job FILE."""
-    job = _read(file, parameters)
-    document = _schema() if schema else job.to_document(complete=complete)
+def convert_command(file: str | None, parameters: Sequence[str], output: str, complete: bool, schema: bool) -> int:
+    """Show the canonical form of a job FILE, or with --schema what editors check job files by."""
+    if not file and not schema:
+        raise click.UsageError("Name a job file (- reads standard input), or ask for --schema.")
+    document = _schema() if schema or not file else _read(file, parameters).to_document(complete=complete)
     if output == "json":
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:

@@ -86,13 +86,15 @@ def ls_command(
     if show(found, output, names=[job["id"] for job in found]):
         return
     if not found:
-        say("No job was removed." if removed else "No jobs. Run one: corral run -- echo hello")
+        narrowed = wanted or users or queues or search or tag or job_type
+        none = "No job is like that." if narrowed else "No jobs. Run one: corral run -- echo hello"
+        say("No job was removed." if removed else none)
         return
     rows = [
         (
             job["name"],
             state(job["state"]),
-            f"{job['tasks']['running']}/{job['tasks']['total']}",
+            f"{job['tasks']['succeeded' if job['state'] in STATES[4:] else 'running']}/{job['tasks']['total']}",
             job["devices"] or "",
             job["user"],
             job["queue"],

@@ -54,7 +54,11 @@ def submit_command(file: str, parameters: Sequence[str], **sent: Any) -> int:
     pairs = dict(pair(each) for each in parameters)
     with connect() as client:
         code = _send_code(client, _code_folder(text, folder))
-        return _send(client, text, code=code, parameters=pairs, **sent)
+        try:
+            return _send(client, text, code=code, parameters=pairs, **sent)
+        except InvalidInput as error:  # the server knows no file names
+            shown = "standard input" if file == "-" else file
+            raise InvalidInput(error.code, error.message.replace("the job file:", f"{shown}:")) from None
 
 
 @click.command("run", context_settings={"ignore_unknown_options": False})
@@ -136,18 +140,29 @@ def _send(
     if dry_run:
         _tell_trial(job, output)
         return OK
+    array = "array" in job.get("links", {})
     if not show(job, output, names=[job["id"]]):
-        if follow:
-            say(f"{job['name']} is job {job['id']}.")
-        else:
-            click.echo(job["id"])
-            say(f"Follow it: corral logs -f {job['id']}")
+        _tell_accepted(job, follow=bool(follow), array=array)
     if not follow:
         return OK
     from corral.cli.following import follow_job
 
-    ended = follow_job(client, job["id"])
-    return OK if ended["state"] == "succeeded" else JOB_FAILED
+    jobs = _jobs_of_array(client, job["id"]) if array else [job["id"]]
+    states = {follow_job(client, each)["state"] for each in jobs}
+    return OK if states == {"succeeded"} else JOB_FAILED
+
+
+def _tell_accepted(job: Job, *, follow: bool, array: bool) -> None:
+    if follow and not array:
+        say(f"{job['name']} is job {job['id']}.")
+        return
+    click.echo(job["id"])
+    say(f"Its jobs: corral ls --tag array:{job['id']}" if array else f"Follow it: corral logs -f {job['id']}")
+
+
+def _jobs_of_array(client: Client, first: str) -> list[str]:
+    page = client.jobs(tag=f"array:{first}", order="oldest", limit=1000)  # an array has no more
+    return [job["id"] for job in page["items"]]
 
 
 def _tell_trial(trial: Job, output: str) -> None:

@@ -21,7 +21,7 @@ from corral.kernel.errors import CorralError, NotFound, Unavailable
 from corral.kernel.ids import AttemptId, JobId
 from corral.model.requests import GangRequest
 from corral.model.writes import IntentKind
-from corral.scheduler import could_ever_fit, explain
+from corral.scheduler import GangQueued, could_ever_fit, explain
 
 _NORMAL_END = 1000
 _MOST_BEFORE = 5
@@ -60,6 +60,7 @@ class Door:
             Route("/ping", self._ping),
             Route("/explain/{job}", self._explain),
             Route("/fit", self._fit, methods=["POST"]),
+            Route("/trial", self._trial, methods=["POST"]),
             Route("/stop-all", self._stop_all, methods=["POST"]),
             WebSocketRoute("/exec/{attempt}", self._exec),
         ]
@@ -83,11 +84,15 @@ class Door:
     async def _fit(self, request: Request) -> Response:
         """Whether a gang could ever run on the machines known now: null, or the reasons why not."""
         control = await self._world_is_there()
-        try:
-            asked = msgspec.json.decode(await request.body(), type=GangRequest)
-        except msgspec.ValidationError as error:
-            raise NotFound("bad-question", str(error)) from None
-        return _json(could_ever_fit(control.world.cluster, asked))
+        return _json(could_ever_fit(control.world.cluster, await _gang_in(request)))
+
+    async def _trial(self, request: Request) -> Response:
+        """Why a gang would wait if it were queued now, found on a fork of the live queue (`starts-now`: it would not)."""
+        control = await self._world_is_there()
+        asked = await _gang_in(request)
+        queue = control.world.queue.fork()
+        queue.apply(GangQueued(asked))
+        return _json(explain(control.world.cluster, queue, control.policy, asked.job, control.clock.now()))
 
     async def _stop_all(self, request: Request) -> Response:
         """Ask every job that is not over to stop; the answer is their ids, with `wait` once all of them are over."""
@@ -149,6 +154,13 @@ async def _from_caller(socket: WebSocket, session: ExecSession) -> None:
                 await session.resize(int(rows), int(columns))
             elif asked.get("eof"):
                 await session.send(b"")
+
+
+async def _gang_in(request: Request) -> GangRequest:
+    try:
+        return msgspec.json.decode(await request.body(), type=GangRequest)
+    except msgspec.ValidationError as error:
+        raise NotFound("bad-question", str(error)) from None
 
 
 def _json(value: object) -> Response:

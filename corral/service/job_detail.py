@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
+from corral.model.placement import TaskPlacement, in_rank_order
 from corral.model.records import TaskRecord
 from corral.model.views import JobDetail, PlacementRecord, ReasonsView, ReasonView, RoleView
 from corral.model.writes import JobRecord
@@ -15,8 +17,10 @@ PLACEMENT_LIMIT: Final = 2000
 HIDDEN: Final = "(hidden)"
 
 
-def job_detail(record: JobRecord, tasks: list[TaskRecord], *, hide: bool) -> JobDetail:
-    """Everything about a job; `hide` blanks the values of its environment."""
+def job_detail(
+    record: JobRecord, tasks: list[TaskRecord], *, hide: bool, members: Sequence[TaskPlacement] = ()
+) -> JobDetail:
+    """Everything about a job; `members` are all its tasks in topology order, `hide` blanks its environment's values."""
     document = msgspec.json.decode(record.doc)
     if hide:
         hide_environment(document)
@@ -27,7 +31,7 @@ def job_detail(record: JobRecord, tasks: list[TaskRecord], *, hide: bool) -> Job
         document=document,
         attempt=record.run.attempt,
         roles=tuple(_role(role, spec.get("replicaSpec", {}), record) for role in spec.get("roles", ())),
-        placement=tuple(placement_record(task) for task in tasks if task.node)[:PLACEMENT_LIMIT],
+        placement=placement_records(document, tasks[:PLACEMENT_LIMIT], members),
         reasons=stored_reasons(record),
         links=_links(record),
         retries_left=_retries_left(spec.get("retryPolicy", {}), record),
@@ -43,9 +47,28 @@ def stored_reasons(record: JobRecord) -> ReasonsView | None:
     return ReasonsView(ReasonView(waiting.code, waiting.message), (), waiting.ahead, waiting.possible)
 
 
-def placement_record(task: TaskRecord) -> PlacementRecord:
+def reasons_view(answer: dict[str, Any]) -> ReasonsView:
+    """Control's answer (`corral.model.plan.Reasons` as JSON) as the API shows it."""
+    return ReasonsView(
+        msgspec.convert(answer["binding"], ReasonView),
+        tuple(msgspec.convert(other, ReasonView) for other in answer.get("others", ())),
+        answer.get("ahead", 0),
+        answer.get("possible", True),
+    )
+
+
+def placement_records(
+    document: dict[str, Any], tasks: Sequence[TaskRecord], members: Sequence[TaskPlacement]
+) -> tuple[PlacementRecord, ...]:
+    """Where those of the tasks run that have a place, with their ranks among all `members` (in topology order)."""
+    ordered = in_rank_order(members, document["spec"]["roles"][0]["name"])
+    ranks = {(place.role, place.index): rank for rank, place in enumerate(ordered)}
+    return tuple(placement_record(task, ranks.get((task.role, task.index))) for task in tasks if task.node)
+
+
+def placement_record(task: TaskRecord, rank: int | None = None) -> PlacementRecord:
     """Where a task runs."""
-    return PlacementRecord(task.role, task.index, task.node, task.devices, task.host, task.ports, task.state)
+    return PlacementRecord(task.role, task.index, task.node, task.devices, task.host, task.ports, task.state, rank)
 
 
 def hide_environment(document: dict[str, Any]) -> None:

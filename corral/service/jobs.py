@@ -22,13 +22,21 @@ from corral.model.views import Explanation, JobDetail, PlacementRecord, ReasonsV
 from corral.model.writes import IntentKind, JobRecord
 from corral.service.actor import Actor
 from corral.service.base import ServiceBase, job_resource
-from corral.service.job_detail import PLACEMENT_LIMIT, hide_environment, job_detail, placement_record, stored_reasons
+from corral.service.job_detail import (
+    PLACEMENT_LIMIT,
+    hide_environment,
+    job_detail,
+    placement_records,
+    reasons_view,
+    stored_reasons,
+)
 from corral.service.rules import Resource, decide
 from corral.spec.job import UnifiedJob
 
 _STOP_SECONDS: Final = 60.0
 """How long a delete with `stop` waits for the job's end."""
 _LOOK_SECONDS: Final = 0.2
+_MOST_NAMED: Final = 5
 
 
 class Jobs(ServiceBase):
@@ -59,7 +67,8 @@ class Jobs(ServiceBase):
 
     async def _detail(self, actor: Actor, record: JobRecord) -> JobDetail:
         tasks = (await self.store.job_tasks(record.id, limit=PLACEMENT_LIMIT)).items
-        return job_detail(record, tasks, hide=not _may_read_environment(actor, record))
+        members = await self.store.job_members(record.id)
+        return job_detail(record, tasks, hide=not _may_read_environment(actor, record), members=members)
 
     async def job_document(self, actor: Actor, ref: str) -> dict[str, Any]:
         """The canonical document; the environment's values are the owner's to read."""
@@ -99,7 +108,8 @@ class Jobs(ServiceBase):
         """Where the job's tasks run."""
         record, _ = await self.job_for(actor, ref, "job.read")
         page = await self.store.job_tasks(record.id, limit=limit, after_cursor=after)
-        return Page([placement_record(task) for task in page.items if task.node], page.next)
+        members = await self.store.job_members(record.id)
+        return Page(list(placement_records(msgspec.json.decode(record.doc), page.items, members)), page.next)
 
     async def explain(self, actor: Actor, ref: str) -> Explanation:
         """Why the job stands where it stands; for a waiting one the scheduler thinks it out anew.
@@ -109,12 +119,26 @@ class Jobs(ServiceBase):
         record, _ = await self.job_for(actor, ref, "job.read")
         if record.phase != "waiting":
             return Explanation(record.id, record.phase, _standing(record), stored_reasons(record))
+        if record.run.hold == "dependency":
+            return await self._explain_dependencies(actor, record)
         answer = await self.door.ask(f"/explain/{record.id}")
-        reasons = stored_reasons(record) if answer is None else _reasons(answer)
+        reasons = stored_reasons(record) if answer is None else reasons_view(answer)
         message = reasons.binding.message if reasons is not None else "It is about to be placed."
         before = [await self.store.find_job(job) for job in answer.get("before", ())] if answer else []
         ahead = tuple(other.summary for other in before if other is not None)
         return Explanation(record.id, record.phase, message, reasons, ahead)
+
+    async def _explain_dependencies(self, actor: Actor, record: JobRecord) -> Explanation:
+        needs = msgspec.json.decode(record.doc)["spec"].get("dependsOn", ())
+        conditions = {need["job"]: need.get("condition", "succeeded") for need in needs}
+        found = [await self.store.find_job(job, actor.user) for job in conditions]
+        awaited = [other.summary for other in found if other is not None and other.live]
+        verbs = {"succeeded": "to succeed", "ended": "to end"}
+        named = ", ".join(f"{job.name} ({job.state}) {verbs[conditions[job.id]]}" for job in awaited[:_MOST_NAMED])
+        rest = f" and {len(awaited) - _MOST_NAMED} more" if len(awaited) > _MOST_NAMED else ""
+        message = f"Waits for {named}{rest}." if named else "It is about to be queued: what it depends on is over."
+        reasons = ReasonsView(ReasonView("dependency", message), ahead=len(awaited))
+        return Explanation(record.id, record.phase, message, reasons, tuple(awaited))
 
     async def stop(self, actor: Actor, ref: str) -> JobDetail:
         """Ask for the job's end.
@@ -155,7 +179,10 @@ class Jobs(ServiceBase):
         record, decision = await self.job_for(actor, ref, "job.delete")
         if record.live:
             if not stop:
-                raise Conflict("job-live", f"Job {record.name} is not over; stop it first, or delete with stop=true.")
+                raise Conflict(
+                    "job-live",
+                    f"Job {record.name} is not over; stop it first, or ask for both (`corral rm --stop`, stop=true).",
+                )
             await self.store.intend(record.id, IntentKind.STOP, {}, actor=actor.user, at=self.clock.now())
             await self._await_end(record)
         line = self.line(actor, "job.delete", job_resource(record), decision, name=record.name)
@@ -206,16 +233,6 @@ class Jobs(ServiceBase):
 
 def _may_read_environment(actor: Actor, record: JobRecord) -> bool:
     return decide(actor, "job.environment", job_resource(record)).allowed
-
-
-def _reasons(answer: dict[str, Any]) -> ReasonsView:
-    """Control's answer (`corral.model.plan.Reasons` as JSON) as the API shows it."""
-    return ReasonsView(
-        msgspec.convert(answer["binding"], ReasonView),
-        tuple(msgspec.convert(other, ReasonView) for other in answer.get("others", ())),
-        answer.get("ahead", 0),
-        answer.get("possible", True),
-    )
 
 
 def _standing(record: JobRecord) -> str:

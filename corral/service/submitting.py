@@ -22,7 +22,7 @@ from corral.model.writes import JobRecord, NewJob
 from corral.service.actor import Actor
 from corral.service.base import ServiceBase
 from corral.service.capacity import impossible
-from corral.service.job_detail import job_detail
+from corral.service.job_detail import job_detail, reasons_view
 from corral.service.rules import Decision, Resource
 from corral.spec.errors import SpecError
 from corral.spec.job import UnifiedJob
@@ -34,6 +34,8 @@ MAX_ARRAY: Final = 1000
 """Jobs of one array that are stored at once."""
 
 
+STARTS_NOW: Final = "starts-now"
+"""The scheduler's word for a job that the next cycle would start."""
 FIT_SECONDS: Final = 5.0
 """How long control's word that a shape of gang could be held is taken for its like."""
 _MAX_FITS: Final = 1000
@@ -115,7 +117,7 @@ class Submitting(ServiceBase):
         job, needs = await self._with_dependencies(actor, job)
         obstacle = await self._obstacle(actor, job, admission)
         if dry_run:
-            return SubmitResult(False, trial=_trial(job, obstacle))
+            return SubmitResult(False, trial=await self._try(actor, job, needs, obstacle))
         if obstacle and not wait_for_capacity:
             raise Conflict("impossible-request", f"{obstacle} Ask for less, or submit with --wait-for-capacity.")
         new = self._new_jobs(actor, job, terms, needs, sealed)
@@ -139,11 +141,28 @@ class Submitting(ServiceBase):
     async def _obstacle(self, actor: Actor, job: UnifiedJob, admission: Admission) -> str:
         """Why the machines known now could never hold the job; counts first, then cells, which control knows."""
         counted = impossible(job, admission.nodes) if admission.nodes else ""
-        if counted or not admission.nodes or not job.total_devices:
+        if counted or not admission.nodes or not (job.total_devices or _names_levels(job)):
             return counted
-        tasks = [TaskKey(role.name, index) for role in job.spec.roles for index in range(job.replicas_of(role.name))]
-        asked = gang_request(JobId("?"), 0, job, tasks, user="", created_at=0.0)
-        return await self._fit(msgspec.structs.replace(asked, priority=0), admission)
+        return await self._fit(msgspec.structs.replace(_gang(job), priority=0), admission)
+
+    async def _try(self, actor: Actor, job: UnifiedJob, needs: tuple[JobId, ...], obstacle: str) -> Trial:
+        """What would become of the job; the scheduler tries it on a fork of what it has."""
+        document = job.to_document()
+        if obstacle:
+            reason = ReasonView("impossible-request", obstacle)
+            return Trial(document, would_start=False, reasons=ReasonsView(reason, possible=False))
+        if needs:
+            wait = _first_wait(needs)
+            return Trial(document, would_start=False, reasons=ReasonsView(ReasonView(wait.code, wait.message)))
+        asked = _gang(job, user=actor.user, created_at=self.clock.now())
+        try:
+            found = await self.door.ask("/trial", msgspec.to_builtins(asked))
+        except Unavailable:
+            return Trial(document)
+        reasons = reasons_view(found)
+        if reasons.binding.code == STARTS_NOW:
+            return Trial(document, would_start=True)
+        return Trial(document, would_start=False, reasons=reasons)
 
     async def _fit(self, asked: GangRequest, admission: Admission) -> str:
         """Why control says that no gang of this shape could ever be held; that it could serves its like for a moment."""
@@ -332,8 +351,11 @@ def _array_child(job: UnifiedJob, index: int, before: tuple[JobId, ...]) -> Unif
     return child.model_copy(update={"metadata": job.metadata.model_copy(update={"name": f"{job.name}-{index}"})})
 
 
-def _trial(job: UnifiedJob, obstacle: str) -> Trial:
-    if not obstacle:
-        return Trial(job.to_document())
-    reason = ReasonView("impossible-request", obstacle)
-    return Trial(job.to_document(), would_start=False, reasons=ReasonsView(reason, possible=False))
+def _gang(job: UnifiedJob, *, user: str = "", created_at: float = 0.0) -> GangRequest:
+    """The gang that the job would be, were it stored."""
+    tasks = [TaskKey(role.name, index) for role in job.spec.roles for index in range(job.replicas_of(role.name))]
+    return gang_request(JobId("?"), 0, job, tasks, user=user, created_at=created_at)
+
+
+def _names_levels(job: UnifiedJob) -> bool:
+    return bool(job.spec.topology.required) or any(role.topology.required for role in job.spec.roles)

@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import JobId, job_id
+from corral.model.placement import TaskPlacement
 from corral.model.records import (
     JOB_ORDERS,
     AttemptRecord,
@@ -29,10 +30,18 @@ from corral.store import tables
 from corral.store.database import Database, rows
 from corral.store.paging import after, bounded, read_cursor, write_cursor
 
+
+class _Placed(msgspec.Struct, frozen=True):
+    """All of a task that its rank depends on."""
+
+    placement: TaskPlacement | None = None
+
+
 _jobs, _runs, _tasks = tables.jobs, tables.job_runs, tables.tasks
 _RUN: Final = msgspec.json.Decoder(JobRun)
 _SUMMARY: Final = msgspec.json.Decoder(JobSummary)
 _TASK: Final = msgspec.json.Decoder(TaskRun)
+_PLACED: Final = msgspec.json.Decoder(_Placed)
 _ID_SLACK: Final = 60.0
 """Seconds that an id's time may be later than its job's (an array numbers its jobs by the millisecond)."""
 _ID_BEGINNING: Final = re.compile(r"[0-9a-z]{4,13}", re.ASCII)
@@ -160,6 +169,13 @@ class JobViews(Database):
         last = found[bounded(limit) - 1] if len(found) > bounded(limit) else None
         more = write_cursor((last.job_attempt, last.task_attempt)) if last is not None else None
         return Page([_attempt_record(row) for row in found[: bounded(limit)]], more)
+
+    async def job_members(self, job: str) -> list[TaskPlacement]:
+        """Where all tasks of a job are or were, in topology order."""
+        query = select(_tasks.c.run).where(_tasks.c.job == job)
+        found = await self.read(lambda connection: rows(connection, query))
+        placed = (_PLACED.decode(row.run).placement for row in found)
+        return sorted((place for place in placed if place is not None), key=lambda place: place.order)
 
     async def attempt_ended(self, attempt: str) -> bool | None:
         """Whether an attempt is over; None when nothing is known of it."""

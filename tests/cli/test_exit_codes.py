@@ -192,6 +192,31 @@ def test_a_file_is_validated_without_a_server(person: Person) -> None:
     assert "bad.yaml:4:" in done.stdout and "command" in done.stdout
 
 
+def test_a_refused_file_is_called_by_its_name(person: Person) -> None:
+    assert "bad.yaml:4:" in person.types("submit", "bad.yaml").stderr
+    assert "standard input:4:" in person.types("submit", "-", stdin=(person.home / "bad.yaml").read_text()).stderr
+
+
+def test_the_schema_needs_no_file_and_the_form_does(person: Person) -> None:
+    assert json.loads(person.types("convert", "--schema", "-o", "json").stdout)["properties"]
+    assert person.types("convert").returncode == 2
+
+
+@pytest.mark.parametrize("word", ["list", "ls"])
+def test_a_group_lists_when_asked_to(person: Person, word: str) -> None:
+    assert person.types("token", word, "-o", "json").stdout == person.types("token", "-o", "json").stdout
+
+
+def test_an_empty_answer_says_whether_it_was_the_filter(person: Person) -> None:
+    assert "like that" in person.types("ls", "-u", "nobody").stderr
+
+
+def test_an_array_says_where_its_jobs_are(person: Person) -> None:
+    text = JOB.format("many") + "array: 3\n"
+    done = person.types("submit", "-", stdin=text)
+    assert f"corral ls --tag array:{done.stdout.strip()}" in done.stderr
+
+
 def test_waiting_jobs_say_why(person: Person) -> None:
     assert "scheduler" in person.types("get", "mine").stdout
 

@@ -190,6 +190,28 @@ async def test_a_waiting_job_is_explained_by_control_and_only_by_it(
     assert "1 of 1" in (await service.explain(ANN, job)).message
 
 
+async def test_a_job_that_waits_for_others_names_them(service: Service, store: Store, epoch: int) -> None:
+    first = await _submit(service, job_text("first"))
+    later = await _submit(service, job_text("later", more="dependsOn: [{job: first, condition: ended}]\n"))
+    found = await service.explain(ANN, later)
+    assert found.message == "Waits for first (waiting) to end." and [job.id for job in found.ahead] == [first]
+    await _run(store, epoch, first, end=FAILED)
+    assert (await service.explain(ANN, later)).ahead == ()
+
+
+async def test_ranks_follow_the_topology_from_the_leading_task_on(service: Service, store: Store, epoch: int) -> None:
+    job = await _submit(service, job_text(replicas=4))
+    await _run(store, epoch, job)
+    for index, order in enumerate((2, 3, 0, 1)):
+        task = TaskRun("worker", index, TaskState.RUNNING, placement=TaskPlacement("worker", index, "n", order=order))
+        await store.commit(ControlBatch(epoch, tasks=(TaskWrite(job, task.key, task),)))
+    ranks = {0: 0, 1: 1, 2: 2, 3: 3}
+    assert {place.index: place.rank for place in (await service.job(ANN, job)).placement} == ranks
+    first = await service.job_placement(ANN, job, limit=1)
+    rest = await service.job_placement(ANN, job, limit=9, after=first.next or "")
+    assert {place.index: place.rank for place in [*first.items, *rest.items]} == ranks
+
+
 async def test_events_are_paged_by_their_number(service: Service) -> None:
     job = await _submit(service, ELASTIC)
     for _ in range(4):

@@ -103,6 +103,32 @@ async def test_what_the_empty_machines_could_hold_is_accepted(
     assert (await service.submit(ANN, text)).created
 
 
+async def test_a_dry_run_says_what_the_scheduler_would_do(service: Service, machines: list[Node], door: Door) -> None:
+    assert await _trial(service, job_text()) == (None, "")  # nobody to ask
+    door.answers["/trial"] = {"binding": {"code": "starts-now", "message": "There is room.", "counts": {}}}
+    assert await _trial(service, job_text()) == (True, "")
+    door.answers["/trial"] = {"binding": {"code": "not-enough-devices", "message": "0 are free.", "counts": {}}}
+    assert await _trial(service, job_text(devices=1)) == (False, "0 are free.")
+    await service.submit(ANN, job_text("first"))
+    later = job_text("later", more="after: [first]\n")
+    assert await _trial(service, later) == (False, "Waits for 1 other job to end.")
+
+
+async def _trial(service: Service, text: str) -> tuple[bool | None, str]:
+    trial = (await service.submit(ANN, text, dry_run=True)).trial
+    assert trial is not None
+    return trial.would_start, trial.reasons.binding.message if trial.reasons else ""
+
+
+async def test_a_level_that_no_machine_has_is_refused_when_control_says_so(
+    service: Service, machines: list[Node], door: Door
+) -> None:
+    binding = {"code": "unknown-level", "message": "There is no topology level 'rak'.", "counts": {}}
+    door.answers["/fit"] = {"binding": binding, "others": [], "ahead": 0, "possible": False}
+    error = await _refused(service, job_text(more="topology: {required: rak}\n"))
+    assert error.code == "impossible-request" and "rak" in error.message
+
+
 async def test_a_gang_that_only_the_scheduler_knows_to_be_impossible_is_refused(
     service: Service, machines: list[Node], door: Door
 ) -> None:
