@@ -103,6 +103,19 @@ def test_a_failed_job_shows_how_it_ended_and_its_last_words(page: Page, portal: 
     expect(page.get_by_role("cell", name=re.compile("worker-0 exited with code 3"))).to_be_visible()
 
 
+def test_the_failed_task_of_many_is_found_and_a_job_is_opened_by_its_name(page: Page, portal: Portal) -> None:
+    command = "[ $CORRAL_TASK_INDEX = 13 ] && exit 3; sleep 600"
+    job = portal.submit("many", command, replicas=14)
+    page.goto("/jobs/many")
+    expect(page).to_have_url(re.compile(f"/jobs/{job}$"))
+    expect(page.get_by_role("region", name="How it ended")).to_contain_text("worker-13 ended with code 3")
+    page.get_by_role("group", name="State of the tasks").get_by_role("button", name="failed").click()
+    expect(page).to_have_url(re.compile("state=failed"))
+    page.reload()
+    expect(page.locator("tr[data-task]")).to_have_count(1)
+    expect(page.locator("tr[data-task]")).to_have_attribute("data-task", "worker-13")
+
+
 def test_a_shell_opens_inside_a_running_task(page: Page, portal: Portal) -> None:
     job = portal.submit("enter-me")
     page.goto(f"/jobs/{job}?tab=terminal")

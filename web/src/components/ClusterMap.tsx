@@ -9,9 +9,11 @@ interface Props {
   /** The job that stands out; all others step back. */
   lit?: string;
   onLight?: (job: string) => void;
+  /** Beside other things: smaller tiles. */
+  compact?: boolean;
 }
 
-export function ClusterMap({ racks, lit = '', onLight }: Props) {
+export function ClusterMap({ racks, lit = '', onLight, compact = false }: Props) {
   const colours = hues(holders(racks).keys());
   const devices = racks.reduce((sum, rack) => sum + rack.devices, 0);
   const engines = new Set(racks.map((rack) => rack.engine)).size;
@@ -19,28 +21,30 @@ export function ClusterMap({ racks, lit = '', onLight }: Props) {
     racks.flatMap((rack) => rack.nodes.flatMap((node) => (node.groups.length > 1 ? node.groups.map((group) => group.name.replace(/ \S+$/, '')) : []))),
   );
   return (
-    <div className="flex flex-wrap gap-x-10 gap-y-5" data-testid="cluster-map">
-      {racks.map((rack) => (
-        <section key={`${rack.engine}/${rack.name}`} aria-label={rack.name} className="min-w-0">
-          <h3 className="flex items-baseline gap-2 pb-2 text-xs">
-            <span className="font-semibold">
-              {engines > 1 && rack.engine !== rack.name ? `${rack.engine} / ` : ''}
-              {rack.name}
-            </span>
-            <span className="text-muted">{rack.level === 'rack' ? '' : rack.level}</span>
-            <span className="text-muted">
-              {rack.free} of {rack.devices} free
-            </span>
-          </h3>
-          <div className="space-y-1.5">
-            {rack.nodes.map((node) => (
-              <NodeRow key={node.name} node={node} colours={colours} lit={lit} onLight={onLight} size={tileSize(devices)} />
-            ))}
-          </div>
-        </section>
-      ))}
+    <div className="min-w-0" data-testid="cluster-map">
+      <div className="flex flex-wrap gap-x-10 gap-y-5">
+        {racks.map((rack) => (
+          <section key={`${rack.engine}/${rack.name}`} aria-label={rack.name} className="min-w-0">
+            <h3 className="flex items-baseline gap-2 pb-2 text-xs">
+              <span className="font-semibold">
+                {engines > 1 && rack.engine !== rack.name ? `${rack.engine} / ` : ''}
+                {rack.name}
+              </span>
+              <span className="text-muted">{rack.level === 'rack' ? '' : rack.level}</span>
+              <span className="text-muted">
+                {rack.free} of {rack.devices} free
+              </span>
+            </h3>
+            <div className="space-y-1.5">
+              {rack.nodes.map((node) => (
+                <NodeRow key={node.name} node={node} colours={colours} lit={lit} onLight={onLight} size={tileSize(devices, compact)} />
+              ))}
+            </div>
+          </section>
+        ))}
+      </div>
       {joined.size > 0 && (
-        <p className="flex w-full items-center gap-2 text-2xs text-muted">
+        <p className="flex items-center pt-4 gap-2 text-2xs text-muted">
           <svg width="22" height="6" aria-hidden>
             <path d="M1.5 1v4h19V1" fill="none" stroke="var(--line-strong)" />
           </svg>

@@ -27,7 +27,7 @@ export function LogView({ jobId, jobName, task, generation, find, onFind, select
   const { buffer, version, state, problem } = useLog(jobId, task, generation);
   const frame = useRef<HTMLDivElement>(null);
   const [following, setFollowing] = useState(true);
-  const [wrap, setWrap] = useState(false);
+  const [wrap, setWrap] = useState(() => matchMedia('(max-width: 640px)').matches);
   const lines = buffer.lines;
   const rows = useVirtualizer({
     count: lines.length,
@@ -77,7 +77,7 @@ export function LogView({ jobId, jobName, task, generation, find, onFind, select
           {state === 'opening' && 'opening'}
           {state === 'broken' && <span className="text-wait">◌ waiting</span>}
         </span>
-        <button type="button" className="btn-bare aria-pressed:text-accent" aria-pressed={wrap} onClick={() => setWrap(!wrap)}>
+        <button type="button" className="btn-bare max-sm:hidden aria-pressed:text-accent" aria-pressed={wrap} onClick={() => setWrap(!wrap)}>
           Wrap
         </button>
         <a className="btn-bare" href={BASE + logPath({ ref: jobId, task })} download={file}>
@@ -124,7 +124,7 @@ export function LogView({ jobId, jobName, task, generation, find, onFind, select
 }
 
 function NoLines({ state, problem }: { state: string; problem: string }) {
-  const said = { opening: 'Opening the log', live: 'Nothing has been printed yet.', ended: 'Nothing was printed.' }[state];
+  const said = { opening: 'Nothing has been printed yet.', live: 'Nothing has been printed yet.', ended: 'Nothing was printed.' }[state];
   return <p className="px-3 py-2 font-sans text-sm text-muted">{said ?? problem}</p>;
 }
 
@@ -152,7 +152,7 @@ function Find({ value, onChange, onStep, found }: FindProps) {
         type="search"
         aria-label="Find in the log"
         placeholder="Find  ( / )"
-        className="field !h-7 !w-40"
+        className="field !h-7 !w-40 max-sm:!w-28"
         value={value}
         onChange={(event) => onChange(event.target.value)}
         onKeyDown={(event) => {

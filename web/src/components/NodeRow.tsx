@@ -12,8 +12,9 @@ export interface TileSize {
 }
 
 /** Larger clusters are drawn with smaller tiles. */
-export function tileSize(devices: number): TileSize {
-  if (devices <= 32) return { width: 72, height: 44, words: true };
+export function tileSize(devices: number, compact = false): TileSize {
+  if (devices <= 32 && !compact) return { width: 72, height: 44, words: true };
+  if (devices <= 32) return { width: 56, height: 42, words: true };
   if (devices <= 128) return { width: 46, height: 38, words: true };
   if (devices <= 512) return { width: 20, height: 20, words: false };
   return { width: 10, height: 12, words: false };

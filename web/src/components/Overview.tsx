@@ -28,7 +28,7 @@ export function Overview({ job }: { job: JobDetail }) {
           <h2 className="heading">
             Tasks
             <span className="text-xs font-normal text-muted">
-              {job.roles.map((role) => `${role.target} × ${role.name}${role.elastic ? ` (${role.minReplicas} to ${role.maxReplicas})` : ''}`).join(', ')}
+              {job.roles.map((role) => `${role.target.toLocaleString('en')} × ${role.name}${role.elastic ? ` (${role.minReplicas} to ${role.maxReplicas})` : ''}`).join(', ')}
             </span>
           </h2>
           <TaskTable job={job} />
@@ -67,7 +67,7 @@ function Placement({ job }: { job: JobDetail }) {
         </span>
       </h2>
       <div className="pt-3">
-        <ClusterMap racks={placed ? racksOf(all, job.id) : all} lit={placed ? job.id : ''} />
+        <ClusterMap racks={placed ? racksOf(all, job.id) : all} lit={placed ? job.id : ''} compact />
       </div>
     </section>
   );

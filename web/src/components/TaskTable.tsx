@@ -5,7 +5,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { Fragment, useState } from 'react';
 import { call, part } from '../api/client';
 import * as ask from '../api/queries';
-import type { Attempt, JobDetail, Page, Task } from '../api/types';
+import { JOB_STATES, type Attempt, type JobDetail, type Page, type Task } from '../api/types';
 import { ranges, shortNode } from '../lib/format';
 import { Fault, Skeleton } from './Notices';
 import { Glyph, Status, taskWord } from './Status';
@@ -23,17 +23,16 @@ export function TaskTable({ job }: { job: JobDetail }) {
   const choose = (state: string) => void navigate({ search: { ...search, state: state || undefined }, replace: true });
   return (
     <>
-      {(job.tasks.total > FEW || chosen) && <StateFilter job={job} chosen={chosen} onChoose={choose} />}
+      {(job.tasks.total > FEW || chosen) && <StateFilter chosen={chosen} onChoose={choose} />}
       {chosen ? <Found job={job} state={chosen} /> : <Everyone job={job} />}
     </>
   );
 }
 
-function StateFilter({ job, chosen, onChoose }: { job: JobDetail; chosen: string; onChoose: (state: string) => void }) {
-  const counts = { waiting: job.tasks.waiting, running: job.tasks.running, succeeded: job.tasks.succeeded, failed: job.tasks.failed };
+function StateFilter({ chosen, onChoose }: { chosen: string; onChoose: (state: string) => void }) {
   return (
     <div role="group" aria-label="State of the tasks" className="flex flex-wrap gap-1 pt-2">
-      {Object.entries(counts).map(([state, number]) => (
+      {JOB_STATES.map((state) => (
         <button
           key={state}
           type="button"
@@ -42,7 +41,7 @@ function StateFilter({ job, chosen, onChoose }: { job: JobDetail; chosen: string
           className="inline-flex h-7 items-center gap-1.5 rounded-[4px] border border-transparent px-2 text-xs text-muted hover:text-text aria-pressed:border-line-strong aria-pressed:bg-raised aria-pressed:font-medium aria-pressed:text-text"
         >
           <Glyph state={state} size={10} />
-          {number.toLocaleString('en')} {state}
+          {state}
         </button>
       ))}
     </div>

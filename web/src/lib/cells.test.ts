@@ -48,6 +48,17 @@ it('gives as many jobs as there are hues different ones', () => {
   expect(new Set(hues(ids).values()).size).toBe(HUES.length);
 });
 
+it('keeps the hues of a few jobs well apart', () => {
+  const few = [...hues(['1m7z9', '1m7za', '1m7zb', '1m7zc', '1m7zd'], new Map()).values()].sort((a, b) => a - b);
+  few.forEach((hue, at) => expect(at === 0 ? hue + 360 - few.at(-1)! : hue - few[at - 1]!).toBeGreaterThanOrEqual(40));
+});
+
+it('keeps what a job has when others end', () => {
+  const known = new Map<string, number>();
+  const before = hues(['c1', 'c2', 'c3'], known);
+  expect(hues(['c3'], known).get('c3')).toBe(before.get('c3'));
+});
+
 it('never repaints an older job because of a newer one', () => {
   const older = hues(['a1', 'a2', 'a3']);
   const all = hues(['b9', 'a3', 'a1', 'a2', 'b8']);

@@ -106,20 +106,33 @@ export function nodesOfJobs(all: Rack[]): Map<string, string[]> {
 /** Steps around the colour circle; enough that neighbours are told apart, and labels say the rest. */
 export const HUES = [185, 262, 75, 325, 140, 25, 225, 105, 290, 50, 165, 350] as const;
 
+/** The hues given so far: a job keeps its own for as long as the page is open, whoever comes and goes. */
+const painted = new Map<string, number>();
+/** Degrees between hues that are told apart at a glance. */
+const APART = 40;
+
 /**
- * A hue for each job: from its id, so that it stays the same from page to page; a taken one moves on to the next.
- * Ids grow with time and older jobs choose first, so a new job never repaints an old one.
+ * A hue for each job, by its id, the same from page to page; one too near to those in use gives way to the next.
+ * Older jobs choose first, and `known` ones keep what they have, so a new job never repaints an old one.
  */
-export function hues(ids: Iterable<string>): Map<string, number> {
-  const chosen = new Map<string, number>();
-  const taken = new Set<number>();
-  for (const id of [...ids].sort()) {
-    let slot = hash(id) % HUES.length;
-    for (let tries = 0; taken.has(slot) && tries < HUES.length; tries += 1) slot = (slot + 1) % HUES.length;
-    taken.add(slot);
-    chosen.set(id, HUES[slot] ?? 0);
+export function hues(ids: Iterable<string>, known = painted): Map<string, number> {
+  const all = [...ids].sort();
+  const taken = all.flatMap((id) => known.get(id) ?? []);
+  for (const id of all) {
+    if (known.has(id)) continue;
+    const first = hash(id) % HUES.length;
+    const order = HUES.map((_, at) => HUES[(first + at) % HUES.length] ?? 0);
+    const free = order.filter((hue) => !taken.includes(hue));
+    const chosen = free.find((hue) => taken.every((other) => distance(hue, other) >= APART)) ?? free[0] ?? order[0] ?? 0;
+    taken.push(chosen);
+    known.set(id, chosen);
   }
-  return chosen;
+  return new Map(all.map((id) => [id, known.get(id) ?? 0]));
+}
+
+function distance(a: number, b: number): number {
+  const apart = Math.abs(a - b) % 360;
+  return Math.min(apart, 360 - apart);
 }
 
 function hash(text: string): number {

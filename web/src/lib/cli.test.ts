@@ -7,7 +7,13 @@ it('says the filters of a list as a command', () => {
 });
 
 it('quotes what a shell would take apart', () => {
-  expect([quote("it's"), quote('$(rm)'), quote('plain-1.2')]).toEqual([`'it'\\''s'`, `'$(rm)'`, 'plain-1.2']);
+  expect([quote("it's"), quote('$(rm)'), quote('plain-1.2'), quote('ada~digits'), quote('~')]).toEqual([
+    `'it'\\''s'`,
+    `'$(rm)'`,
+    'plain-1.2',
+    'ada~digits',
+    `'~'`,
+  ]);
   expect(jobLine('scale', 'my;job', 3)).toBe("corral scale 'my;job' 3");
 });
 

@@ -5,7 +5,7 @@ import { ENDED, type JobSummary } from '../api/types';
 
 /** Quoted for a POSIX shell where it must be. */
 export function quote(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+  return /^[\w@%+=:,./-][\w@%+=:,./~-]*$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
 export function listLine(filter: JobFilter): string {

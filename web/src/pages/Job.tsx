@@ -1,7 +1,7 @@
 /** One job: its state at a glance, then overview, log, events, document and a terminal. */
 
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi, Link, Navigate } from '@tanstack/react-router';
 import { lazy, Suspense, type ReactNode } from 'react';
 import { ApiError } from '../api/client';
 import * as ask from '../api/queries';
@@ -34,6 +34,7 @@ export function Job() {
         <Skeleton rows={10} />
       </div>
     );
+  if (job.id !== ref) return <Navigate to="/jobs/$ref" params={{ ref: job.id }} search={true} replace />;
   return <Page job={job} />;
 }
 
@@ -72,7 +73,7 @@ function Page({ job }: { job: JobDetail }) {
       </nav>
       <div className="pt-4">
         {tab === 'overview' && <Overview job={job} />}
-        {tab === 'log' && <JobLog job={job} height="max(22rem, calc(100dvh - 17rem))" />}
+        {tab === 'log' && <JobLog job={job} height="max(22rem, calc(100dvh - 23.5rem))" />}
         {tab === 'events' && <EventList job={job.id} />}
         {tab === 'document' && <Document job={job} />}
         {tab === 'terminal' && (
@@ -130,8 +131,8 @@ function Header({ job }: { job: JobDetail }) {
           <Span from={job.createdAt} to={job.startedAt ?? job.endedAt} />
         </Fact>
         <Fact label={ended ? 'Tasks succeeded' : 'Tasks running'}>
-          {ended ? job.tasks.succeeded : job.tasks.running}
-          <span className="text-muted"> of {job.tasks.total}</span>
+          {(ended ? job.tasks.succeeded : job.tasks.running).toLocaleString('en')}
+          <span className="text-muted"> of {job.tasks.total.toLocaleString('en')}</span>
         </Fact>
         <Fact label="Devices">{job.devices || '–'}</Fact>
         <Fact label="Retries">
