@@ -17,7 +17,6 @@ from typing import Any
 
 import pexpect
 
-from corral import supervisor
 from corral.client import Client
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,10 +68,6 @@ class Platform:
         """The options of `corral up`."""
         where = ["--port", port, "--cluster", str(self._cluster), "--data", str(self.data)]
         return ["--detach", *where, "-o", "json", *self._more]
-
-    def up_now(self) -> bool:
-        """Whether the server runs."""
-        return supervisor.running(self.data) is not None
 
     def down(self) -> None:
         """End the server and every task."""

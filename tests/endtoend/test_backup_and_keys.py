@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import select
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,7 @@ pytestmark = pytest.mark.timeout(150)
 ONCE = {"fancy": False, "maxRetries": 0}
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def database(request: pytest.FixtureRequest) -> Iterator[PostgresServer | None]:
     """The server's database; None is the embedded one."""
     if request.param == "sqlite":
@@ -29,14 +28,13 @@ def database(request: pytest.FixtureRequest) -> Iterator[PostgresServer | None]:
     server.close()
 
 
-@pytest.fixture
-def platform(database: PostgresServer | None, tmp_path: Path) -> Iterator[Platform]:
+@pytest.fixture(scope="module")
+def server(database: PostgresServer | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     env = {"CORRAL_DATABASE_URL": database.create("corral")} if database else {}
-    made = Platform(tmp_path, env=env)
+    made = Platform(tmp_path_factory.mktemp("kept"), env=env)
     made.up()
     yield made
-    if made.up_now():
-        made.down()
+    made.down()
 
 
 def held(platform: Platform, name: str, code: int) -> tuple[Job, int]:
@@ -87,7 +85,6 @@ def test_a_restored_server_adopts_what_it_knows_and_ends_the_rest(
     assert platform.ran(one("future", "true"))["state"] == "succeeded"
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_a_new_key_opens_every_secret_and_costs_no_task(platform: Platform) -> None:
     where = ["--data", str(platform.data)]
     key = platform.data / "key"
@@ -107,7 +104,6 @@ def test_a_new_key_opens_every_secret_and_costs_no_task(platform: Platform) -> N
     assert platform.ended(running)["exit"]["code"] == 4
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_what_is_no_backup_is_refused_and_harms_nothing(platform: Platform) -> None:
     where = ["--data", str(platform.data)]
     job = platform.ran(one("kept", "true"))
