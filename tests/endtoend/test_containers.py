@@ -71,7 +71,8 @@ def test_a_container_is_entered_and_stopped(platform: Platform, docker: DockerDa
     job = platform.submit(one("inside", command, image=IMAGE))
     platform.printed(job, "main-0", "up\n")
     assert len(docker.containers()) == 1
-    assert platform.corral("exec", "inside", "main-0", "--", "sh", "-c", "[ -e /etc ] || echo bare") == "bare\n" or True
+    inside = "[ -e /etc/os-release ] || echo elsewhere"
+    assert platform.corral("exec", "inside", "main-0", "--", "sh", "-c", inside) == "elsewhere\n"
     platform.corral("stop", "--wait", "inside")
     assert platform.client.job(job["id"])["state"] == "stopped"
     assert platform.log(job).endswith("bye\n")
@@ -119,7 +120,7 @@ def test_a_container_over_its_memory_is_ended(platform: Platform) -> None:
     role = {"resources": {"cpu": "0.5", "memory": "32Mi"}}
     command = "x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done"
     job = platform.ran(one("swollen", command, image=IMAGE, role=role))
-    assert job["state"] == "failed" and job["exit"]["code"] in (-1200, 137)
+    assert job["state"] == "failed" and job["exit"]["code"] == -1200, job["exit"]
 
 
 def test_an_image_is_refused_where_no_runtime_is(tmp_path_factory: pytest.TempPathFactory) -> None:

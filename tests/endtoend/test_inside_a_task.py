@@ -157,6 +157,7 @@ def test_a_task_is_confined_to_its_share_of_a_processor(platform: Platform) -> N
     """Where no control group can be made the limit is not enforced, and the task is in none."""
     document = one("confined", "cat /proc/self/cgroup", role={"resources": {"cpu": "0.5"}})
     job = platform.ran(document)
+    assert job["state"] == "succeeded", platform.log(job)
     groups = re.findall(r"[^\n]*corral[^\n]*", platform.log(job))
     writable = Path("/sys/fs/cgroup/cpu").is_dir() or "cpu" in Path("/sys/fs/cgroup/cgroup.subtree_control").read_text()
     if writable and Path("/sys/fs/cgroup/cpu/corral").exists():
