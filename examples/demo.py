@@ -121,24 +121,42 @@ def server(bin_folder: Path, *, keep: bool) -> Iterator[tuple[str, str]]:
     env["PATH"] = f"{bin_folder}{os.pathsep}{env.get('PATH', os.defpath)}"
     data = ["--data", str(folder / "data")]
     cluster = EXAMPLES / "cluster.yaml"
+    stop = not keep
     try:
         up = corral("up", "--detach", "--port", "0", "--cluster", str(cluster), *data, "-o", "json", env=env)
         facts = json.loads(up)
         yield facts["url"], facts["link"]
+    except Refused as refused:
+        if "up" in refused.words:  # it has named a log: leave that
+            console.print(f"What it wrote stays in {folder}")
+            keep = stop = False
+        raise
     finally:
         if keep:
             console.print(f"Left running; stop it: corral down --stop-jobs --data {folder / 'data'}")
-        else:
+        elif stop:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C would leave the server behind
             corral("down", "--stop-jobs", *data, env=env)
             shutil.rmtree(folder)
 
 
+class Refused(SystemExit):
+    """A command that has failed and said why; the demo ends with its exit code."""
+
+    def __init__(self, code: int, words: tuple[str, ...]) -> None:
+        super().__init__(code)
+        self.words = words
+
+
 def corral(*words: str, env: dict[str, str]) -> str:
-    """Run a command of the `corral` beside this interpreter; what it printed. It speaks for itself when it fails."""
+    """Run a command of the `corral` beside this interpreter; what it printed.
+
+    Raises Refused when it fails.
+    """
     command = [str(Path(sys.executable).with_name("corral")), *words]
     done = subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True)
     if done.returncode:
-        sys.exit(done.returncode)
+        raise Refused(done.returncode, words)
     return done.stdout
 
 
@@ -202,4 +220,8 @@ def portal(url: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        console.print("Stopped before its end.")
+        sys.exit(130)

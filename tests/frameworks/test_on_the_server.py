@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -39,27 +40,64 @@ def short_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-def test_the_demo_trains_and_leaves_nothing_running(short_folder: Path) -> None:
+@contextmanager
+def demo(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """The demo as a terminal starts it, in a process group of its own, with its temporary files in `folder`."""
     environment("pytorch")
     env = {name: value for name, value in os.environ.items() if not name.startswith("CORRAL_")}
-    env |= {"CORRAL_CACHE": str(cache_folder()), "TMPDIR": str(short_folder)}
-    demo = [sys.executable, ROOT / "examples" / "demo.py"]
-    done = subprocess.run(demo, env=env, capture_output=True, text=True, timeout=500)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"accuracy +0\.9\d", done.stdout)
-    assert re.search(r"worker-1 +local/node\d, device \d", done.stdout)
-    assert re.search(r"http://127\.0\.0\.1:\d+/sign-in#link=\S+", done.stdout)
-    assert not [pid for pid, command in processes() if str(short_folder) in command]
-    assert list(short_folder.glob("corral-*")) == []  # PyTorch leaves an empty folder of its own here
+    env |= {"CORRAL_CACHE": str(cache_folder()), "TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"}
+    program = [sys.executable, str(ROOT / "examples" / "demo.py")]
+    options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(program, env=env, start_new_session=True, **options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_the_demo_trains_and_leaves_nothing_running(short_folder: Path) -> None:
+    with demo(short_folder) as running:
+        printed, _ = running.communicate(timeout=500)
+        assert running.returncode == 0, printed
+    assert re.search(r"accuracy +0\.9\d", printed)
+    assert re.search(r"worker-1 +local/node\d, device \d", printed)
+    assert re.search(r"http://127\.0\.0\.1:\d+/sign-in#link=\S+", printed)
+    assert_nothing_is_left(short_folder)
+
+
+def test_a_demo_that_is_interrupted_stops_what_it_started(short_folder: Path) -> None:
+    with demo(short_folder) as running:
+        assert running.stdout is not None
+        begun = next(line for line in running.stdout if "sign in once" in line)
+        assert of_the_demo(short_folder) - {running.pid}, begun
+        os.killpg(running.pid, signal.SIGINT)
+        printed, _ = running.communicate(timeout=500)
+        assert running.returncode == 130, printed
+    assert "Traceback" not in printed
+    assert_nothing_is_left(short_folder)
+
+
+def assert_nothing_is_left(folder: Path) -> None:
+    assert not of_the_demo(folder)
+    assert list(folder.glob("corral-*")) == []  # PyTorch leaves an empty folder of its own here
+
+
+def of_the_demo(folder: Path) -> set[int]:
+    """Everything that the demo has started: all of it has the demo's folder for temporary files."""
+    return {pid for pid, _ in processes() if f"TMPDIR={folder}\0" in file_of(pid, "environ")}
+
+
+def file_of(pid: int, name: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/{name}").read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return ""  # it has just ended, or is not ours
 
 
 def processes() -> Iterator[tuple[int, str]]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
-            try:
-                yield int(entry.name), (entry / "cmdline").read_text().replace("\0", " ")
-            except (FileNotFoundError, ProcessLookupError):
-                continue  # it has just ended
+            yield int(entry.name), file_of(int(entry.name), "cmdline").replace("\0", " ")
 
 
 def test_elastic_pytorch_goes_on_when_a_worker_is_killed_and_when_it_is_scaled(platform: Platform) -> None:
