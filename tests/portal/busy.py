@@ -1,6 +1,7 @@
-"""Why: the portal is judged with a busy cluster before it; `python -m tests.portal.busy PNG` takes the README's picture.
+"""Why: the portal is judged with a busy cluster before it, and the documents show it so.
 
-The jobs are real processes on described devices; server, jobs and browser are ended with the picture.
+`python -m tests.portal.busy docs/images` takes their pictures. The jobs are real processes on described devices; server,
+jobs and browser are ended with the pictures.
 """
 
 from __future__ import annotations
@@ -73,8 +74,8 @@ def fill(portal: Portal) -> None:
     people["ada"].submit(job("vit-distill", TRAIN, devices=4))
 
 
-def main(picture: str) -> None:
-    """Fill a server of its own and take the picture of its first page."""
+def main(pictures: Path) -> None:
+    """Fill a server of its own and take pictures of its first page and of a job that waits."""
     chromium = shutil.which("chromium") or sys.exit("no Chromium here: apt-get install -y chromium")
     with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as portal, sync_playwright() as playwright:
         Path(folder).chmod(0o711)  # each person's tasks run as a user of their own
@@ -85,9 +86,13 @@ def main(picture: str) -> None:
         cluster = page.get_by_role("region", name="Cluster")
         expect(cluster).to_contain_text("Next in line")
         expect(page.locator("tr[data-job] [data-state=running]:visible")).to_have_count(7)
-        page.screenshot(path=picture, full_page=True)
+        page.screenshot(path=pictures / "portal.png", full_page=True)
+        page.get_by_role("region", name="Jobs").get_by_role("link", name="ranker-large").click()
+        expect(page.get_by_role("region", name="Why it waits")).to_contain_text("Ahead of it: llm-finetune")
+        expect(page.locator("tr[data-task]")).to_have_count(2)
+        page.screenshot(path=pictures / "waiting.png", clip={"x": 0, "y": 0, "width": 1440, "height": 740})
         browser.close()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(Path(sys.argv[1]))

@@ -15,7 +15,7 @@ const theme = EditorView.theme({
   '.cm-cursor': { borderLeftColor: 'var(--accent)' },
   '.cm-gutters': { backgroundColor: 'var(--sunken)', color: 'var(--faint)', border: 'none' },
   '.cm-activeLine, .cm-activeLineGutter': { backgroundColor: 'color-mix(in oklab, var(--line) 45%, transparent)' },
-  '&.cm-focused': { outline: '2px solid var(--accent)', outlineOffset: '-1px' },
+  '&.cm-focused': { outline: 'none' },
   '.cm-selectionBackground, &.cm-focused .cm-selectionBackground': { background: 'color-mix(in oklab, var(--accent) 28%, transparent) !important' },
   '.cm-tooltip': { backgroundColor: 'var(--raised)', color: 'var(--text)', border: '1px solid var(--line-strong)' },
   '.cm-diagnostic-error': { borderLeftColor: 'var(--fail)' },
@@ -51,7 +51,7 @@ export function YamlEditor({ value, onChange, problems, onSubmit }: Props) {
   }, [problems]);
   return (
     <div
-      className="min-h-72 grow border border-line-strong"
+      className="min-h-72 grow border border-line-strong outline-accent focus-within:outline-2"
       onKeyDown={(event) => {
         if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) onSubmit();
       }}
