@@ -108,7 +108,7 @@ class Platform:
     def terminal(self, *words: str) -> pexpect.spawn[str]:
         """`corral WORDS` on a terminal of its own."""
         env = {**self.env, "TERM": "xterm"}
-        return pexpect.spawn(CORRAL, list(words), env=env, encoding="utf-8", timeout=30, dimensions=(40, 160))
+        return pexpect.spawn(CORRAL, list(words), env=env, encoding="utf-8", timeout=60, dimensions=(40, 160))
 
     # -- jobs
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.endtoend.platform import Platform, one
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(300)
 
 
 def test_an_array_runs_the_file_once_for_each_index(platform: Platform) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.endtoend.platform import Job, Platform, one
 from tests.testbeds.postgresql import PostgresServer, binaries
 
-pytestmark = pytest.mark.timeout(150)
+pytestmark = pytest.mark.timeout(300)
 ONCE = {"fancy": False, "maxRetries": 0}
 
 

@@ -14,7 +14,7 @@ import yaml
 
 from tests.endtoend.platform import CORRAL, Job, Platform, one
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from tests.endtoend.platform import Platform, one
 from tests.testbeds.docker import DockerDaemon, missing
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 IMAGE = "corral-test/busybox:1"
 
 

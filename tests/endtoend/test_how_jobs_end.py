@@ -6,7 +6,7 @@ import pytest
 
 from tests.endtoend.platform import Job, Platform, on_devices, one
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(300)
 
 
 def codes(attempts: list[Job]) -> list[int]:

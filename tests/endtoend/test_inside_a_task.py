@@ -10,7 +10,7 @@ import pytest
 
 from tests.endtoend.platform import Platform, one
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(300)
 SECRET = "correct-horse-battery-staple"
 
 

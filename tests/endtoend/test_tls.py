@@ -10,7 +10,7 @@ import trustme
 
 from tests.endtoend.platform import Platform, one
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 class Certified:

@@ -33,5 +33,5 @@ def test_a_second_control_waits_for_the_lease_and_takes_over(build: Build) -> No
         until(lambda: '"leading"' in log.read_text(), "the second control to lead")
     finally:
         second.terminate()
-        assert second.wait(30) == 0, log.read_text()
+        assert second.wait(60) == 0, log.read_text()
     assert "Traceback" not in log.read_text()
