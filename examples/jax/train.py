@@ -18,6 +18,7 @@ import numpy as np  # noqa: E402
 from jax.sharding import Mesh, NamedSharding, PartitionSpec  # noqa: E402
 
 SLOPE = np.array([1.0, -2.0, 3.0, 0.5], dtype=np.float32)
+RATE = 0.5 * jax.process_count()  # each process adds its part of the gradient only
 
 mine = np.random.default_rng(jax.process_index()).uniform(-1, 1, size=(256, 4)).astype(np.float32)
 mine[:, np.arange(4) % jax.process_count() != jax.process_index()] = 0  # so that nobody learns the whole line alone
@@ -29,7 +30,7 @@ targets = jax.make_array_from_process_local_data(spread, mine @ SLOPE)
 
 @jax.jit
 def step(weights: jax.Array, inputs: jax.Array, targets: jax.Array) -> jax.Array:
-    return weights - 0.5 * jax.grad(lambda w: jnp.mean((inputs @ w - targets) ** 2))(weights)
+    return weights - RATE * jax.grad(lambda w: jnp.mean((inputs @ w - targets) ** 2))(weights)
 
 
 weights = jnp.zeros(4)
