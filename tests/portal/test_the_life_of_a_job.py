@@ -27,6 +27,8 @@ def test_submit_by_form_watch_it_run_read_the_log_and_stop_it(page: Page, portal
     log = page.get_by_test_id("log")
     expect(log).to_contain_text("worker-0 | tick 3")
     expect(page.locator("tr[data-task] [data-state=running]")).to_have_count(2)
+    expect(page.get_by_role("columnheader", name="Rank")).to_be_visible()
+    expect(page.locator("tr[data-task] td:nth-child(3)")).to_have_text(["0", "1"])
     expect(page.get_by_role("region", name="Placement").locator("a[data-job]")).to_have_count(1)
     page.get_by_label("Task", exact=True).select_option("worker-1")
     expect(log).to_contain_text(re.compile(r"^tick 1\n?tick 2|tick 1tick 2"))
