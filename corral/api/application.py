@@ -18,6 +18,7 @@ from corral.api.limits import FailureLimit
 from corral.api.openapi import describe
 from corral.api.portal import Portal
 from corral.api.wire import Json, answers, refused_with, schema_of
+from corral.kernel.errors import NotFound
 from corral.model.views import Readiness
 
 if TYPE_CHECKING:
@@ -114,4 +115,6 @@ async def readyz(request: Request) -> Json:
 async def metrics(request: Request) -> Response:
     """Figures for Prometheus; no token is needed, as there is nothing of users in them."""
     made = request.app.state.metrics
-    return Response(made() if made else b"", media_type="text/plain; version=0.0.4; charset=utf-8")
+    if made is None:
+        raise NotFound("no-metrics", "This server has no figures for Prometheus.")
+    return Response(made(), media_type="text/plain; version=0.0.4; charset=utf-8")

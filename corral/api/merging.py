@@ -21,17 +21,17 @@ class Merge:
         self._prefix = prefix
         self._tail = tail
         self._follow = follow
-        self._seen: set[str] = set()
+        self._seen: set[tuple[str, str]] = set()
         self._pumps: set[asyncio.Task[None]] = set()
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=_QUEUE)
 
     async def add(self, sources: Sequence[tuple[str, int, LogSource]]) -> None:
         """Take in the logs of attempts that are not among them yet."""
         for role, index, source in sources:
-            if source.attempt in self._seen:
+            if (source.attempt, source.stream) in self._seen:
                 await source.close()
                 continue
-            self._seen.add(source.attempt)
+            self._seen.add((source.attempt, source.stream))
             self._begin(self._pump(f"{role}-{index}", source))
 
     async def stream(self, scout: Coroutine[Any, Any, None] | None) -> AsyncIterator[bytes]:

@@ -19,6 +19,11 @@ class LogSource(Protocol):
         """The attempt's id."""
         ...
 
+    @property
+    def stream(self) -> str:
+        """`all`, or one of the streams that the attempt keeps apart."""
+        ...
+
     async def size(self) -> int:
         """Bytes there are now; those before `first` may be gone."""
         ...

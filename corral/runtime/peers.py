@@ -24,7 +24,7 @@ RUNTIME_WORD = "$(runtime)"
 _PEER = re.compile(r"\$\(peer:([a-z0-9-]+)-(\d+):(?:(host)|port:([a-z0-9-]+))\)")
 _SECRET = re.compile(r"\$\(secret:([a-z0-9-]+)\)")
 _MAX_ANSWER = 64 * 1024 * 1024
-_ASK_SECONDS = 20
+_ANSWER_SECONDS = 30
 
 
 class Refused(Exception):
@@ -89,7 +89,7 @@ class Api:
     def _connection(self) -> http.client.HTTPConnection:
         import http.client
 
-        seconds = _ASK_SECONDS + 10
+        seconds = _ANSWER_SECONDS
         if not self._secure:
             return http.client.HTTPConnection(self._host, self._port, timeout=seconds)
         import ssl
@@ -131,8 +131,7 @@ def wait_for(
         if left <= 0:
             raise TimedOut(f"waited {timeout:g} s for the other tasks: {trouble}")
         try:
-            wait = int(min(_ASK_SECONDS, left))
-            answer = api.call("GET", f"/api/v3/runtime/peers?attempt={quote(attempt)}&wait={wait}")
+            answer = api.call("GET", f"/api/v3/runtime/peers?attempt={quote(attempt)}")
             known, complete = _addresses(answer), bool(answer["complete"])
             if complete or (not everyone and "*" not in wanted and all(name in known for name in wanted)):
                 return known

@@ -90,10 +90,15 @@ class Inside(ServiceBase):
         return self._source(record, await self._latest(record, role, index), stream)
 
     async def job_logs(self, actor: Actor, ref: str, *, limit: int = 64) -> list[tuple[str, int, TaskLog]]:
-        """The logs of the job's first tasks."""
+        """The logs of the job's first tasks; a task that keeps its streams apart has one for each."""
         record, _ = await self.job_for(actor, ref, "job.logs")
         tasks = (await self.store.job_tasks(record.id, limit=limit)).items
-        return [(task.role, task.index, self._source(record, _current(record, task), "all")) for task in tasks]
+        attempts = [(task.role, task.index, _current(record, task)) for task in tasks]
+        return [
+            (role, index, self._source(record, attempt, stream))
+            for role, index, attempt in attempts
+            for stream in (self.logs.streams(attempt) if self.logs else ("all",))
+        ]
 
     async def _latest(self, record: JobRecord, role: str, index: int) -> AttemptId:
         task = await self.store.task(record.id, role, index)
@@ -117,7 +122,7 @@ class Inside(ServiceBase):
                 return now is None or not now.live
             return known
 
-        return TaskLog(attempt, self.logs.source(attempt, stream), over)
+        return TaskLog(attempt, stream, self.logs.source(attempt, stream), over)
 
     async def open_exec(self, actor: Actor, ref: str, role: str, index: int) -> AttemptId:
         """The running attempt that a terminal may be opened in.
@@ -157,8 +162,9 @@ class Inside(ServiceBase):
 class TaskLog:
     """The log of one attempt; one that never wrote anything ends when the attempt is over."""
 
-    def __init__(self, attempt: AttemptId, file: LogFile, over: Callable[[], Awaitable[bool]]) -> None:
+    def __init__(self, attempt: AttemptId, stream: str, file: LogFile, over: Callable[[], Awaitable[bool]]) -> None:
         self.attempt = attempt
+        self.stream = stream
         self._file = file
         self._over = over
         self.size, self.read, self.tail, self.close = file.size, file.read, file.tail, file.close

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Mapping
@@ -38,6 +39,8 @@ STARTS_NOW: Final = "starts-now"
 """The scheduler's word for a job that the next cycle would start."""
 FIT_SECONDS: Final = 5.0
 """How long control's word that a shape of gang could be held is taken for its like."""
+_READ_AT_ONCE: Final = 16 * 1024
+"""Bytes of a document that are read in about the time that handing it to a thread takes."""
 _MAX_FITS: Final = 1000
 _LONGEST_NAME: Final = 63
 
@@ -76,7 +79,7 @@ class Submitting(ServiceBase):
         """Everything that is wrong with a document, or its canonical form."""
         await self.check(actor, "job.validate", Resource("job"))
         try:
-            job = load_runnable_job(text, parameters=parameters, filename=filename)
+            job = await _read(text, parameters, filename)
         except SpecError as error:
             problems = (msgspec.convert(problem.to_document(), ProblemView) for problem in error.problems)
             return Validation(False, tuple(problems))
@@ -99,7 +102,7 @@ class Submitting(ServiceBase):
 
         Raises SpecError with every problem, InvalidInput, Forbidden, Conflict (a name taken, an impossible request).
         """
-        job = load_runnable_job(text, parameters=parameters, filename=filename)
+        job = await _read(text, parameters, filename)
         data = text.encode() if isinstance(text, str) else text
         asked = json.dumps([sorted((parameters or {}).items()), no_image, code_digest])
         terms = _Terms(
@@ -349,6 +352,13 @@ def _array_child(job: UnifiedJob, index: int, before: tuple[JobId, ...]) -> Unif
     needs = [*job.spec.depends_on, *(Dependency(job=each, condition="ended") for each in before)]
     child = _with_spec(job, roles=roles, depends_on=needs, array=Array())
     return child.model_copy(update={"metadata": job.metadata.model_copy(update={"name": f"{job.name}-{index}"})})
+
+
+async def _read(text: bytes | str, parameters: Mapping[str, str] | None, filename: str) -> UnifiedJob:
+    """The job of a document; a large one is read beside the event loop, which others wait for."""
+    if len(text) <= _READ_AT_ONCE:
+        return load_runnable_job(text, parameters=parameters, filename=filename)
+    return await asyncio.to_thread(load_runnable_job, text, parameters=parameters, filename=filename)
 
 
 def _gang(job: UnifiedJob, *, user: str = "", created_at: float = 0.0) -> GangRequest:

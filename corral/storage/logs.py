@@ -90,6 +90,10 @@ class LogStore:
             os.unlink(f"{folder}/{name}")
         os.rmdir(folder)
 
+    def streams(self, attempt: AttemptId) -> tuple[str, ...]:
+        """The streams that make up everything that the attempt prints: `all`, or both where it keeps them apart."""
+        return ("stdout", "stderr") if os.path.exists(self.path(attempt, "stdout")) else ("all",)
+
     def source(self, attempt: AttemptId, stream: str = "all") -> LogFile:
         """A stream of an attempt, to be read and followed; `stdout` of an attempt that did not split them is `all`.
 
@@ -105,7 +109,7 @@ class LogStore:
             raise InvalidInput("bad-attempt", f"{attempt!r} is not an attempt id.")
         split = os.path.exists(self.path(attempt, "stdout"))
         if split and stream == "all":
-            raise InvalidInput("streams-apart", "This task keeps its streams apart; ask for stdout or stderr.")
+            raise InvalidInput("streams-apart", "This task keeps its streams apart; ask for stdout or stderr (--stream).")
         if not split and stream == "stderr":
             raise InvalidInput("streams-together", "This task writes both streams into one log; ask for all.")
         return LogFile(self.path(attempt, stream if split else "all"), str(self.root))

@@ -140,10 +140,8 @@ def test_a_followed_log_arrives_as_it_is_written_and_ends_with_the_attempt(
 
 def test_the_merged_log_has_whole_lines_with_the_task_before_each(server: Server) -> None:
     class Source:
-        attempt = "a"
-
-        def __init__(self, name: str, data: bytes) -> None:
-            self.attempt, self.data = name, data
+        def __init__(self, name: str, data: bytes, stream: str = "all") -> None:
+            self.attempt, self.data, self.stream = name, data, stream
 
         async def size(self) -> int:
             return len(self.data)
@@ -163,11 +161,11 @@ def test_the_merged_log_has_whole_lines_with_the_task_before_each(server: Server
     async def merged() -> bytes:
         merge = Merge(prefix=True, tail=None, follow=True)
         await merge.add([("worker", 0, Source("a", b"first\nsecond\nrest")), ("worker", 1, Source("b", b"other\n"))])
-        await merge.add([("worker", 0, Source("a", b"never twice\n"))])
+        await merge.add([("worker", 0, Source("a", b"never twice\n")), ("worker", 1, Source("b", b"ill\n", "stderr"))])
         return b"".join([piece async for piece in merge.stream(None)])
 
     lines = sorted(server.call(merged()).decode().splitlines())
-    assert lines == ["worker-0 | first", "worker-0 | rest", "worker-0 | second", "worker-1 | other"]
+    assert lines == ["worker-0 | first", "worker-0 | rest", "worker-0 | second", "worker-1 | ill", "worker-1 | other"]
 
 
 def test_a_stream_that_the_task_does_not_have_is_refused(alice: Client, task: tuple[str, Path]) -> None:

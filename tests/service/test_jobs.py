@@ -282,6 +282,24 @@ async def test_a_log_is_the_latest_attempts_and_a_missing_one_ends_with_its_atte
     await merged[2].close()
 
 
+async def test_streams_that_are_kept_apart_are_both_in_the_jobs_log(service: Service, store: Store, epoch: int) -> None:
+    job = await _submit(service)
+    await _run(store, epoch, job)
+    assert service.logs is not None
+    for path in service.logs.prepare(attempt_id(job, 0, "worker", 0, 0), split=True):
+        with open(path, "wb") as file:
+            file.write(b"said\n")
+    found = await service.job_logs(ANN, job)
+    assert [(role, index, log.stream) for role, index, log in found] == [
+        ("worker", 0, "stdout"),
+        ("worker", 0, "stderr"),
+    ]
+    for _, _, log in found:
+        await log.close()
+    with pytest.raises(InvalidInput):
+        await service.task_log(ANN, job, "worker", 0)
+
+
 async def test_a_terminal_opens_only_in_a_running_task(service: Service, store: Store, epoch: int) -> None:
     job = await _submit(service)
     with pytest.raises(NotFound):

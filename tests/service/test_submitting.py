@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -49,6 +50,16 @@ async def test_a_bad_document_is_refused_with_its_line(service: Service) -> None
     found = await service.validate(ANN, "name: x\nroles:\n  worker:\n    comand: [a]\n")
     assert not found.valid and found.problems[0].line == 4 and "command" in found.problems[0].message
     assert (await service.validate(ANN, job_text())).document is not None
+
+
+async def test_others_are_served_while_a_large_document_is_read(service: Service) -> None:
+    reading = asyncio.create_task(service.validate(ANN, job_text(more=f"tags: [{', '.join(['a'] * 20_000)}]\n")))
+    await asyncio.sleep(0)
+    ticks = 0
+    while not reading.done():
+        await asyncio.sleep(0.001)
+        ticks += 1
+    assert ticks > 1 and not (await reading).valid
 
 
 async def test_an_unknown_framework_is_refused(service: Service) -> None:
