@@ -1,8 +1,9 @@
 """Why: both databases must give the same promises: durable commits, one writer at a time, consistent reads.
 
 SQLite runs in WAL mode with `synchronous=FULL`; its write transactions begin IMMEDIATE and wait for the other process
-in half-millisecond steps, because SQLite's own busy handler sleeps up to 100 ms. On PostgreSQL a write transaction
-first locks the counters' row, which gives the same order of commits.
+in half-millisecond steps, because SQLite's own busy handler sleeps up to 100 ms. A connection reads the schema while it
+is prepared, and waits there like any reader: after a crash the other process may be recovering the log. On PostgreSQL
+a write transaction first locks the counters' row, which gives the same order of commits.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ def _sqlite(url: URL, *, writes: bool) -> Engine:
     engine = create_engine(
         url,
         poolclass=NullPool if writes else QueuePool,
-        connect_args={"check_same_thread": False, "timeout": 0 if writes else _LOCK_SECONDS, "isolation_level": None},
+        connect_args={"check_same_thread": False, "timeout": _LOCK_SECONDS, "isolation_level": None},
         **({} if writes else {"pool_size": READERS, "max_overflow": 0}),
     )
 
@@ -139,7 +140,9 @@ def _sqlite(url: URL, *, writes: bool) -> Engine:
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA cache_size=-4000")
         connection.execute("PRAGMA temp_store=MEMORY")
-        if not writes:
+        if writes:
+            connection.execute("PRAGMA busy_timeout=0")  # from here on `_begin_immediate` waits
+        else:
             connection.execute("PRAGMA query_only=ON")
 
     @event.listens_for(engine, "begin")

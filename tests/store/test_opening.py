@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -185,6 +186,22 @@ async def test_a_database_that_another_program_locks_is_unavailable_until_it_let
     finally:
         other.close()
         await store.close()
+
+
+def test_a_writer_waits_for_the_other_process_that_recovers_the_log(tmp_path: Path) -> None:
+    url = parse_url(f"sqlite:///{tmp_path / 'corral.db'}")
+    bring_up(writer_engine(url))
+    other = sqlite3.connect(tmp_path / "corral.db", check_same_thread=False, isolation_level=None)
+    other.execute("PRAGMA journal_mode=WAL")
+    other.execute("PRAGMA locking_mode=EXCLUSIVE")
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        sqlite3.connect(tmp_path / "corral.db", timeout=0).execute("PRAGMA synchronous=FULL")
+    done = threading.Timer(0.3, other.close)
+    done.start()
+    with writer_engine(url).begin() as connection:
+        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 0
+    done.join()
 
 
 async def test_a_closed_store_refuses(store: Store) -> None:
