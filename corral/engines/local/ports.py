@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import socket
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +23,8 @@ class PortLedger:
                 "bad-port-range", f"Ports {first}-{last} are no range within 1024-65535; set another one."
             )
         self._first, self._last = first, last
-        self._next = first
+        self._next = random.randint(first, last)
+        """Somewhere: a second server on this machine would see a port as free that a task has not bound yet."""
         self._held: set[int] = set()
 
     def take(self, requests: Sequence[PortRequest]) -> dict[str, tuple[int, ...]]:
