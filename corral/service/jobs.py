@@ -66,8 +66,7 @@ class Jobs(ServiceBase):
         return await self._detail(actor, record)
 
     async def _detail(self, actor: Actor, record: JobRecord) -> JobDetail:
-        tasks = (await self.store.job_tasks(record.id, limit=PLACEMENT_LIMIT)).items
-        members = await self.store.job_members(record.id)
+        tasks, members = await self.store.tasks_and_members(record.id, PLACEMENT_LIMIT)
         return job_detail(record, tasks, hide=not _may_read_environment(actor, record), members=members)
 
     async def job_document(self, actor: Actor, ref: str) -> dict[str, Any]:

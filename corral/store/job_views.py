@@ -172,10 +172,21 @@ class JobViews(Database):
 
     async def job_members(self, job: str) -> list[TaskPlacement]:
         """Where all tasks of a job are or were, in topology order."""
-        query = select(_tasks.c.run).where(_tasks.c.job == job)
-        found = await self.read(lambda connection: rows(connection, query))
-        placed = (_PLACED.decode(row.run).placement for row in found)
-        return sorted((place for place in placed if place is not None), key=lambda place: place.order)
+        return (await self.tasks_and_members(job, 0))[1]
+
+    async def tasks_and_members(self, job: str, limit: int) -> tuple[list[TaskRecord], list[TaskPlacement]]:
+        """The first `limit` tasks of a job by role and index, and what `job_members` gives, in one question."""
+        query = select(_tasks.c.run).where(_tasks.c.job == job).order_by(_tasks.c.role, _tasks.c.index)
+
+        def run(connection: Connection) -> tuple[list[TaskRecord], list[TaskPlacement]]:
+            found = [text for (text,) in connection.execute(query)]
+            shown = [_TASK.decode(text) for text in found[:limit]]
+            placed = [task.placement for task in shown]
+            placed += [_PLACED.decode(text).placement for text in found[limit:]]
+            members = sorted((place for place in placed if place is not None), key=lambda place: place.order)
+            return [task_record(task) for task in shown], members
+
+        return await self.read(run)
 
     async def attempt_ended(self, attempt: str) -> bool | None:
         """Whether an attempt is over; None when nothing is known of it."""
