@@ -81,3 +81,8 @@ def format_duration(seconds: int) -> str:
     minutes, rest = divmod(rest, 60)
     parts = ((days, "d"), (hours, "h"), (minutes, "m"), (rest, "s"))
     return "".join(f"{count}{unit}" for count, unit in parts if count) or "0s"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: `1 device`, `3 devices`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

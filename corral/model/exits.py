@@ -161,6 +161,13 @@ RESERVED_SPECS: Final[dict[int, ExitSpec]] = _read(_RESERVED)
 _USER_ERROR: Final = "UserCommandExitWithError"
 
 
+_HINTS: Final = {
+    126: "the command was found and could not be executed: is it marked as executable?",
+    127: "the command was not found: is it installed, and on the PATH of the task?",
+}
+"""What a POSIX shell means by these codes, told where the task left no better word."""
+
+
 def exit_spec(code: int) -> ExitSpec:
     """The row for `code`; a code without one gets the row of 256 (positive) or of -8000 (negative)."""
     found = EXIT_SPECS.get(code) or RESERVED_SPECS.get(code)
@@ -175,4 +182,4 @@ def classify(code: int, diagnostics: str = "") -> Completion:
     """
     spec = exit_spec(code)
     phrase = _USER_ERROR if spec.code == UNDEFINED_POSITIVE != code else spec.phrase
-    return Completion(code, phrase, spec.exit_class, diagnostics)
+    return Completion(code, phrase, spec.exit_class, diagnostics or _HINTS.get(code, ""))

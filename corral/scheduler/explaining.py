@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 
+from corral.kernel.units import counted
 from corral.model.plan import Reason, Reasons
 from corral.model.requests import GangRequest
 from corral.scheduler.asks import Ask, Part
@@ -67,7 +68,9 @@ def _out_of_order(cluster: Cluster, shortage: Reason) -> Reason:
     if unknown:
         message = f"The engine {unknown[0]} does not answer, and without it: {shortage.message}"
         return Reason("engine-unknown", message, counts)
-    message = f"{nodes} nodes are not ready and {devices} devices are unhealthy; without them: {shortage.message}"
+    message = (
+        f"{counted(nodes, 'node')} not ready and {counted(devices, 'device')} unhealthy; without them: {shortage.message}"
+    )
     return Reason("bad-hardware", message, counts)
 
 
@@ -107,7 +110,7 @@ def _part_lacks(index: EngineIndex, part: Part, count: int, scope: int, who: str
         return _no_such(index, shape, who)
     room, _ = _best_room(index, _bare(shape), scope)
     if room < count:
-        message = f"{who}Needs {count} tasks{_inside(index, scope)}; the nodes take no more than {room} more."
+        message = f"{who}Needs {counted(count, 'task')}{_inside(index, scope)}; the nodes take no more than {room} more."
         return Reason("too-many-tasks", message, {"needed": count, "free": room})
     if shape.devices:
         reason = _devices_lack(index, shape, count, scope, who)
@@ -119,14 +122,14 @@ def _part_lacks(index: EngineIndex, part: Part, count: int, scope: int, who: str
             room, name = _best_room(index, only, scope)
             if room < count:
                 message = (
-                    f"{who}Needs {word} for {count} tasks{_inside(index, scope)}; "
+                    f"{who}Needs {word} for {counted(count, 'task')}{_inside(index, scope)}; "
                     f"there is enough for {room}{_at_best(index, scope, name)}."
                 )
                 return Reason(code, message, {"needed": count, "free": room})
     room, name = _best_room(index, shape, scope)
     if room < count:
         message = (
-            f"{who}Needs room for {count} tasks{_inside(index, scope)}; no more than {room} find devices, "
+            f"{who}Needs room for {counted(count, 'task')}{_inside(index, scope)}; no more than {room} find devices, "
             f"processors and memory on one node each{_at_best(index, scope, name)}."
         )
         return Reason("fragmented", message, {"needed": count, "free": room})
@@ -155,19 +158,19 @@ def _devices_lack(index: EngineIndex, shape: TaskShape, count: int, scope: int, 
     counts = {"needed": needed, "free": free, "total": total, "room": room, "tasks": count}
     if shape.ids:
         return Reason("named-devices", f"{who}Needs the devices {', '.join(shape.ids)}; they are taken.", counts)
-    kind = " ".join(part for part in (shape.model, "devices") if part)
+    kind = " ".join(part for part in (shape.model, "device") if part)
     if free >= needed:
         message = (
-            f"{who}Needs {count} × {shape.devices} {kind}{_inside(index, scope)}; {free} of {total} are free"
-            f"{_at_best(index, scope, name)}, but scattered: there is room for {room} of {count} tasks."
+            f"{who}Needs {count} × {counted(shape.devices, kind)}{_inside(index, scope)}; {free} of {total} are free"
+            f"{_at_best(index, scope, name)}, but scattered: there is room for {room} of {counted(count, 'task')}."
         )
         return Reason("fragmented", message, counts)
     if scope:
         message = (
-            f"{who}Needs {needed} {kind} inside one {level}; the best {level} ({name}) has {free} of {total} free."
+            f"{who}Needs {counted(needed, kind)} inside one {level}; the best {level} ({name}) has {free} of {total} free."
         )
         return Reason("no-cell-holds-gang", message, counts)
-    return Reason("not-enough-devices", f"{who}Needs {needed} {kind}; {free} of {total} are free.", counts)
+    return Reason("not-enough-devices", f"{who}Needs {counted(needed, kind)}; {free} of {total} are free.", counts)
 
 
 def _together(index: EngineIndex, ask: Ask, request: GangRequest) -> Reason:

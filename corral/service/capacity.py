@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from corral.kernel.units import format_cpu, format_memory
+from corral.kernel.units import counted, format_cpu, format_memory
 from corral.model.inventory import Device, Node
 from corral.spec.job import UnifiedJob
 from corral.spec.role import Role
@@ -30,7 +30,7 @@ def impossible(job: UnifiedJob, nodes: Sequence[Node]) -> str:
         devices_wanted += count * _device_count(role)
     there = sum(_healthy(node, "", "") for node in nodes)
     if devices_wanted > there:
-        return f"The job wants {devices_wanted} devices at once, and there are {there} healthy ones."
+        return f"The job wants {counted(devices_wanted, 'device')} at once, and {there} healthy ones are there."
     return ""
 
 
@@ -70,16 +70,15 @@ def _device_count(role: Role) -> int:
 
 def _sentence(role: Role, count: int, places: int, nodes: Sequence[Node]) -> str:
     devices, resources = role.resources.devices, role.resources
-    kind = devices.model or devices.kind or "devices"
+    kind = " ".join(part for part in (devices.model, devices.kind or "device") if part)
     asked = []
     if _device_count(role):
-        what = f"the devices {', '.join(map(str, devices.ids))}" if devices.ids else f"{devices.count} {kind}"
+        what = f"the devices {', '.join(map(str, devices.ids))}" if devices.ids else counted(devices.count, kind)
         largest = max((_healthy(node, devices.kind, devices.model) for node in nodes), default=0)
         asked.append(f"{what} (the largest node has {largest})")
     if resources.cpu_millis:
         asked.append(f"{format_cpu(resources.cpu_millis)} processors")
     if resources.memory_bytes:
         asked.append(f"{format_memory(resources.memory_bytes)} of memory")
-    return (
-        f"Role {role.name} wants {count} tasks with {', '.join(asked)} each; all nodes together have room for {places}."
-    )
+    wants = f"Role {role.name} wants {counted(count, 'task')} with {', '.join(asked)} each"
+    return f"{wants}; all nodes together have room for {places}."

@@ -75,3 +75,9 @@ def test_every_state_has_a_phase(state: JobState) -> None:
 )
 def test_a_completed_job_has_the_phase_of_its_end(code: int, expected: Phase) -> None:
     assert phase(JobRun(JobId("x"), JobState.COMPLETED, completion=classify(code))) is expected
+
+
+@pytest.mark.parametrize(("code", "word"), [(126, "executable"), (127, "not found")])
+def test_what_a_shell_means_by_its_codes_is_told_where_nothing_better_is(code: int, word: str) -> None:
+    assert word in classify(code).diagnostics
+    assert classify(code, "the task's own word").diagnostics == "the task's own word"

@@ -65,7 +65,7 @@ CASES = (
         "enough devices free, but on too many nodes",
         gang("job", role(1, 4)),
         "fragmented",
-        "Needs 1 × 4 devices; 8 of 16 are free, but scattered: there is room for 0 of 1 tasks.",
+        "Needs 1 × 4 devices; 8 of 16 are free, but scattered: there is room for 0 of 1 task.",
     ),
     Case(
         "more than there is when all is empty",
@@ -85,7 +85,7 @@ CASES = (
         "more processors than a node has",
         gang("job", role(1, 1, cpu_millis=9000)),
         "not-enough-cpu",
-        "Needs processors for 1 tasks; there is enough for 0.",
+        "Needs processors for 1 task; there is enough for 0.",
         possible=False,
     ),
     Case(
