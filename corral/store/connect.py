@@ -99,10 +99,13 @@ def _read_only(folder: Path) -> bool:
     return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
 
 
-def writer_engine(url: URL) -> Engine:
-    """The engine of the one connection that writes."""
+def writer_engine(url: URL, *, patience: float | None = None) -> Engine:
+    """The engine of the one connection that writes.
+
+    `patience` is how many seconds it waits for another process that writes to SQLite; 10 if unsaid.
+    """
     if url.drivername.startswith("sqlite"):
-        return _sqlite(url, writes=True)
+        return _sqlite(url, writes=True, patience=patience)
     return create_engine(url, poolclass=NullPool, connect_args=_postgres_arguments())
 
 
@@ -126,11 +129,12 @@ def _postgres_arguments() -> dict[str, Any]:
     }
 
 
-def _sqlite(url: URL, *, writes: bool) -> Engine:
+def _sqlite(url: URL, *, writes: bool, patience: float | None = None) -> Engine:
+    seconds = _LOCK_SECONDS if patience is None else patience
     engine = create_engine(
         url,
         poolclass=NullPool if writes else QueuePool,
-        connect_args={"check_same_thread": False, "timeout": _LOCK_SECONDS, "isolation_level": None},
+        connect_args={"check_same_thread": False, "timeout": seconds, "isolation_level": None},
         **({} if writes else {"pool_size": READERS, "max_overflow": 0}),
     )
 
@@ -148,15 +152,15 @@ def _sqlite(url: URL, *, writes: bool) -> Engine:
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         if writes:
-            _begin_immediate(connection)
+            _begin_immediate(connection, seconds)
         else:
             connection.exec_driver_sql("BEGIN")
 
     return engine
 
 
-def _begin_immediate(connection: Connection) -> None:
-    deadline = time.monotonic() + _LOCK_SECONDS
+def _begin_immediate(connection: Connection, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
     while True:
         try:
             connection.exec_driver_sql("BEGIN IMMEDIATE")

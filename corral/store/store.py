@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from pathlib import Path
+from typing import Final
 
 from sqlalchemy import Engine
 from sqlalchemy.engine import URL
@@ -24,6 +25,9 @@ from corral.store.leadership import Leadership
 from corral.store.retention import Retention
 from corral.store.schema import bring_up
 from corral.store.wakeup import NotifyWakeup, NoWakeup, SocketWakeup, Wakeup
+
+_OPENING_SECONDS: Final = 60.0
+"""How long a start waits for the other process, whose first commit may stand behind gigabytes that go to the disk."""
 
 
 class Store(JobWrites, JobViews, ControlWrites, Leadership, Accounts, ClusterViews, Audit, Retention, Backups):
@@ -49,7 +53,7 @@ async def open_store(
 
 
 def _prepare(url: URL, create: bool) -> Engine:
-    engine = writer_engine(url)
+    engine = writer_engine(url, patience=_OPENING_SECONDS)
     try:
         if engine.dialect.name == "sqlite":
             file = Path(str(url.database))
@@ -57,15 +61,16 @@ def _prepare(url: URL, create: bool) -> Engine:
             _prepare_sqlite(file, create)
         bring_up(engine, create=create)
     except (SQLAlchemyError, sqlite3.Error) as error:
-        engine.dispose()
         raise refusal(error) from error
-    return engine
+    finally:
+        engine.dispose()
+    return writer_engine(url)
 
 
 def _prepare_sqlite(file: Path, create: bool) -> None:
     if not file.exists() and create:
         file.touch(mode=0o600)
-    connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True, timeout=10)
+    connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True, timeout=_OPENING_SECONDS)
     try:
         connection.execute("PRAGMA journal_mode=WAL")
     finally:
