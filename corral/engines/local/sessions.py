@@ -11,6 +11,7 @@ import termios
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from corral.engines.local import processes, reaper
+from corral.engines.local.shim import DEFAULTED
 from corral.kernel.errors import Unavailable
 
 _CHUNK = 65536
@@ -124,7 +125,7 @@ def _with_terminal(words: list[str], env: Mapping[str, str], ended: Callable[[in
         name = os.ttyname(slave)
         # Opened by the leader of a fresh session, it becomes that session's controlling terminal.
         actions = [(os.POSIX_SPAWN_OPEN, 0, name, os.O_RDWR, 0), *((os.POSIX_SPAWN_DUP2, 0, to) for to in (1, 2))]
-        pid = os.posix_spawn(words[0], words, env, file_actions=actions, setsid=True, setsigmask=(), setsigdef=_SIGNALS)
+        pid = os.posix_spawn(words[0], words, env, file_actions=actions, setsid=True, setsigmask=(), setsigdef=DEFAULTED)
     except BaseException:
         os.close(master)
         raise
@@ -139,7 +140,7 @@ def _with_pipes(words: list[str], env: Mapping[str, str], ended: Callable[[int],
     reader, their_output = os.pipe()
     try:
         actions = [(os.POSIX_SPAWN_DUP2, source, to) for source, to in ((their_input, 0), (their_output, 1), (1, 2))]
-        pid = os.posix_spawn(words[0], words, env, file_actions=actions, setsid=True, setsigmask=(), setsigdef=_SIGNALS)
+        pid = os.posix_spawn(words[0], words, env, file_actions=actions, setsid=True, setsigmask=(), setsigdef=DEFAULTED)
     except BaseException:
         os.close(writer)
         os.close(reader)
@@ -150,9 +151,6 @@ def _with_pipes(words: list[str], env: Mapping[str, str], ended: Callable[[int],
     os.set_blocking(writer, False)
     os.set_blocking(reader, False)
     return LocalSession(pid, reader, writer, tty=False, ended=ended)
-
-
-_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 async def _readable(handle: int) -> None:

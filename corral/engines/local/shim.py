@@ -42,8 +42,9 @@ code=$?
 exit "$code"
 """
 
-_DEFAULTED = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""What Python ignores or a server may handle, and a task must find as the system has it."""
+DEFAULTED = tuple(sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}))
+"""What Python ignores, a server may handle, or a shell that started it in the background ignored (SIGINT, SIGQUIT): a task
+finds every signal as the system has it."""
 
 
 def install(target: Path) -> str:
@@ -79,4 +80,4 @@ def spawn(
         actions.append((os.POSIX_SPAWN_OPEN, 2, stderr, append, 0o640))
     if code:
         actions.append((os.POSIX_SPAWN_OPEN, 3, code, os.O_RDONLY, 0))
-    return os.posix_spawn(argv[0], argv, env, file_actions=actions, setsid=True, setsigmask=(), setsigdef=_DEFAULTED)
+    return os.posix_spawn(argv[0], argv, env, file_actions=actions, setsid=True, setsigmask=(), setsigdef=DEFAULTED)
