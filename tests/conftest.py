@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import signal
 import socket
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -18,6 +19,11 @@ IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 hypothesis.settings.register_profile("quick", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True, database=None)
 hypothesis.settings.load_profile("ci" if IN_CI else "quick")
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A script ignores SIGINT in what it starts with &, and what a test starts and interrupts would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

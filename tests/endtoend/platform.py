@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -109,15 +108,7 @@ class Platform:
     def terminal(self, *words: str) -> pexpect.spawn[str]:
         """`corral WORDS` on a terminal of its own."""
         env = {**self.env, "TERM": "xterm"}
-        return pexpect.spawn(
-            CORRAL,
-            list(words),
-            env=env,
-            encoding="utf-8",
-            timeout=60,
-            dimensions=(40, 160),
-            preexec_fn=_interruptible,
-        )
+        return pexpect.spawn(CORRAL, list(words), env=env, encoding="utf-8", timeout=60, dimensions=(40, 160))
 
     # -- jobs
 
@@ -178,11 +169,6 @@ class Platform:
             self.client.stop(job)
         for job in live:
             self.ended(job)
-
-
-def _interruptible() -> None:
-    """As on a person's terminal, also where these tests run in the background of a script, which ignores SIGINT."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def one(name: str, command: str | list[str], *, role: Mapping[str, Any] | None = None, **fields: Any) -> Job:

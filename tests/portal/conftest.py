@@ -15,9 +15,12 @@ from tests.portal.harness import Portal, Watch, open_context, serving
 expect.set_options(timeout=15_000)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium; absent, these tests are skipped, except in CI."""
+    """Debian's Chromium; absent, these tests are skipped, except in CI.
+
+    It is closed after each module: until then Playwright's event loop runs in this thread, where no other can.
+    """
     found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if found is None:
         missing = "no Chromium here, so the portal is not tested: apt-get install -y chromium"
@@ -29,7 +32,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def running(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
     """A server with two racks of described devices."""
     if not (ROOT / "corral" / "portal" / "static" / "index.html").is_file():
         missing = "the portal is not built, so it is not tested: make portal"
