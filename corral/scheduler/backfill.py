@@ -19,6 +19,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corral.kernel.ids import JobId
 from corral.model.requests import GangRequest
@@ -187,8 +188,9 @@ def _nearest(trial: Trial, empty: Trial, request: GangRequest) -> list[Need] | N
             (part.required and len(ask.parts) > 1) or part.group_depth < depth for part in ask.parts
         ):
             continue
-        for cell, missing in enumerate(_missing(index, ask, counts, depth)):
-            choices.append((missing, name, depth, cell))
+        missing = _missing(index, ask, counts, depth)
+        for cell in np.argsort(missing, kind="stable")[:_MOST_CELLS].tolist():
+            choices.append((int(missing[cell]), name, depth, cell))
     for _, name, depth, cell in sorted(choices)[:_MOST_CELLS]:
         now, then = trial.cluster.engines[name], empty.cluster.engines[name]
         ask = trial.ask(request, now, shape, rdma=request.network_rdma == "required")
@@ -202,12 +204,11 @@ def _scope(ask: Ask) -> int:
     return max(ask.required, ask.parts[0].required) if len(ask.parts) == 1 else ask.required
 
 
-def _missing(index: EngineIndex, ask: Ask, counts: Sequence[int], depth: int) -> list[int]:
+def _missing(index: EngineIndex, ask: Ask, counts: Sequence[int], depth: int) -> NDArray[np.int64]:
     """By cell of the required level, how many tasks find no room now."""
-    missing = [0] * len(index.tree.cells[depth].names)
+    missing = np.zeros(len(index.tree.cells[depth].names), dtype=np.int64)
     for part in ask.parts:
-        room = index.slots(part.shape).totals[depth].tolist()
-        missing = [sum_ + max(0, counts[part.role] - found) for sum_, found in zip(missing, room, strict=True)]
+        missing += np.maximum(0, counts[part.role] - index.slots(part.shape).totals[depth])
     return missing
 
 
@@ -250,7 +251,8 @@ def _roomiest(now: EngineIndex, part: Part, start: int, end: int) -> list[int]:
     single = TaskShape(min(1, shape.devices), shape.kind, shape.model, (), 0, 0, 0, shape.selector)
     free = now.slots(single).room[start:end]
     order = np.lexsort((-free, -room))
-    return [start + int(at) for at in order]
+    found: list[int] = (start + order).tolist()
+    return found
 
 
 def _wanted(now: EngineIndex, part: Part, at: int, tasks: int, reserved: int, *, whole: bool) -> int:

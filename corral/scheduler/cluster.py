@@ -18,6 +18,8 @@ from corral.scheduler.index import EngineIndex, Take
 from corral.scheduler.layout import indexes
 from corral.scheduler.tree import Tree
 
+_MOST_RETURNED = 1024
+
 
 class Hold(NamedTuple):
     """What one task holds."""
@@ -40,6 +42,12 @@ class Cluster:
         """Counts the events applied."""
         self.gains = 0
         """Counts the events that may let something fit that did not: what failed stays failed until it moves."""
+        self.machines = 0
+        """Counts those of them that changed machines; the others gave back something."""
+        self.returned: list[tuple[str, int]] = []
+        """By engine and position, where the last of the others gave something back."""
+        self.returns = 0
+        """Counts all that `returned` ever had."""
         self.engines: dict[str, EngineIndex] = {}
         """By name, in the order of names."""
         self.ends: list[tuple[float, JobId]] = []
@@ -62,6 +70,7 @@ class Cluster:
                     return
                 self._emptied = {}
                 self.gains += 1
+                self.machines += 1
             case EngineUnknown(engine=engine, reason=reason):
                 known = self.engines.get(engine)
                 if known is None or known.unknown:
@@ -69,6 +78,7 @@ class Cluster:
                 known.set_unknown(reason or "the engine does not answer")
                 self._emptied = {}
                 self.gains += 1
+                self.machines += 1
             case GangPlaced():
                 self._place(event)
             case TasksReleased(job=job, tasks=tasks):
@@ -102,7 +112,8 @@ class Cluster:
     def fork(self) -> Cluster:
         """An independent copy: what is applied to one is not seen by the other."""
         twin = Cluster()
-        twin.revision, twin.gains = self.revision, self.gains
+        twin.revision, twin.gains, twin.machines = self.revision, self.gains, self.machines
+        twin.returned, twin.returns = self.returned[:], self.returns
         twin.engines = {name: engine.copy() for name, engine in self.engines.items()}
         twin.ends = self.ends[:]
         twin._holds = {job: dict(tasks) for job, tasks in self._holds.items()}
@@ -194,10 +205,22 @@ class Cluster:
             index = self._engine_of(hold.node)
             if index is not None:
                 index[0].remove(_take(index[1], hold))
+                self._returned(index[0].tree.engine, index[1])
         if tasks is not None and not tasks:
             del self._holds[job]
             self._forget_end(job)
         return bool(released)
+
+    def returned_since(self, count: int) -> set[tuple[str, int]] | None:
+        """Where something was given back after `returns` was `count`; None when that is too long ago to be known."""
+        new = self.returns - count
+        return set(self.returned[len(self.returned) - new :]) if new <= len(self.returned) else None
+
+    def _returned(self, engine: str, at: int) -> None:
+        self.returned.append((engine, at))
+        self.returns += 1
+        if len(self.returned) > 2 * _MOST_RETURNED:
+            del self.returned[:_MOST_RETURNED]
 
     def _forget_end(self, job: JobId) -> None:
         ends_at = self._ends_at.pop(job, None)

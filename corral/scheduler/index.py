@@ -65,6 +65,11 @@ class EngineIndex:
         self._slots[key] = found
         return found.sync(self)
 
+    def room_at(self, shape: TaskShape, at: int) -> int:
+        """How many tasks of a shape fit on the node at a position, without bringing the other nodes up to date."""
+        found = self._slots.get((shape, 1, 0))
+        return (found or self.slots(shape)).measure(self, at)
+
     def take(self, take: Take) -> None:
         """Hold this, to be undone with `undo` or kept."""
         self._trail.append((take, True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from corral.model.placement import Placement, TaskPlacement
@@ -50,6 +50,18 @@ class Trial:
         if self.place(request) is None:
             return None
         return [(index, take) for name, index in self.cluster.engines.items() for take in index.taken(marks[name])]
+
+    def reaches(self, request: GangRequest, shape: Hashable, places: Iterable[tuple[str, int]]) -> bool:
+        """Whether any task of the gang finds room at one of these places (engine and position).
+
+        If none does, a gang that did not fit before something was given back there does not fit now.
+        """
+        for engine, at in places:
+            index = self.cluster.engines[engine]
+            ask = self.ask(request, index, shape, rdma=request.network_rdma == "required")
+            if any(index.room_at(part.shape, at) for part in ask.parts):
+                return True
+        return False
 
     def started(self, request: GangRequest, marks: dict[str, int], now: float) -> None:
         """Remember what a gang placed in this trial holds until its bound."""

@@ -31,7 +31,7 @@ class Entry:
 class Group:
     """The waiting gangs of one shape, in order."""
 
-    __slots__ = ("entries", "fresh", "keys", "shape", "told_code", "verdict")
+    __slots__ = ("entries", "fresh", "keys", "shape", "told", "verdict")
 
     def __init__(self, shape: Hashable) -> None:
         self.shape = shape
@@ -39,7 +39,8 @@ class Group:
         self.entries: dict[OrderKey, Entry] = {}
         self.fresh: set[OrderKey] = set()
         """Those that nothing was told about yet."""
-        self.told_code = ""
+        self.told: Reasons | None = None
+        """What was last told about the shape."""
         self.verdict: object = None
         """What the last cycle found out about the shape; owned by planning."""
 
