@@ -189,12 +189,15 @@ def _order(spot: Spot) -> tuple[int, int]:
 
 def _number(request: GangRequest, spots: list[Spot]) -> list[tuple[Spot, int]]:
     """Give each role's indexes to its spots along the topology, block by block."""
-    blocks: dict[tuple[int, int], list[Spot]] = {}
-    for spot in sorted(spots, key=_order):
-        blocks.setdefault((spot.role, spot.block), []).append(spot)
     numbers = [iter(role.indexes) for role in request.roles]
-    whole_first = sorted(blocks.values(), key=lambda block: (-len(block), _order(block[0])))
-    numbered = [(spot, next(numbers[spot.role])) for block in whole_first for spot in block]
+    ordered = sorted(spots, key=_order)
+    blocks: dict[tuple[int, int], list[Spot]] = {}
+    for spot in ordered:
+        blocks.setdefault((spot.role, spot.block), []).append(spot)
+    if len(blocks) < len(ordered):
+        whole_first = sorted(blocks.values(), key=lambda block: (-len(block), _order(block[0])))
+        ordered = [spot for block in whole_first for spot in block]
+    numbered = [(spot, next(numbers[spot.role])) for spot in ordered]
     return sorted(numbered, key=lambda entry: (*_order(entry[0]), entry[0].role, entry[1]))
 
 

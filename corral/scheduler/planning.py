@@ -29,9 +29,10 @@ _RANKS_PER_KEY = 8
 _MANY_PLACES = 32
 """Above so many places where something was given back every shape is looked at again."""
 _FEW_SHAPES = 16
-_LOOKED_AT_AGAIN = 4
+_LOOKED_AT_AGAIN = 2
 _REFRESHED = 8
-"""So many gangs of a shape hear of new figures each cycle; all of them hear of a new binding constraint."""
+"""So many gangs of a shape hear of new figures each cycle, or that there is room they may not take; all of them hear of
+another binding constraint."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,11 @@ def _reconsider(trial: Trial, queue: Queue, memory: Memory) -> None:
         refused = sorted(refused, key=lambda found: found[0])[:_LOOKED_AT_AGAIN]
     for _, group in refused:
         group.verdict = None
+
+
+def _much_the_same(old: str, new: str) -> bool:
+    """Whether only the first of a shape hear of it: a place that is free for a moment is theirs, if anybody's."""
+    return old == new or BEHIND in (old, new)
 
 
 class Run(Sequence[GangRequest]):
@@ -282,7 +288,7 @@ class Cycle:
         """Give the reasons to those of a shape that did not hear them yet."""
         if reasons is group.told and not group.fresh:
             return
-        if group.told is not None and group.told.binding.code == reasons.binding.code:
+        if group.told is not None and _much_the_same(group.told.binding.code, reasons.binding.code):
             keys = group.keys[first : first + _REFRESHED]
             keys += sorted(key for key in group.fresh if key > keys[-1])
         else:

@@ -290,5 +290,5 @@ class Search:
         if mixed and len(fresh) > 1:
             fresh.sort(key=lambda spot: (spot.at, spot.devices & -spot.devices))
         for i, spot in enumerate(fresh):
-            self.spots[first + i] = spot._replace(block=self._block + i // size)
+            self.spots[first + i] = Spot(spot.role, self._block + i // size, spot.at, spot.devices)
         self._block += -(-len(fresh) // size)

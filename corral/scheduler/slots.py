@@ -111,8 +111,9 @@ class Slots:
         count = len(index.tree.nodes)
         self._kept = self._measure_all(index)
         self.room: NDArray[np.int64] = np.frombuffer(self._kept, dtype=np.int64)
-        self._where = [self._key(index, at, room) for at, room in enumerate(self._kept)]
-        self._buckets = _bit_sets(self._where)
+        keys = self._all_keys(index)
+        self._where: list[int] = keys.tolist()
+        self._buckets = _bit_sets(keys)
         self._keys = sorted(self._buckets)
         self._totals = [
             array("q", np.add.reduceat(self.room, level.starts).tobytes() if count else b"")
@@ -137,6 +138,14 @@ class Slots:
                 np.minimum(room, np.array(column, dtype=np.int64) // wanted, out=room)
         room *= np.frombuffer(index.usable, dtype=np.bool_)
         return array("q", np.maximum(room, 0).tobytes())
+
+    def _all_keys(self, index: EngineIndex) -> NDArray[np.int64]:
+        """`_key` of every node, by columns where that is possible."""
+        if not self.shape.devices or max(self.masks, default=0) >> 63:
+            return np.array([self._key(index, at, room) for at, room in enumerate(self._kept)], dtype=np.int64)
+        free = np.array(index.free, dtype=np.uint64) & np.array(self.masks, dtype=np.uint64)
+        keys = np.minimum(self.room, _SECOND - 1) * _SECOND + np.bitwise_count(free)
+        return np.where(self.room > 0, keys, -1)
 
     def _update(self, index: EngineIndex, at: int) -> None:
         room = self.measure(index, at)
@@ -202,7 +211,13 @@ def _fitting_devices(tree: Tree, shape: TaskShape) -> list[int]:
     if found is None:
         if len(tree.masks) >= _MOST_MASKS:
             tree.masks.clear()
-        found = tree.masks[key] = [_fitting(node, shape) for node in tree.nodes]
+        if shape.selector or shape.ids:
+            found = [_fitting(node, shape) for node in tree.nodes]
+        else:
+            first = dict(zip(reversed(tree.alike), reversed(tree.nodes), strict=True))
+            masks = {number: _fitting(node, shape) for number, node in first.items()}
+            found = [masks[number] for number in tree.alike]
+        tree.masks[key] = found
     return found
 
 
@@ -228,15 +243,13 @@ def _fitting(node: Node, shape: TaskShape) -> int:
     return named
 
 
-def _bit_sets(keys: list[int]) -> dict[int, int]:
-    positions: dict[int, list[int]] = {}
-    for at, key in enumerate(keys):
-        if key >= 0:
-            positions.setdefault(key, []).append(at)
+def _bit_sets(keys: NDArray[np.int64]) -> dict[int, int]:
+    """By key the set of the positions that have it, without those of the key -1."""
     out = {}
-    for key, members in positions.items():
-        bits = bytearray(len(keys) // 8 + 1)
-        for at in members:
-            bits[at >> 3] |= 1 << (at & 7)
-        out[key] = int.from_bytes(bits, "little")
+    order = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    for members in np.split(order, starts)[1:]:
+        present = np.zeros(len(keys), dtype=np.bool_)
+        present[members] = True
+        out[int(keys[members[0]])] = int.from_bytes(np.packbits(present, bitorder="little").tobytes(), "little")
     return out

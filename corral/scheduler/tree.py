@@ -47,6 +47,12 @@ class Tree:
         """By what a shape wants of devices and labels, which devices of each node fit; a memory only."""
         self.position = {node.name: at for at, node in enumerate(self.nodes)}
         self.cells = self._cells([paths[node.name] for node in self.nodes])
+        alike: dict[Hashable, int] = {}
+        self.alike = tuple(
+            alike.setdefault(tuple((device.index, device.kind, device.model) for device in node.devices), len(alike))
+            for node in self.nodes
+        )
+        """By position: nodes with the same number have the same devices, but for names and health."""
         layouts: dict[Any, Layout] = {}
         self.layouts = tuple(self._layout(node, layouts) for node in self.nodes)
 
