@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 from pathlib import Path
 
 from pydantic import Field
@@ -11,14 +12,21 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 DEFAULT_PORT = 8470
 
 
+def default_data_folder() -> Path:
+    """`corral` in the folder that the XDG base directory specification gives for a user's data."""
+    named = Path(os.environ.get("XDG_DATA_HOME", ""))
+    return (named if named.is_absolute() else Path.home() / ".local" / "share") / "corral"
+
+
 class Settings(BaseSettings):
     """Corral's settings: from the command line, else from `CORRAL_…` variables, else these defaults."""
 
     model_config = SettingsConfigDict(env_prefix="CORRAL_", extra="ignore", frozen=True)
 
     data_folder: Path = Field(
-        default_factory=lambda: Path.home() / ".local" / "share" / "corral",
-        description="Where the embedded store, keys, logs and the local engine's records live; private to its owner.",
+        default_factory=default_data_folder,
+        description="Where the embedded store, keys, logs and the local engine's records live, private to its owner; "
+        "`$XDG_DATA_HOME/corral`, else `~/.local/share/corral`.",
     )
     database_url: str = Field(
         default="",

@@ -77,7 +77,7 @@ def _sentence(role: Role, count: int, places: int, nodes: Sequence[Node]) -> str
         largest = max((_healthy(node, devices.kind, devices.model) for node in nodes), default=0)
         asked.append(f"{what} (the largest node has {largest})")
     if resources.cpu_millis:
-        asked.append(f"{format_cpu(resources.cpu_millis)} processors")
+        asked.append(f"{format_cpu(resources.cpu_millis)} processor{'s' * (resources.cpu_millis != 1000)}")
     if resources.memory_bytes:
         asked.append(f"{format_memory(resources.memory_bytes)} of memory")
     wants = f"Role {role.name} wants {counted(count, 'task')} with {', '.join(asked)} each"
