@@ -42,7 +42,9 @@ def test_a_terminal_is_passed_on(platform: Platform, shell: Job) -> None:
     session.expect("/dev/pts/")
     session.expect("40 160")
     session.expect("sum 42")
-    session.sendline("sleep 1000")
+    # Told by the command itself: a shell that has only read its line has nothing in front to be interrupted yet.
+    session.sendline("sh -c 'echo began $((40 + 3)); sleep 1000'")
+    session.expect("began 43")
     session.sendintr()
     session.sendline("exit 5")
     session.expect(pexpect.EOF)
