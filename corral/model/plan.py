@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import msgspec
 
-from corral.kernel.ids import JobId
+from corral.kernel.ids import JobId, TaskKey
 from corral.model.placement import Placement
 
 
@@ -37,6 +39,50 @@ class GangPlacement(msgspec.Struct, frozen=True):
     placement: Placement
 
 
+class Rule(StrEnum):
+    """Why a running gang must yield; receipts name it."""
+
+    GUARANTEE = "guarantee"
+    """The owner of the cells wants them: a borrower yields after its grace period."""
+    PRIORITY = "priority"
+    """A gang of higher priority in the same queue."""
+    OPPORTUNISTIC = "opportunistic"
+    """It ran with a priority below 0, for as long as nobody else wanted its devices."""
+    RECLAIM = "reclaim"
+    """A queue that has less than it deserves takes back what another holds beyond its own."""
+    CONSOLIDATION = "consolidation"
+    """It moves elsewhere so that a large gang fits."""
+    SHRINK = "shrink"
+    """An elastic gang above its minimum gives some tasks up so that another can start."""
+    GROW = "grow"
+    """An elastic gang starts anew with more tasks, or in a better place."""
+    DRAIN = "drain"
+    """Its node is being drained."""
+    BAD_HARDWARE = "bad-hardware"
+    """It holds a device or node that is unhealthy."""
+    SUSPENDED = "suspended"
+    """A person suspended it."""
+
+
+class Eviction(msgspec.Struct, frozen=True):
+    """A running gang, or some tasks of an elastic one, that must yield."""
+
+    job: JobId
+    job_attempt: int
+    rule: Rule
+    message: str
+    """One sentence for the job's owner: by whom, and under which rule."""
+    tasks: tuple[TaskKey, ...] = ()
+    """The tasks that leave an elastic gang; empty: the whole gang ends and waits again in its old place."""
+    by: JobId | None = None
+    """The gang that it makes room for."""
+    by_queue: str = ""
+    cost_device_seconds: float = 0.0
+    """Work lost: devices times the seconds since the last checkpoint, or since the start."""
+    back_at: float | None = None
+    """When it is likely to run again, in seconds since 1970; None: unknown."""
+
+
 class Plan(msgspec.Struct, frozen=True):
     """What one scheduling cycle proposes."""
 
@@ -45,3 +91,5 @@ class Plan(msgspec.Struct, frozen=True):
     placements: tuple[GangPlacement, ...] = ()
     reasons: dict[str, Reasons] = {}
     """By job id, only those whose reasons changed since the last plan."""
+    evictions: tuple[Eviction, ...] = ()
+    """What must yield for gangs that do not fit yet; what they hold is theirs once it has ended."""
