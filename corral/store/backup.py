@@ -104,7 +104,9 @@ def restore(file: Path, url: str) -> None:
     source, target = _backup_engine(file), writer_engine(parsed)
     try:
         if not _is_backup(source):
-            raise StoreRefused("not-a-backup", f"{file} is not a backup of Corral; name one that `corral backup` wrote.")
+            raise StoreRefused(
+                "not-a-backup", f"{file} is not a backup of Corral; name one that `corral backup` wrote."
+            )
         _restore_into(source, target, parsed)
     except (SQLAlchemyError, sqlite3.Error) as error:
         raise refusal(error) from error

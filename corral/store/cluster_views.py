@@ -14,6 +14,7 @@ from corral.model.inventory import Node
 from corral.model.runs import TaskRun
 from corral.store import tables
 from corral.store.database import Database, rows
+from corral.store.documents import write_queues
 from corral.store.rows import encode, put
 from corral.store.writer import Transaction
 
@@ -139,13 +140,7 @@ class ClusterViews(Database):
     async def put_queues(self, queues: list[QueueRecord]) -> None:
         """Make these the queues that there are."""
 
-        def run(transaction: Transaction) -> None:
-            transaction.write(delete(tables.queues))
-            if queues:
-                new = [{"name": queue.name, "doc": encode(queue.doc)} for queue in queues]
-                transaction.write(insert(tables.queues), new)
-
-        await self.write(run)
+        await self.write(lambda transaction: write_queues(transaction, queues))
         self.admission_changed()
 
     async def queues(self) -> list[QueueRecord]:

@@ -12,9 +12,9 @@ from sqlalchemy import Engine, inspect, text
 
 from corral.store.faults import StoreRefused
 
-HEAD: Final = "0002"
+HEAD: Final = "0003"
 """The newest migration."""
-KNOWN: Final = ("0001", "0002")
+KNOWN: Final = ("0001", "0002", "0003")
 """Every migration, oldest first."""
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 

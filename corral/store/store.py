@@ -18,6 +18,7 @@ from corral.store.backup import Backups
 from corral.store.cluster_views import ClusterViews
 from corral.store.connect import check_folder, parse_url, reader_engine, writer_engine
 from corral.store.control_writes import ControlWrites
+from corral.store.documents import DocumentStore
 from corral.store.faults import refusal
 from corral.store.job_views import JobViews
 from corral.store.job_writes import JobWrites
@@ -30,7 +31,18 @@ _OPENING_SECONDS: Final = 60.0
 """How long a start waits for the other process, whose first commit may stand behind gigabytes that go to the disk."""
 
 
-class Store(JobWrites, JobViews, ControlWrites, Leadership, Accounts, ClusterViews, Audit, Retention, Backups):
+class Store(
+    JobWrites,
+    JobViews,
+    ControlWrites,
+    Leadership,
+    Accounts,
+    ClusterViews,
+    DocumentStore,
+    Audit,
+    Retention,
+    Backups,
+):
     """The open store."""
 
 

@@ -181,6 +181,27 @@ queues = Table(
     Column("doc", Text, nullable=False),
 )
 
+document_revisions = Table(
+    "document_revisions",
+    metadata,
+    Column("kind", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("revision", Integer, primary_key=True, autoincrement=False),
+    Column("doc", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("note", Text, nullable=False),
+    Column("deleted", Boolean, nullable=False),
+)
+
+documents = Table(
+    "documents",
+    metadata,
+    Column("kind", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("revision", Integer, nullable=False),
+)
+
 users = Table(
     "users",
     metadata,
