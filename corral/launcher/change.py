@@ -54,6 +54,8 @@ class Change:
         self.now = now
         self.policy = policy
         self.roles = dict(run.roles)
+        self.grace: float | None = None
+        """The grace of what is stopped in this step, when not the job's own."""
         self.ended: list[AttemptEnd] = []
         self.job_ended: JobRun | None = None
         self._before = tasks

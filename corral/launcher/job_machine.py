@@ -11,9 +11,9 @@ from corral.launcher import words
 from corral.launcher.change import Change
 from corral.launcher.completion import verdict
 from corral.launcher.machine import Machine, Row, go, ignore
-from corral.launcher.orders import Ask, End, Give, TakeBack
+from corral.launcher.orders import Ask, End, Give, Spare, TakeBack
 from corral.launcher.retry import Decision, decide_retry
-from corral.launcher.scaling import check_scale, scale_role
+from corral.launcher.scaling import HELD, can_spare, check_scale, scale_role
 from corral.launcher.task_machine import fold_task, stop_command
 from corral.model.commands import StopTask
 from corral.model.events import (
@@ -21,23 +21,29 @@ from corral.model.events import (
     HoldReleased,
     JobEvent,
     Placed,
+    Preempted,
     RestartRequested,
+    ResumeRequested,
     ScaleRequested,
     StartRefused,
     StopAccepted,
     Stopping,
     StopRequested,
+    SuspendRequested,
     TimePassed,
     Unplaceable,
 )
-from corral.model.exits import ATTEMPT_COMPLETED, DEADLINE_EXCEEDED, STOP_REQUESTED, classify
+from corral.model.exits import ATTEMPT_COMPLETED, DEADLINE_EXCEEDED, PREEMPTED, STOP_REQUESTED, classify, preempted
 from corral.model.launch import Exited, Started
 from corral.model.outcome import Completion
 from corral.model.placement import TaskPlacement
-from corral.model.runs import JobRun, Retries, RoleCount, TaskRun
+from corral.model.plan import Rule
+from corral.model.runs import JobRun, Retries, RoleCount, TaskRun, Yield
 from corral.model.states import JobState as S
 from corral.model.states import TaskState
 
+SUSPENDED = "suspended"
+"""The `hold` of a job that a person suspended."""
 EngineWord = Started | Exited | StartRefused | StopAccepted | Stopping
 
 
@@ -67,6 +73,8 @@ def populate(change: Change) -> None:
 
 def begin(change: Change) -> None:
     """Ask for the places of all tasks at once, unless the job is held."""
+    if change.run.suspended and not change.run.hold:
+        change.set_job(hold=SUSPENDED)
     if change.run.hold:
         return
     _move(change, S.CREATION_REQUESTED)
@@ -77,7 +85,7 @@ def begin(change: Change) -> None:
 
 
 def _release_hold(change: Change, run: JobRun, event: HoldReleased) -> None:
-    if run.hold:
+    if run.hold and run.hold != SUSPENDED:
         change.set_job(hold="")
         change.tell("job.released", "what the job waited for is there")
         begin(change)
@@ -165,12 +173,14 @@ def _look(change: Change, key: TaskKey) -> None:
     """What the change of one task means for an attempt that is wanted."""
     task = change.task(key)
     if task is not None and task.state is TaskState.RUNNING and change.run.state is S.PREPARING:
-        _move(change, S.RUNNING, started_at=task.started_at)
+        _move(change, S.RUNNING, started_at=task.started_at, yielded=None)
         change.tell("job.started", f"{key} runs: attempt {change.run.attempt} of the job has started")
         if change.view.max_duration_seconds:
             change.wake((task.started_at or change.now) + change.view.max_duration_seconds)
     if task is None or task.state is TaskState.COMPLETED:
         _judge(change, (key.role,), task)
+    elif task.state is TaskState.CREATION_REQUESTED and change.view.roles[key.role].min_replicas is not None:
+        _judge(change, (key.role,), None)
 
 
 def _judge(change: Change, roles: tuple[str, ...], last: TaskRun | None) -> None:
@@ -193,15 +203,15 @@ def _look_at_ending(change: Change, run: JobRun, event: EngineWord) -> None:
 # -- the end of an attempt -----------------------------------------------------------------------------------------------
 
 
-def _finish(change: Change, completion: Completion) -> None:
-    """The attempt ends as `completion` says: store that, and end every task that has not ended."""
+def _finish(change: Change, completion: Completion, of_tasks: Completion | None = None) -> None:
+    """The attempt ends as `completion` says: store that, and end every task that has not ended (as `of_tasks`)."""
     trigger = completion.trigger
     why = trigger.message if trigger else completion.diagnostics
     sentence = f"attempt {change.run.attempt} {words.outcome(completion)}" + (f" ({why})" if trigger else "")
     change.tell("job.ending", sentence, code=completion.code)
     change.set_job(completion=completion, wake_at=None)
     _close_roles(change)
-    rest = End(classify(ATTEMPT_COMPLETED, f"the attempt of the job was over: {why}"))
+    rest = End(of_tasks or classify(ATTEMPT_COMPLETED, f"the attempt of the job was over: {why}"))
     for task in list(change.tasks()):
         if task.state is not TaskState.COMPLETED:
             fold_task(change, task, rest)
@@ -244,13 +254,16 @@ def _decide(change: Change) -> Decision:
     run = change.run
     if run.stop_requested or run.completion is None:
         return Decision(False, why="a stop is final")
+    if run.yielded is not None and run.yielded.job_attempt == run.attempt:
+        return Decision(True, why="it had to yield, which is no failure and is not counted")
     return decide_retry(change.view.retry, run.retries, run.completion, change.policy, f"{run.job}.{run.attempt}")
 
 
 def _complete(change: Change) -> None:
     _move(change, S.COMPLETED, ended_at=change.now, wake_at=None)
     if change.run.completion is not None:
-        sentence = f"the job {words.outcome(change.run.completion)}"
+        stopped = change.run.stop_requested and change.run.completion.code == PREEMPTED
+        sentence = "the job was stopped" if stopped else f"the job {words.outcome(change.run.completion)}"
         change.tell("job.completed", sentence, code=change.run.completion.code)
 
 
@@ -265,6 +278,58 @@ def _next_attempt(change: Change) -> None:
 def _begin_anew(change: Change) -> None:
     change.set_job(retries=Retries(), stop_requested=False, restart_requested=False, hold="")
     _next_attempt(change)
+
+
+# -- yielding --------------------------------------------------------------------------------------------------------------
+
+
+def _preempted(change: Change, run: JobRun, event: Preempted) -> None:
+    if event.job_attempt != run.attempt:
+        return
+    change.grace = event.grace_seconds
+    going = [task for task in map(change.task, event.tasks) if task is not None and task.state in HELD]
+    if event.tasks and not going:
+        return
+    if event.tasks and can_spare(change, going):
+        change.set_job(yields=run.yields + 1)
+        named = ", ".join(str(task.key) for task in going[:5]) + (", …" if len(going) > 5 else "")
+        change.tell("job.shrunk", f"{named} gave up their places: {event.message}", rule=str(event.rule), by=event.by)
+        for task in going:
+            fold_task(change, task, Spare(preempted(event.message), event.by))
+    else:
+        change.tell("job.preempted", event.message, rule=str(event.rule), by=event.by)
+        _yield(change, Yield(run.attempt, str(event.rule), event.message, event.by))
+
+
+def _yield(change: Change, why: Yield) -> None:
+    """End the attempt so that it is tried again, uncounted."""
+    change.set_job(yielded=why, yields=change.run.yields + 1)
+    completion = preempted(why.message)
+    _finish(change, completion, completion)
+
+
+def _suspend(change: Change, run: JobRun, event: SuspendRequested) -> None:
+    message = f"{event.by} suspended the job"
+    change.set_job(suspended=True)
+    change.tell("job.suspended", message)
+    _yield(change, Yield(run.attempt, str(Rule.SUSPENDED), message))
+
+
+def _suspend_next(change: Change, run: JobRun, event: SuspendRequested) -> None:
+    """Nothing of it runs, or what runs is ending already: the next attempt is held."""
+    if not run.suspended and not run.stop_requested:
+        change.set_job(suspended=True)
+        change.tell("job.suspended", f"{event.by} suspended the job")
+
+
+def _resume(change: Change, run: JobRun, event: ResumeRequested) -> None:
+    if not run.suspended:
+        return
+    change.set_job(suspended=False)
+    change.tell("job.resumed", f"{event.by} resumed the job")
+    if run.hold == SUSPENDED:
+        change.set_job(hold="")
+        begin(change)
 
 
 # -- what people and clocks want -------------------------------------------------------------------------------------------
@@ -302,6 +367,7 @@ def _restart_waiting(change: Change, run: JobRun, event: RestartRequested) -> No
 
 
 def _restart_ending(change: Change, run: JobRun, event: RestartRequested) -> None:
+    change.set_job(suspended=False)
     if not run.restart_requested:
         change.set_job(restart_requested=True)
         change.tell("job.restarting", f"{event.by} restarts the job as soon as its tasks have ended")
@@ -309,6 +375,7 @@ def _restart_ending(change: Change, run: JobRun, event: RestartRequested) -> Non
 
 def _restart_ended(change: Change, run: JobRun, event: RestartRequested) -> None:
     change.tell("job.restarting", f"{event.by} restarts the job")
+    change.set_job(suspended=False)
     _begin_anew(change)
 
 
@@ -369,12 +436,28 @@ _BEGUN = "the job has begun, and its dependencies are looked at before that only
 _DECIDED = "how the attempt ends is decided"
 _NO_TIMER = "the job waits for no time"
 _OVER = "the job is over"
+_NOT_SUSPENDED = "the job is not suspended"
+_NOTHING_HELD = "nothing of the job runs"
+
+_TO_YIELD: dict[type, Row] = {
+    Preempted: go(_preempted, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
+    SuspendRequested: go(_suspend, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
+    ResumeRequested: ignore(_NOT_SUSPENDED),
+}
+_YIELDS_ALREADY: dict[type, Row] = {
+    Preempted: ignore(_DECIDED),
+    SuspendRequested: go(_suspend_next),
+    ResumeRequested: go(_resume),
+}
 
 JOB_MACHINE: Machine[S] = Machine(
     "job",
     S,
     {
         S.CREATION_PENDING: {
+            Preempted: ignore(_NOTHING_HELD),
+            SuspendRequested: go(_suspend_next),
+            ResumeRequested: go(_resume, S.CREATION_REQUESTED),
             HoldReleased: go(_release_hold, S.CREATION_REQUESTED),
             DependencyFailed: go(_dependency_failed, S.ATTEMPT_COMPLETED),
             StopRequested: go(_stop, S.ATTEMPT_COMPLETED),
@@ -386,6 +469,8 @@ JOB_MACHINE: Machine[S] = Machine(
             **_words(go(_word)),
         },
         S.CREATION_REQUESTED: {
+            **_TO_YIELD,
+            Preempted: ignore(_NOTHING_HELD),
             HoldReleased: ignore(_NOT_HELD),
             DependencyFailed: ignore(_BEGUN),
             StopRequested: go(_stop, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
@@ -397,6 +482,7 @@ JOB_MACHINE: Machine[S] = Machine(
             **_words(go(_word)),
         },
         S.PREPARING: {
+            **_TO_YIELD,
             HoldReleased: ignore(_NOT_HELD),
             DependencyFailed: ignore(_BEGUN),
             StopRequested: go(_stop, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
@@ -411,6 +497,7 @@ JOB_MACHINE: Machine[S] = Machine(
             StartRefused: go(_word, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
         },
         S.RUNNING: {
+            **_TO_YIELD,
             HoldReleased: ignore(_NOT_HELD),
             DependencyFailed: ignore(_BEGUN),
             StopRequested: go(_stop, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
@@ -424,6 +511,7 @@ JOB_MACHINE: Machine[S] = Machine(
             StartRefused: go(_word, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
         },
         S.DELETION_PENDING: {
+            **_YIELDS_ALREADY,
             HoldReleased: ignore(_NOT_HELD),
             DependencyFailed: ignore(_BEGUN),
             StopRequested: go(_stop_ending),
@@ -439,6 +527,7 @@ JOB_MACHINE: Machine[S] = Machine(
             StartRefused: go(_word, S.DELETING, S.ATTEMPT_COMPLETED),
         },
         S.DELETION_REQUESTED: {
+            **_YIELDS_ALREADY,
             HoldReleased: ignore(_NOT_HELD),
             DependencyFailed: ignore(_BEGUN),
             StopRequested: go(_stop_ending),
@@ -454,6 +543,7 @@ JOB_MACHINE: Machine[S] = Machine(
             StartRefused: go(_word, S.DELETING, S.ATTEMPT_COMPLETED),
         },
         S.DELETING: {
+            **_YIELDS_ALREADY,
             HoldReleased: ignore(_NOT_HELD),
             DependencyFailed: ignore(_BEGUN),
             StopRequested: go(_stop_ending),
@@ -467,6 +557,7 @@ JOB_MACHINE: Machine[S] = Machine(
             StartRefused: go(_word, S.ATTEMPT_COMPLETED),
         },
         S.ATTEMPT_COMPLETED: {
+            **_YIELDS_ALREADY,
             HoldReleased: ignore(_NOT_HELD),
             DependencyFailed: ignore(_BEGUN),
             StopRequested: go(_stop_between, S.COMPLETED),
@@ -478,6 +569,9 @@ JOB_MACHINE: Machine[S] = Machine(
             **_words(go(_word)),
         },
         S.COMPLETED: {
+            Preempted: ignore(_OVER),
+            SuspendRequested: ignore(_OVER),
+            ResumeRequested: ignore(_OVER),
             HoldReleased: ignore(_NOT_HELD),
             DependencyFailed: ignore(_BEGUN),
             StopRequested: ignore(_OVER),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from corral.kernel.ids import JobId
 from corral.model.outcome import Completion
 from corral.model.placement import TaskPlacement
 
@@ -22,6 +23,13 @@ class TakeBack(msgspec.Struct, frozen=True):
     """The place is gone, and nothing was or will be started there."""
 
     message: str
+
+
+class Spare(msgspec.Struct, frozen=True):
+    """End, give the place back (to the job `to`, if it is known) and wait for another: the gang runs on without it."""
+
+    completion: Completion
+    to: JobId | None = None
 
 
 class End(msgspec.Struct, frozen=True):

@@ -16,3 +16,5 @@ class LaunchPolicy(msgspec.Struct, frozen=True):
     """A task placed for so long and not seen running is ended (-111, transient); 0 waits for ever."""
     default_grace: float = 30.0
     """Between being asked to end and being killed, for a job that does not say."""
+    closed_nodes: frozenset[str] = frozenset()
+    """Nodes that take no new tasks (cordoned): a retry goes elsewhere."""

@@ -17,6 +17,8 @@ from corral.model.runs import TaskRun
 from corral.model.states import TaskState
 
 _UNPLACED = frozenset({TaskState.CREATION_PENDING, TaskState.CREATION_REQUESTED})
+HELD = frozenset({TaskState.PREPARING, TaskState.RUNNING})
+"""Tasks in these states have a place, and are not on their way out."""
 
 
 def check_scale(change: Change, event: ScaleRequested) -> None:
@@ -42,6 +44,17 @@ def scale_role(change: Change, event: ScaleRequested) -> None:
     elif surplus < 0:
         leaving = {task.index for task in tasks if task.deletion_pending}
         _grow(change, event.role, kept.keys() | set(role.awaited), leaving, -surplus)
+
+
+def can_spare(change: Change, going: list[TaskRun]) -> bool:
+    """Whether the gang runs on without these: enough of the elastic role stay, its first task (rendezvous) among them."""
+    (role, *others) = {task.role for task in going}
+    least = change.view.roles[role].min_replicas
+    if others or least is None:
+        return False
+    there = sorted(task.index for task in change.tasks() if task.role == role and task.state in HELD)
+    left = len(there) - len(going) + change.roles[role].succeeded
+    return left >= max(1, least) and there[0] not in {task.index for task in going}
 
 
 def _shrink(change: Change, event: ScaleRequested, kept: dict[int, TaskRun], surplus: int) -> None:

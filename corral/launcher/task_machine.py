@@ -13,7 +13,7 @@ import msgspec
 from corral.launcher import words
 from corral.launcher.change import AttemptEnd, Change
 from corral.launcher.machine import Machine, go, ignore, impossible
-from corral.launcher.orders import Ask, End, Give, TakeBack
+from corral.launcher.orders import Ask, End, Give, Spare, TakeBack
 from corral.launcher.retry import Decision, decide_retry
 from corral.model.commands import StopTask
 from corral.model.events import StartRefused, StopAccepted, Stopping, TimePassed
@@ -23,7 +23,9 @@ from corral.model.outcome import Completion
 from corral.model.runs import TaskRun
 from corral.model.states import TaskState as S
 
-TaskTrigger = Ask | Give | TakeBack | End | Started | Exited | StartRefused | StopAccepted | Stopping | TimePassed
+TaskTrigger = (
+    Ask | Give | TakeBack | Spare | End | Started | Exited | StartRefused | StopAccepted | Stopping | TimePassed
+)
 
 
 def fold_task(change: Change, task: TaskRun, trigger: TaskTrigger) -> None:
@@ -52,7 +54,8 @@ def remove_task(change: Change, task: TaskRun) -> None:
 def stop_command(change: Change, task: TaskRun) -> StopTask:
     """The command that ends the task's current attempt with the job's grace."""
     view = change.view
-    grace = change.policy.default_grace if view.grace_seconds is None else view.grace_seconds
+    own = change.policy.default_grace if view.grace_seconds is None else view.grace_seconds
+    grace = own if change.grace is None else change.grace
     return StopTask(change.attempt_of(task), grace, view.stop_signal)
 
 
@@ -119,6 +122,12 @@ def _end_unstarted(change: Change, task: TaskRun, order: End) -> None:
 def _end_instance(change: Change, task: TaskRun, order: End) -> None:
     """Store how it ends and have the engine end it."""
     fields = {"completion": order.completion, "deletion_pending": order.leaving, "wake_at": None}
+    change.command(stop_command(change, _move(change, task, S.DELETION_PENDING, **fields)))
+
+
+def _spare(change: Change, task: TaskRun, order: Spare) -> None:
+    """Store that it ends only to wait again, and have the engine end it."""
+    fields = {"completion": order.completion, "yielding": True, "yields_to": order.to, "wake_at": None}
     change.command(stop_command(change, _move(change, task, S.DELETION_PENDING, **fields)))
 
 
@@ -211,6 +220,8 @@ def _over(change: Change, task: TaskRun, at: float, completion: Completion) -> N
 def _decide(change: Change, task: TaskRun, completion: Completion) -> Decision:
     if not change.active:
         return Decision(False, why="the attempt of the job is over")
+    if task.yielding:
+        return Decision(True, why="it gave its devices back, and joins again when there is room")
     policy = change.view.roles[task.role].retry
     return decide_retry(policy, task.retries, completion, change.policy, change.attempt_of(task))
 
@@ -220,8 +231,7 @@ def _retry(change: Change, task: TaskRun, decision: Decision) -> None:
     assert task.completion is not None
     when = f"in {words.duration(decision.delay)}" if decision.delay else "at once"
     change.tell("task.retried", f"{task.key} is tried again {when}: {decision.why}", task, delay=decision.delay)
-    stays = not decision.delay and not exit_spec(task.completion.code).node_at_fault and task.placement is not None
-    if not stays:
+    if decision.delay or exit_spec(task.completion.code).node_at_fault or not _may_stay(change, task):
         change.release(task.key)
         task = msgspec.structs.replace(task, placement=None)
     task = msgspec.structs.replace(task, retries=decision.spent(task.retries))
@@ -231,6 +241,11 @@ def _retry(change: Change, task: TaskRun, decision: Decision) -> None:
         change.wake(due)
     else:
         _again(change, task)
+
+
+def _may_stay(change: Change, task: TaskRun) -> bool:
+    closed = change.policy.closed_nodes
+    return not task.yielding and task.placement is not None and task.placement.node not in closed
 
 
 def _again(change: Change, task: TaskRun) -> None:
@@ -264,6 +279,7 @@ def _start_timed_out(change: Change, task: TaskRun, event: TimePassed) -> None:
 
 _NOT_ASKED = "nothing was asked of an engine or the scheduler yet"
 _NOT_PLACED = "the task has no place"
+_ENDING = "it ends already"
 _KNOWN = "it is known already"
 _OVER = "the attempt it speaks of is over"
 _NO_TIMER = "the task waits for no time"
@@ -277,6 +293,7 @@ TASK_MACHINE: Machine[S] = Machine(
             Ask: go(_ask, S.CREATION_REQUESTED, S.PREPARING),
             Give: go(_give_back),
             TakeBack: ignore(_NOT_PLACED),
+            Spare: ignore(_NOT_PLACED),
             End: go(_end_unstarted, S.ATTEMPT_COMPLETED),
             Started: impossible(_NOT_ASKED),
             Exited: go(_ended_unasked),
@@ -289,6 +306,7 @@ TASK_MACHINE: Machine[S] = Machine(
             Ask: ignore(_BEGUN),
             Give: go(_take_place, S.PREPARING),
             TakeBack: ignore(_NOT_PLACED),
+            Spare: ignore(_NOT_PLACED),
             End: go(_end_unstarted, S.ATTEMPT_COMPLETED),
             Started: go(_never_asked_for, S.DELETION_PENDING),
             Exited: go(_ended_unasked),
@@ -301,6 +319,7 @@ TASK_MACHINE: Machine[S] = Machine(
             Ask: ignore(_BEGUN),
             Give: go(_same_place),
             TakeBack: go(_lose_place, S.CREATION_REQUESTED),
+            Spare: go(_spare, S.DELETION_PENDING),
             End: go(_end_instance, S.DELETION_PENDING),
             Started: go(_started, S.RUNNING),
             Exited: go(_exited, S.ATTEMPT_COMPLETED),
@@ -313,6 +332,7 @@ TASK_MACHINE: Machine[S] = Machine(
             Ask: ignore(_BEGUN),
             Give: go(_same_place),
             TakeBack: impossible("the task was seen running there"),
+            Spare: go(_spare, S.DELETION_PENDING),
             End: go(_end_instance, S.DELETION_PENDING),
             Started: ignore(_KNOWN),
             Exited: go(_exited, S.ATTEMPT_COMPLETED),
@@ -325,6 +345,7 @@ TASK_MACHINE: Machine[S] = Machine(
             Ask: ignore(_BEGUN),
             Give: go(_same_place),
             TakeBack: go(_never_started, S.ATTEMPT_COMPLETED),
+            Spare: ignore(_ENDING),
             End: go(_end_ending),
             Started: go(_started),
             Exited: go(_exited, S.ATTEMPT_COMPLETED),
@@ -337,6 +358,7 @@ TASK_MACHINE: Machine[S] = Machine(
             Ask: ignore(_BEGUN),
             Give: go(_same_place),
             TakeBack: go(_never_started, S.ATTEMPT_COMPLETED),
+            Spare: ignore(_ENDING),
             End: go(_end_ending),
             Started: go(_started),
             Exited: go(_exited, S.ATTEMPT_COMPLETED),
@@ -349,6 +371,7 @@ TASK_MACHINE: Machine[S] = Machine(
             Ask: ignore(_BEGUN),
             Give: go(_same_place),
             TakeBack: go(_never_started, S.ATTEMPT_COMPLETED),
+            Spare: ignore(_ENDING),
             End: go(_end_ending),
             Started: go(_started),
             Exited: go(_exited, S.ATTEMPT_COMPLETED),
@@ -361,6 +384,7 @@ TASK_MACHINE: Machine[S] = Machine(
             Ask: ignore("it is tried again when it is due"),
             Give: go(_give_back),
             TakeBack: ignore(_NOT_PLACED),
+            Spare: ignore(_NOT_PLACED),
             End: go(_end_ended, S.COMPLETED),
             Started: ignore(_OVER),
             Exited: go(_forget_again),
@@ -373,6 +397,7 @@ TASK_MACHINE: Machine[S] = Machine(
             Ask: ignore(_OVER),
             Give: go(_give_back),
             TakeBack: ignore(_NOT_PLACED),
+            Spare: ignore(_OVER),
             End: go(_end_ended),
             Started: ignore(_OVER),
             Exited: go(_forget_again),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from corral.model.exits import STOP_REQUESTED, classify
+from corral.model.exits import PREEMPTED, STOP_REQUESTED, classify
 from corral.model.launch import Exited
 from corral.model.outcome import Completion, ExitClass
 from corral.model.placement import TaskPlacement
@@ -29,6 +29,8 @@ def outcome(completion: Completion) -> str:
         return "succeeded"
     if completion.code == STOP_REQUESTED:
         return f"was stopped: {completion.diagnostics}"
+    if completion.code == PREEMPTED:
+        return f"yields its devices: {completion.diagnostics}"
     because = f": {completion.diagnostics}" if completion.diagnostics else ""
     return f"failed with code {completion.code} ({completion.phrase}){because}"
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from corral.kernel.ids import AttemptId, TaskKey
+from corral.kernel.ids import AttemptId, JobId, TaskKey
 from corral.model.launch import Exited, Started
 from corral.model.outcome import Completion
 from corral.model.placement import Placement
+from corral.model.plan import Rule
 
 
 class StopRequested(msgspec.Struct, frozen=True, tag=True):
@@ -30,6 +31,36 @@ class ScaleRequested(msgspec.Struct, frozen=True, tag=True):
     replicas: int
     by: str
     remove: tuple[int, ...] = ()
+
+
+class Preempted(msgspec.Struct, frozen=True, tag=True):
+    """What runs must yield: the whole gang, or only `tasks` of an elastic one; it waits again in its old place.
+
+    Not a failure: nothing is counted, whatever the retry policy. Tasks that the gang cannot spare (task 0 of the elastic
+    role, any of another role, or more than leave its minimum) end the whole gang. Of an older attempt it means nothing.
+    """
+
+    job_attempt: int
+    rule: Rule
+    message: str
+    """One sentence for the job's owner: by whom, and why."""
+    tasks: tuple[TaskKey, ...] = ()
+    by: JobId | None = None
+    """The job that it makes room for."""
+    grace_seconds: float | None = None
+    """Between being asked to end and being killed; None: as the job says."""
+
+
+class SuspendRequested(msgspec.Struct, frozen=True, tag=True):
+    """A person wants the job to end like one that is preempted, and to stay held until it is resumed."""
+
+    by: str
+
+
+class ResumeRequested(msgspec.Struct, frozen=True, tag=True):
+    """A person wants a suspended job to go on."""
+
+    by: str
 
 
 class HoldReleased(msgspec.Struct, frozen=True, tag=True):
@@ -87,6 +118,9 @@ JobEvent = (
     StopRequested
     | RestartRequested
     | ScaleRequested
+    | Preempted
+    | SuspendRequested
+    | ResumeRequested
     | HoldReleased
     | DependencyFailed
     | Placed

@@ -95,6 +95,7 @@ STOP_REQUESTED: Final = -210
 ATTEMPT_COMPLETED: Final = -220
 DELETE_TASK_REQUESTED: Final = -230
 NODE_LOST: Final = -1001
+PREEMPTED: Final = -1003
 DEADLINE_EXCEEDED: Final = -1004
 UNDEFINED_POSITIVE: Final = 256
 UNDEFINED_NEGATIVE: Final = -8000
@@ -172,6 +173,11 @@ def exit_spec(code: int) -> ExitSpec:
     """The row for `code`; a code without one gets the row of 256 (positive) or of -8000 (negative)."""
     found = EXIT_SPECS.get(code) or RESERVED_SPECS.get(code)
     return found or EXIT_SPECS[UNDEFINED_POSITIVE if code > 0 else UNDEFINED_NEGATIVE]
+
+
+def preempted(why: str) -> Completion:
+    """How an attempt ends that had to yield what it held."""
+    return Completion(PREEMPTED, "Preempted", ExitClass.TRANSIENT, why)
 
 
 def classify(code: int, diagnostics: str = "") -> Completion:

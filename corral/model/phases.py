@@ -44,7 +44,10 @@ _PHASES: Final = {
 
 def phase(run: JobRun) -> Phase:
     """The phase of a job (a `str`), from its state and, once completed, from how it ended."""
-    return end_phase(run.completion) if run.state is JobState.COMPLETED else _PHASES[run.state]
+    if run.state is not JobState.COMPLETED:
+        return _PHASES[run.state]
+    yielded = run.yielded is not None and run.yielded.job_attempt == run.attempt
+    return Phase.STOPPED if run.stop_requested and yielded else end_phase(run.completion)
 
 
 def end_phase(completion: Completion | None) -> Phase:

@@ -21,6 +21,17 @@ class Retries(msgspec.Struct, frozen=True):
     accountable: int = 0
 
 
+class Yield(msgspec.Struct, frozen=True):
+    """Why an attempt of a job had to end though nothing was wrong with it."""
+
+    job_attempt: int
+    rule: str
+    """`corral.model.plan.Rule`."""
+    message: str
+    by: JobId | None = None
+    """The job that it made room for."""
+
+
 class TaskRun(msgspec.Struct, frozen=True):
     """The state of one task of the current job attempt."""
 
@@ -32,6 +43,10 @@ class TaskRun(msgspec.Struct, frozen=True):
     retries: Retries = Retries()
     deletion_pending: bool = False
     """A scale-down named this task: it ends and is removed, and is never taken back."""
+    yielding: bool = False
+    """It ends to give its devices back, and then waits for others as a task that the job can do without for now."""
+    yields_to: JobId | None = None
+    """The job that it makes room for."""
     placement: TaskPlacement | None = None
     """Where the task is, or was when it completed; `holds` says whether the devices are its own."""
     host: str = ""
@@ -98,8 +113,14 @@ class JobRun(msgspec.Struct, frozen=True):
     """The attempt in hand is the last one, whatever the retry policy says."""
     restart_requested: bool = False
     """When the attempt in hand is over, the job begins anew with its retries unspent."""
+    suspended: bool = False
+    """A person suspended it: no attempt begins until it is resumed."""
+    yielded: Yield | None = None
+    """Why the attempt in hand, or the one before it, had to yield; None once the job ran again."""
+    yields: int = 0
+    """How often the job, or a part of it, had to yield."""
     hold: str = ""
-    """Why nothing is created yet though nothing failed: `dependency`, `held`; "" when free."""
+    """Why nothing is created yet though nothing failed: `dependency`, `suspended`; "" when free."""
     created_at: float = 0.0
     started_at: float | None = None
     """When the first task of the current attempt ran."""

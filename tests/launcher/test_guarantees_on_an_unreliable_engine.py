@@ -12,13 +12,17 @@ from corral.launcher import LaunchPolicy, RetryView, RoleView
 from corral.model.events import (
     DependencyFailed,
     HoldReleased,
+    Preempted,
     RestartRequested,
+    ResumeRequested,
     ScaleRequested,
     StopAccepted,
     Stopping,
     StopRequested,
+    SuspendRequested,
     TimePassed,
 )
+from corral.model.plan import Rule
 from corral.model.states import JobState
 from tests.launcher.driver import view
 from tests.launcher.unreliable import Control
@@ -139,10 +143,30 @@ class Guarantees(RuleBasedStateMachine):
         key = data.draw(st.sampled_from(sorted(self.control.tasks)))
         self.control.send(kind(self.control.attempt(key)))
 
+    @rule(data=st.data(), older=st.sampled_from([0, 0, 0, 1]), grace=st.sampled_from([None, 0.0, 5.0]))
+    def preempt(self, data: Any, older: int, grace: float | None) -> None:
+        """The whole gang, or some tasks, whatever state they are in."""
+        control = self.control
+        tasks = data.draw(st.lists(st.sampled_from(sorted(control.tasks)), unique=True, max_size=2))
+        attempt, retries, before = control.run.attempt, control.run.retries, control.run.yields
+        event = Preempted(attempt - older, Rule.PRIORITY, "somebody else", tuple(tasks), grace_seconds=grace)
+        control.send(event)
+        assert control.run.retries.accountable == retries.accountable
+        assert not older or control.run.yields == before
+
     # -- people and clocks -------------------------------------------------------------------------------------------------
 
     @rule(
-        event=st.sampled_from([StopRequested("ada"), RestartRequested("ada"), HoldReleased(), DependencyFailed("no")])
+        event=st.sampled_from(
+            [
+                StopRequested("ada"),
+                RestartRequested("ada"),
+                HoldReleased(),
+                DependencyFailed("no"),
+                SuspendRequested("ada"),
+                ResumeRequested("ada"),
+            ]
+        )
     )
     def wish(self, event: Any) -> None:
         self.control.send(event)
@@ -177,6 +201,7 @@ class Guarantees(RuleBasedStateMachine):
             return
         control = self.control
         control.send(HoldReleased())
+        control.send(ResumeRequested("ada"))
         policies = [control.spec.retry, *(role.retry for role in control.spec.roles.values())]
         if any(policy.max_retries == -2 for policy in policies):
             control.send(StopRequested("ada"))

@@ -1,0 +1,193 @@
+"""Why: a gang that yields loses its devices and nothing else: not its place, not its retries, not its history."""
+
+from __future__ import annotations
+
+import pytest
+
+from corral.launcher import LaunchPolicy, RetryView
+from corral.model.commands import ReleasePlacement, RequestPlacement, StopTask
+from corral.model.events import Preempted, ResumeRequested, SuspendRequested
+from corral.model.exits import PREEMPTED
+from corral.model.phases import Phase, phase
+from corral.model.plan import Rule
+from corral.model.states import JobState, TaskState
+from tests.launcher.driver import Driver, role, view
+
+
+def preempt(driver: Driver, *tasks: str, attempt: int | None = None, grace: float | None = None) -> None:
+    job_attempt = driver.run.attempt if attempt is None else attempt
+    keys = tuple(driver.key(task) for task in tasks)
+    driver.send(Preempted(job_attempt, Rule.PRIORITY, "prod wants its devices", keys, grace_seconds=grace))
+
+
+def running(*roles: object, **fields: object) -> Driver:
+    driver = Driver(view(*roles, **fields))  # type: ignore[arg-type]
+    driver.start_all()
+    return driver
+
+
+def elastic(replicas: int, least: int) -> Driver:
+    return running(role(replicas=replicas, min_replicas=least))
+
+
+def test_the_whole_gang_ends_with_its_own_signal_and_grace() -> None:
+    driver = running(role(replicas=2), grace_seconds=120, stop_signal="USR1")
+    preempt(driver)
+    assert driver.run.state is JobState.DELETION_PENDING
+    assert driver.commands == [StopTask(driver.attempt(f"a-{index}"), 120, "USR1") for index in range(2)]
+
+
+@pytest.mark.parametrize("retry", [RetryView(0, fancy=False), RetryView(0), RetryView(-1), RetryView(-2)])
+def test_it_is_tried_again_at_once_and_uncounted_whatever_its_policy(retry: RetryView) -> None:
+    driver = running(role(replicas=2, retry=retry), retry=retry)
+    preempt(driver)
+    driver.exited("a-0", 143)
+    assert driver.run.attempt == 0
+    driver.exited("a-1", 0)
+    assert driver.run.attempt == 1 and driver.run.state is JobState.CREATION_REQUESTED
+    assert driver.run.retries.accountable == 0
+    assert driver.waiting == {driver.key("a-0"), driver.key("a-1")}
+    assert [ended.completion.code for ended in driver.ended if ended.completion] == [PREEMPTED, PREEMPTED]
+    assert driver.run.yielded is not None and driver.run.yielded.message == "prod wants its devices"
+    driver.start_all()
+    assert driver.run.state is JobState.RUNNING and driver.run.yielded is None and driver.run.yields == 1
+
+
+def test_a_second_word_and_one_for_an_older_attempt_change_nothing() -> None:
+    driver = running()
+    preempt(driver)
+    told = len(driver.facts)
+    preempt(driver)
+    assert driver.commands == [] and len(driver.facts) == told and driver.run.yields == 1
+    driver.exited("a-0", 143)
+    driver.start_all()
+    preempt(driver, attempt=0)
+    assert driver.run.state is JobState.RUNNING and driver.commands == []
+
+
+def test_a_gang_that_waits_or_is_over_has_nothing_to_yield() -> None:
+    driver = Driver(view())
+    preempt(driver)
+    assert driver.run.state is JobState.CREATION_REQUESTED and driver.run.yields == 0
+    driver.start_all()
+    driver.exited("a-0")
+    preempt(driver)
+    assert driver.run.state is JobState.COMPLETED
+
+
+def test_an_elastic_gang_gives_up_tasks_and_asks_to_grow_again() -> None:
+    driver = elastic(4, 2)
+    preempt(driver, "a-2", "a-3")
+    assert driver.run.state is JobState.RUNNING
+    assert driver.stops() == [driver.attempt("a-2"), driver.attempt("a-3")]
+    assert driver.held.keys() == {driver.key(f"a-{index}") for index in range(4)}, "held until they have ended"
+    driver.exited("a-2", 1)
+    key = driver.key("a-2")
+    assert driver.commands[:2] == [ReleasePlacement((key,)), RequestPlacement(0, (key,), grow=True)]
+    driver.exited("a-3", 143)
+    assert driver.waiting == {key, driver.key("a-3")} and driver.run.roles["a"].target == 4
+    driver.start_all()
+    assert driver.run.roles["a"].running == 4 and driver.run.attempt == 0 and driver.task("a-3").attempt == 1
+
+
+@pytest.mark.parametrize(
+    ("tasks", "why"),
+    [(("a-0",), "the rendezvous"), (("a-1", "a-2", "a-3"), "below the minimum"), (("b-0",), "not elastic")],
+)
+def test_tasks_that_the_gang_cannot_spare_end_it_whole(tasks: tuple[str, ...], why: str) -> None:
+    driver = running(role(replicas=4, min_replicas=2), role("b"))
+    preempt(driver, *tasks)
+    assert driver.run.state is JobState.DELETION_PENDING, why
+    assert len(driver.stops()) == 5
+
+
+def test_a_yielding_task_that_a_scale_down_names_goes_for_good() -> None:
+    driver = elastic(3, 1)
+    preempt(driver, "a-2")
+    driver.scale(2)
+    driver.exited("a-2", 143)
+    assert driver.indexes() == [0, 1] and not driver.waiting
+
+
+def test_a_job_whose_other_tasks_are_done_does_not_wait_for_one_that_yielded() -> None:
+    driver = elastic(3, 2)
+    preempt(driver, "a-2")
+    driver.exit_all(["a-0", "a-1"])
+    assert driver.run.state is JobState.RUNNING
+    driver.exited("a-2", 143)
+    assert driver.run.state is JobState.COMPLETED
+    assert driver.run.completion is not None and driver.run.completion.succeeded
+
+
+def test_a_stop_while_it_yields_is_final_and_shown_as_a_stop() -> None:
+    driver = running()
+    preempt(driver)
+    driver.stop()
+    driver.exited("a-0", 143)
+    assert driver.run.state is JobState.COMPLETED and phase(driver.run) is Phase.STOPPED
+
+
+def test_the_grace_of_a_drain_is_that_of_whoever_drains() -> None:
+    driver = running(grace_seconds=600)
+    preempt(driver, grace=5)
+    assert [command.grace_seconds for command in driver.commands if isinstance(command, StopTask)] == [5]
+
+
+def test_a_suspended_job_is_held_until_it_is_resumed() -> None:
+    driver = running()
+    driver.send(SuspendRequested("ada"))
+    assert driver.stops() == [driver.attempt("a-0")]
+    driver.exited("a-0", 143)
+    assert driver.run.state is JobState.CREATION_PENDING and driver.run.hold == "suspended"
+    assert not driver.waiting and not driver.held
+    driver.send(ResumeRequested("ada"))
+    assert driver.run.state is JobState.CREATION_REQUESTED and driver.run.hold == ""
+    driver.start_all()
+    assert driver.run.retries.accountable == 0 and driver.run.state is JobState.RUNNING
+
+
+def test_a_waiting_job_leaves_the_queue_when_it_is_suspended() -> None:
+    driver = Driver(view(role(replicas=2)))
+    driver.send(SuspendRequested("ada"))
+    assert driver.run.hold == "suspended" and not driver.waiting
+    driver.send(SuspendRequested("ada"))
+    driver.send(ResumeRequested("ada"))
+    assert len(driver.waiting) == 2
+
+
+def test_a_job_that_waits_for_another_is_held_by_both() -> None:
+    from corral.model.events import HoldReleased
+
+    driver = Driver(view(), hold="dependency")
+    driver.send(SuspendRequested("ada"))
+    driver.send(HoldReleased())
+    assert driver.run.hold == "suspended"
+    driver.send(HoldReleased())
+    assert driver.run.hold == "suspended", "only a resume ends that"
+    driver.send(ResumeRequested("ada"))
+    assert driver.waiting
+
+
+def test_the_last_wish_wins_while_the_attempt_ends() -> None:
+    driver = running()
+    driver.send(SuspendRequested("ada"))
+    driver.send(ResumeRequested("ada"))
+    driver.exited("a-0", 143)
+    assert driver.run.state is JobState.CREATION_REQUESTED
+    driver.start_all()
+    preempt(driver)
+    driver.send(SuspendRequested("ada"))
+    driver.exited("a-0", 143)
+    assert driver.run.hold == "suspended"
+    driver.stop()
+    assert driver.run.state is JobState.COMPLETED and phase(driver.run) is Phase.STOPPED
+
+
+def test_a_retry_leaves_a_node_that_takes_no_new_tasks() -> None:
+    closed = LaunchPolicy(closed_nodes=frozenset({"local/n1"}))
+    for policy, stays in ((LaunchPolicy(), True), (closed, False)):
+        driver = Driver(view(role(retry=RetryView(1, fancy=False))), policy=policy)
+        driver.start_all()
+        driver.exited("a-0", 1)
+        expected = TaskState.PREPARING if stays else TaskState.CREATION_REQUESTED
+        assert driver.state("a-0") is expected
