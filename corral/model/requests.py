@@ -7,6 +7,19 @@ import msgspec
 from corral.kernel.ids import JobId, TaskKey
 
 
+class ShareAsk(msgspec.Struct, frozen=True):
+    """A part of one device: of its computing power and of its memory; of the two what is unsaid is as much as the other."""
+
+    compute: int = 0
+    """Millionths of the device's computing power; 0 is unsaid."""
+    memory: int = 0
+    """Millionths of its memory; 0 is unsaid."""
+    memory_bytes: int = 0
+    """Its memory in bytes instead; 0 is unsaid."""
+    spread: bool = False
+    """Whether parts go to the emptiest devices instead of those that are given in parts already."""
+
+
 class DeviceAsk(msgspec.Struct, frozen=True):
     """The devices of one task: `count` of a kind and model ("" is any), or exactly the indexes or ids in `ids`."""
 
@@ -14,6 +27,8 @@ class DeviceAsk(msgspec.Struct, frozen=True):
     kind: str = ""
     model: str = ""
     ids: tuple[str, ...] = ()
+    share: ShareAsk | None = None
+    """A part of each task's one device instead of the whole."""
 
 
 class TopologyAsk(msgspec.Struct, frozen=True):
@@ -24,6 +39,51 @@ class TopologyAsk(msgspec.Struct, frozen=True):
     group_size: int = 0
     """Each block of so many tasks stays inside one cell of `group_required`; 0 is no grouping."""
     group_required: str = ""
+    spread_level: str = ""
+    """The tasks go to different cells of this level, as evenly as can be; "" is no spreading."""
+    max_skew: int = 0
+    """No cell gets so many tasks more than another one that it could; 0 is no bound."""
+    same_model: bool = False
+    """All devices are of one model, whichever."""
+
+
+class Expression(msgspec.Struct, frozen=True):
+    """What a node's label has to be; `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt, as in Kubernetes."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class Toleration(msgspec.Struct, frozen=True):
+    """A taint that a task does not mind, as in Kubernetes; "" is any key or effect."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+class NodeRules(msgspec.Struct, frozen=True):
+    """Which nodes a task may be on besides those of its selector; names with or without the engine's."""
+
+    expressions: tuple[Expression, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    include: tuple[str, ...] = ()
+    """Only these; none named is all."""
+    exclude: tuple[str, ...] = ()
+
+
+class Company(msgspec.Struct, frozen=True):
+    """With whom a job shares its nodes."""
+
+    exclusive: bool = False
+    """Its nodes are shared with no other job."""
+    one_per_node: bool = False
+    """No two of its tasks are on one node (FrameworkLauncher's antiaffinityAllocation)."""
+    averse: tuple[str, ...] = ()
+    """It shares no cell of `averse_level` with jobs that carry one of these tags."""
+    averse_level: str = "node"
 
 
 class RoleAsk(msgspec.Struct, frozen=True):
@@ -39,6 +99,9 @@ class RoleAsk(msgspec.Struct, frozen=True):
     devices: DeviceAsk = DeviceAsk()
     topology: TopologyAsk = TopologyAsk()
     node_selector: dict[str, str] = {}
+    resources: dict[str, int] = {}
+    """Of every other resource, by its name (`ports`, `disk` in bytes, …), what one task needs."""
+    nodes: NodeRules = NodeRules()
 
 
 class GangRequest(msgspec.Struct, frozen=True):
@@ -56,6 +119,9 @@ class GangRequest(msgspec.Struct, frozen=True):
     max_duration_seconds: int = 0
     beside: tuple[str, ...] = ()
     """Nodes of the gang that already runs, when these tasks join it."""
+    tags: tuple[str, ...] = ()
+    """In order, each once; jobs that are averse to one of them keep away."""
+    company: Company | None = None
 
     @property
     def tasks(self) -> tuple[TaskKey, ...]:

@@ -13,9 +13,21 @@ from corral.kernel.errors import Conflict
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Inventory, Node
 from corral.model.plan import Reason
-from corral.scheduler.events import FOREVER, ClusterEvent, EngineUnknown, GangPlaced, NodesSeen, TasksReleased, TaskUse
+from corral.scheduler.events import (
+    FOREVER,
+    ClusterEvent,
+    EngineUnknown,
+    GangPlaced,
+    NodesSeen,
+    QueuesConfigured,
+    TasksLeaving,
+    TasksReleased,
+    TaskUse,
+)
+from corral.scheduler.gangs import Gangs, Running
 from corral.scheduler.index import EngineIndex, Take
 from corral.scheduler.layout import indexes
+from corral.scheduler.queues import BASE, QueueTree
 from corral.scheduler.tree import Tree
 
 _MOST_RETURNED = 1024
@@ -50,6 +62,10 @@ class Cluster:
         """Counts all that `returned` ever had."""
         self.engines: dict[str, EngineIndex] = {}
         """By name, in the order of names."""
+        self.queues = QueueTree()
+        """What teams are owed and hold."""
+        self.gangs = Gangs()
+        """What runs."""
         self.ends: list[tuple[float, JobId]] = []
         """The jobs whose end is bounded, soonest first."""
         self._holds: dict[JobId, dict[TaskKey, Hold]] = {}
@@ -81,10 +97,18 @@ class Cluster:
                 self.machines += 1
             case GangPlaced():
                 self._place(event)
-            case TasksReleased(job=job, tasks=tasks):
-                if not self._release(job, tasks):
+            case TasksReleased(job=job, tasks=tasks, at=at):
+                if not self._release(job, tasks, at):
                     return
                 self.gains += 1
+            case TasksLeaving(job=job, tasks=tasks):
+                if not self.gangs.leave(job, tasks):
+                    return
+            case QueuesConfigured(queues=queues):
+                self._configure(QueueTree(queues))
+                self._emptied = {}
+                self.gains += 1
+                self.machines += 1
         self.revision += 1
 
     def holds(self, job: JobId) -> dict[TaskKey, Hold]:
@@ -115,6 +139,7 @@ class Cluster:
         twin.revision, twin.gains, twin.machines = self.revision, self.gains, self.machines
         twin.returned, twin.returns = self.returned[:], self.returns
         twin.engines = {name: engine.copy() for name, engine in self.engines.items()}
+        twin.queues, twin.gangs = self.queues.copy(), self.gangs.copy()
         twin.ends = self.ends[:]
         twin._holds = {job: dict(tasks) for job, tasks in self._holds.items()}
         twin._ends_at = dict(self._ends_at)
@@ -130,6 +155,8 @@ class Cluster:
         if twin is None:
             twin = self._emptied[healed] = Cluster()
             twin.engines = {name: engine.emptied(healed=healed) for name, engine in self.engines.items()}
+            twin.queues = QueueTree(self.queues.specs.values())
+            twin.queues.total = self.queues.total[:]
         return twin
 
     def digest(self) -> str:
@@ -140,6 +167,8 @@ class Cluster:
             [(name, self._seen[name], str(index.columns())) for name, index in self.engines.items()],
             sorted((job, sorted(tasks.items())) for job, tasks in self._holds.items()),
             self.ends,
+            self.queues.columns(),
+            self.gangs.columns(),
         )
         return blake2b(msgspec.json.encode(state, order="deterministic", enc_hook=str), digest_size=16).hexdigest()
 
@@ -151,6 +180,10 @@ class Cluster:
         for name, engine in self.engines.items():
             if engine.unknown:
                 rebuilt.engines[name].set_unknown(engine.unknown)
+        rebuilt.gangs, rebuilt._holds = self.gangs.copy(), self._holds
+        rebuilt._configure(QueueTree(self.queues.specs.values()))
+        if rebuilt.queues.columns() != self.queues.columns() or rebuilt.gangs.columns() != self.gangs.columns():
+            return False
         kept = {name: engine.columns() for name, engine in self.engines.items()}
         fresh = {name: engine.columns() for name, engine in rebuilt.engines.items()}
         return kept == fresh and all(engine.consistent() for engine in self.engines.values())
@@ -162,7 +195,44 @@ class Cluster:
         if known is None or not known.refresh(inventory):
             self._index(inventory, self._holds)
         self._seen[inventory.engine] = inventory
+        if self.queues.models:
+            self._configure(self.queues.cleared())
+        self.queues.total = self._total()
         return True
+
+    def _configure(self, queues: QueueTree) -> None:
+        """Take over the queues, and count anew what everybody holds."""
+        self.queues = queues
+        queues.total = self._total()
+        for gang in self.gangs.by_job.values():
+            gang.amounts = [0] * len(queues.names)
+            for task in list(gang.charges):
+                gang.charge(task, self._amounts(self._holds[gang.job][task]))
+            queues.charge(gang.queue, gang.user, gang.groups, gang.amounts)
+
+    def _amounts(self, hold: Hold) -> tuple[int, ...]:
+        """What a task holds in the terms of the queues; devices of a node that is gone have no model."""
+        base = (hold.devices.bit_count(), hold.cpu, hold.memory)
+        models = self.queues.models
+        if not models:
+            return base
+        found = self._engine_of(hold.node)
+        devices = found[0].tree.nodes[found[1]].devices if found else ()
+        held = [device.model for device in devices if hold.devices >> device.index & 1]
+        return (*base, *(held.count(name.removeprefix("devices/")) for name in models))
+
+    def _total(self) -> list[int]:
+        """What all machines have, in the terms of the queues."""
+        nodes = [node for engine in self.engines.values() for node in engine.tree.nodes]
+        total = [
+            sum(len(node.devices) for node in nodes),
+            sum(node.cpu_millis for node in nodes),
+            sum(node.memory_bytes for node in nodes),
+        ]
+        for name in self.queues.names[len(BASE) :]:
+            model = name.removeprefix("devices/")
+            total.append(sum(device.model == model for node in nodes for device in node.devices))
+        return total
 
     def _index(self, inventory: Inventory, holds: dict[JobId, dict[TaskKey, Hold]]) -> None:
         """Index an engine anew; what is held on a node that went away counts again when it comes back."""
@@ -177,6 +247,11 @@ class Cluster:
 
     def _place(self, event: GangPlaced) -> None:
         tasks = self._holds.setdefault(event.job, {})
+        gang = self.gangs.by_job.get(event.job)
+        if gang is None:
+            gang = Running(event, len(self.queues.names))
+            self.gangs.add(gang)
+        before = gang.amounts[:]
         nothing = TaskUse()
         for placed in event.placement.tasks:
             use = event.uses.get(placed.role, nothing)
@@ -191,25 +266,37 @@ class Cluster:
                     f"{event.job} {placed.key} was given what is held on {placed.node}; rebuild the index from the store.",
                 )
             tasks[placed.key] = hold
+            gang.charge(placed.key, self._amounts(hold))
             if index is not None:
                 index[0].add(_take(index[1], hold))
+        more = [now - was for now, was in zip(gang.amounts, before, strict=True)]
+        self.queues.remember(gang.queue, event.placed_at)
+        self.queues.charge(gang.queue, gang.user, gang.groups, more)
         if event.ends_at < FOREVER:
             self._forget_end(event.job)
             self._ends_at[event.job] = event.ends_at
             insort(self.ends, (event.ends_at, event.job))
 
-    def _release(self, job: JobId, keys: tuple[TaskKey, ...]) -> bool:
+    def _release(self, job: JobId, keys: tuple[TaskKey, ...], at: float) -> bool:
         tasks = self._holds.get(job)
-        released = [tasks.pop(key) for key in keys if key in tasks] if tasks else []
-        for hold in released:
+        if tasks is None:
+            return False
+        gang = self.gangs.by_job[job]
+        released = [(key, tasks.pop(key)) for key in keys if key in tasks]
+        if not released:
+            return False
+        self.queues.remember(gang.queue, at)
+        for key, hold in released:
+            self.queues.charge(gang.queue, gang.user, gang.groups, gang.discharge(key), -1)
             index = self._engine_of(hold.node)
             if index is not None:
                 index[0].remove(_take(index[1], hold))
                 self._returned(index[0].tree.engine, index[1])
-        if tasks is not None and not tasks:
+        self.gangs.released(gang)
+        if not tasks:
             del self._holds[job]
             self._forget_end(job)
-        return bool(released)
+        return True
 
     def returned_since(self, count: int) -> set[tuple[str, int]] | None:
         """Where something was given back after `returns` was `count`; None when that is too long ago to be known."""

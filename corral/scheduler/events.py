@@ -7,6 +7,7 @@ import msgspec
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Inventory
 from corral.model.placement import Placement
+from corral.model.queues import QueueSpec
 from corral.model.requests import GangRequest
 
 FOREVER = float("inf")
@@ -43,13 +44,33 @@ class GangPlaced(msgspec.Struct, frozen=True, tag=True):
     uses: dict[str, TaskUse] = {}
     ends_at: float = FOREVER
     """Seconds since 1970 by which the gang is over because its duration is bounded."""
+    queue: str = "default"
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    priority: int = 0
+    placed_at: float = 0.0
+    preemptible: bool = True
 
 
 class TasksReleased(msgspec.Struct, frozen=True, tag=True):
-    """These tasks of a job hold nothing any more."""
+    """These tasks of a job hold nothing any more, since `at` (0: nobody said when)."""
 
     job: JobId
     tasks: tuple[TaskKey, ...]
+    at: float = 0.0
+
+
+class TasksLeaving(msgspec.Struct, frozen=True, tag=True):
+    """The end of these tasks is stored and they were told to end: what they hold is free soon. Heard again: nothing new."""
+
+    job: JobId
+    tasks: tuple[TaskKey, ...]
+
+
+class QueuesConfigured(msgspec.Struct, frozen=True, tag=True):
+    """These are all the queues from now on; jobs of a queue that is not among them are bounded by nothing."""
+
+    queues: tuple[QueueSpec, ...]
 
 
 class GangQueued(msgspec.Struct, frozen=True, tag=True):
@@ -65,7 +86,7 @@ class GangWithdrawn(msgspec.Struct, frozen=True, tag=True):
     tasks: tuple[TaskKey, ...]
 
 
-ClusterEvent = NodesSeen | EngineUnknown | GangPlaced | TasksReleased
+ClusterEvent = NodesSeen | EngineUnknown | GangPlaced | TasksReleased | TasksLeaving | QueuesConfigured
 QueueEvent = GangQueued | GangWithdrawn | GangPlaced
 
 
@@ -73,4 +94,16 @@ def gang_placed(request: GangRequest, placement: Placement, at: float) -> GangPl
     """The event for `placement` of `request` committed at time `at`."""
     uses = {role.role: TaskUse(role.cpu_millis, role.memory_bytes, role.shm_bytes) for role in request.roles}
     ends_at = at + request.max_duration_seconds if request.max_duration_seconds else FOREVER
-    return GangPlaced(request.job, request.job_attempt, placement, uses, ends_at)
+    return GangPlaced(
+        request.job,
+        request.job_attempt,
+        placement,
+        uses,
+        ends_at,
+        request.queue,
+        request.user,
+        request.groups,
+        request.priority,
+        at,
+        request.preemptible,
+    )

@@ -1,0 +1,125 @@
+"""Why: who must yield is asked of what runs, by queue and priority: the running gangs are kept so, never searched for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from corral.kernel.ids import JobId, TaskKey
+from corral.scheduler.events import GangPlaced
+
+
+class Running:
+    """One gang that holds something. `amounts` are what all its tasks hold, in the terms of the queues."""
+
+    __slots__ = (
+        "amounts", "attempt", "charges", "groups", "job", "leaving", "placed_at", "preemptible", "priority", "queue",
+        "user",
+    )  # fmt: skip
+
+    def __init__(self, event: GangPlaced, size: int) -> None:
+        self.job = event.job
+        self.attempt = event.job_attempt
+        self.queue = event.queue
+        self.user = event.user
+        self.groups = event.groups
+        self.priority = event.priority
+        self.preemptible = event.preemptible
+        self.placed_at = event.placed_at
+        self.charges: dict[TaskKey, tuple[int, ...]] = {}
+        self.amounts = [0] * size
+        self.leaving: set[TaskKey] = set()
+
+    @property
+    def stays(self) -> bool:
+        """Whether some of it was not told to end."""
+        return len(self.leaving) < len(self.charges)
+
+    def cost(self, now: float) -> float:
+        """Device-seconds of work that are lost if it ends now."""
+        return max(1, self.amounts[0]) * max(0.0, now - self.placed_at)
+
+    def charge(self, task: TaskKey, amounts: tuple[int, ...]) -> None:
+        """Count a task."""
+        self.charges[task] = amounts
+        for at, amount in enumerate(amounts):
+            self.amounts[at] += amount
+
+    def discharge(self, task: TaskKey) -> tuple[int, ...]:
+        """Count a task no more; what it held."""
+        amounts = self.charges.pop(task)
+        self.leaving.discard(task)
+        for at, amount in enumerate(amounts):
+            self.amounts[at] -= amount
+        return amounts
+
+    def copy(self) -> Running:
+        """An independent copy."""
+        twin = object.__new__(Running)
+        for name in Running.__slots__:
+            setattr(twin, name, getattr(self, name))
+        twin.charges, twin.amounts, twin.leaving = dict(self.charges), self.amounts[:], set(self.leaving)
+        return twin
+
+
+class Gangs:
+    """Every running gang, by job, and by queue and priority."""
+
+    def __init__(self) -> None:
+        self.by_job: dict[JobId, Running] = {}
+        self.by_queue: dict[str, dict[int, dict[JobId, Running]]] = {}
+        self.leaving: set[JobId] = set()
+        """The gangs with tasks that were told to end."""
+
+    def add(self, gang: Running) -> None:
+        """A gang began to hold something."""
+        self.by_job[gang.job] = gang
+        self.by_queue.setdefault(gang.queue, {}).setdefault(gang.priority, {})[gang.job] = gang
+
+    def remove(self, gang: Running) -> None:
+        """It holds nothing any more."""
+        del self.by_job[gang.job]
+        self.leaving.discard(gang.job)
+        of_queue = self.by_queue[gang.queue]
+        del of_queue[gang.priority][gang.job]
+        if not of_queue[gang.priority]:
+            del of_queue[gang.priority]
+        if not of_queue:
+            del self.by_queue[gang.queue]
+
+    def leave(self, job: JobId, tasks: Sequence[TaskKey]) -> bool:
+        """These tasks were told to end; whether that is news."""
+        gang = self.by_job.get(job)
+        fresh = {task for task in tasks if task in gang.charges} - gang.leaving if gang else set()
+        if gang is None or not fresh:
+            return False
+        gang.leaving |= fresh
+        self.leaving.add(job)
+        return True
+
+    def released(self, gang: Running) -> None:
+        """Some of its tasks ended."""
+        if not gang.charges:
+            self.remove(gang)
+        elif not gang.leaving:
+            self.leaving.discard(gang.job)
+
+    def below(self, queue: str, priority: int) -> Iterator[Running]:
+        """The gangs of a queue with a lower priority that stay."""
+        for level, gangs in self.by_queue.get(queue, {}).items():
+            if level < priority:
+                yield from (gang for gang in gangs.values() if gang.stays)
+
+    def copy(self) -> Gangs:
+        """An independent copy."""
+        twin = Gangs()
+        for gang in self.by_job.values():
+            twin.add(gang.copy())
+        twin.leaving = set(self.leaving)
+        return twin
+
+    def columns(self) -> list[tuple[object, ...]]:
+        """All that is known of them, in the order of job ids."""
+        return [
+            (gang.job, gang.queue, gang.priority, gang.placed_at, sorted(gang.leaving), gang.amounts)
+            for _, gang in sorted(self.by_job.items())
+        ]

@@ -1,0 +1,309 @@
+"""Why: what teams are owed, and what they hold of it now, is one tree; every rule about shares is answered here.
+
+Amounts are vectors: devices, processors (thousandths), memory (bytes), then the device models that some queue names.
+Shares follow dominant-resource fairness (Ghodsi et al., NSDI 2011) over a hierarchy; what a queue deserves comes first,
+the rest is divided by weight and demand (water-filling, as KAI and Volcano do).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import exp, inf, log
+
+from corral.model.queues import Amounts, QueueSpec
+
+BASE = ("devices", "cpu", "memory")
+"""The resources that every vector begins with."""
+ROOT = ""
+
+Vector = list[int]
+Refusal = tuple[str, str, dict[str, int]]
+"""A stable word, a sentence, and its figures."""
+
+
+class QueueNode:
+    """One queue of the tree with what its gangs, and those of the queues below it, hold."""
+
+    __slots__ = (
+        "borrowing", "children", "deserved", "group_limit", "kept", "limit", "name", "parent", "past", "seen", "spec",
+        "used", "user_limit",
+    )  # fmt: skip
+
+    def __init__(self, spec: QueueSpec, parent: QueueNode | None, names: Sequence[str]) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self.parent = parent
+        self.children: list[QueueNode] = []
+        self.limit = _bound(spec.limit, names)
+        self.deserved = [max(spec.deserved.get(name, 0), spec.guaranteed.get(name, 0)) for name in names]
+        self.borrowing = [
+            deserved + bound for deserved, bound in zip(self.deserved, _bound(spec.borrowing_limit, names), strict=True)
+        ]
+        lending = _bound(spec.lending_limit, names)
+        self.kept = [
+            max(spec.guaranteed.get(name, 0), int(deserved - lend) if lend < inf else 0)
+            for name, deserved, lend in zip(names, self.deserved, lending, strict=True)
+        ]
+        """What others may never use of it, even while it is idle."""
+        self.user_limit = _bound(spec.user_limit, names)
+        self.group_limit = _bound(spec.group_limit, names)
+        self.used: Vector = [0] * len(names)
+        self.past: list[float] = [0.0] * len(names)
+        """The decaying average of `used` until `seen`."""
+        self.seen = 0.0
+
+    def chain(self) -> Iterator[QueueNode]:
+        """This queue and those above it, without the root."""
+        node: QueueNode | None = self
+        while node is not None and node.parent is not None:
+            yield node
+            node = node.parent
+
+
+class QueueTree:
+    """All queues, what they hold, and who is owed what. Changed by the cluster's events; trials charge and undo."""
+
+    def __init__(self, specs: Iterable[QueueSpec] = ()) -> None:
+        self.specs = {spec.name: spec for spec in specs}
+        self.names = (*BASE, *sorted(_models(self.specs.values())))
+        self.models = self.names[len(BASE) :]
+        self.total: Vector = [0] * len(self.names)
+        """What all machines have."""
+        self.root = QueueNode(QueueSpec(ROOT), None, self.names)
+        self.nodes: dict[str, QueueNode] = {}
+        for spec in self.specs.values():
+            self._add(spec.name)
+        self.people: dict[tuple[str, str, str], Vector] = {}
+        """By queue, `user` or `group`, and name: what they hold; only where a limit asks for it."""
+        self.limited = {name for name, node in self.nodes.items() if spec_limits_people(node.spec)}
+        self.keeping = any(any(node.kept) for node in self.nodes.values())
+        self.plain = all(_is_plain(spec) for spec in self.specs.values())
+        """Whether no queue has anything that could keep a gang from starting."""
+
+    def _add(self, name: str) -> QueueNode:
+        found = self.nodes.get(name)
+        if found is None:
+            spec = self.specs.get(name) or QueueSpec(name)
+            parent = self._add(spec.parent) if spec.parent else self.root
+            found = self.nodes[name] = QueueNode(spec, parent, self.names)
+            parent.children.append(found)
+        return found
+
+    def find(self, name: str) -> QueueNode:
+        """The queue of this name; one that was never configured owns nothing and is limited by nothing."""
+        return self.nodes.get(name) or self._add(name)
+
+    def vector(self, amounts: Mapping[str, int]) -> Vector:
+        """Amounts by name as a vector of this tree."""
+        return [amounts.get(name, 0) for name in self.names]
+
+    def charge(self, queue: str, user: str, groups: Sequence[str], amounts: Sequence[int], sign: int = 1) -> None:
+        """Count what a gang takes (or, with `sign` -1, gives back) for its queue, those above, and its people."""
+        for node in (*self.find(queue).chain(), self.root):
+            used = node.used
+            for at, amount in enumerate(amounts):
+                used[at] += sign * amount
+        if self.limited:
+            for key in self._persons(queue, user, groups):
+                held = self.people.setdefault(key, [0] * len(self.names))
+                for at, amount in enumerate(amounts):
+                    held[at] += sign * amount
+                if not any(held):
+                    del self.people[key]
+
+    def _persons(self, queue: str, user: str, groups: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+        for node in self.find(queue).chain():
+            if node.name in self.limited:
+                yield (node.name, "user", user)
+                yield from ((node.name, "group", group) for group in groups)
+
+    def remember(self, queue: str, now: float) -> None:
+        """Bring the decaying averages of a queue and those above it to `now`; call it before what they hold changes."""
+        for node in self.find(queue).chain():
+            if node.spec.half_life_seconds and now > node.seen:
+                node.past, node.seen = self.average(node, now), now
+
+    def average(self, node: QueueNode, now: float) -> list[float]:
+        """The exponentially decaying average of what a queue held, with its half-life, at `now`."""
+        keep = exp(-log(2) * max(0.0, now - node.seen) / node.spec.half_life_seconds)
+        return [past * keep + used * (1 - keep) for past, used in zip(node.past, node.used, strict=True)]
+
+    # -- who is next --------------------------------------------------------------------------------------------------
+
+    def standing(self, node: QueueNode, now: float) -> tuple[int, float]:
+        """Orders siblings, the most wronged first: those below what they deserve, then by dominant share over weight.
+
+        With a half-life the share is the mean of what is held now and of the decayed past.
+        """
+        used: Sequence[float] = node.used
+        if node.spec.half_life_seconds:
+            past = self.average(node, now)
+            used = [(now_held + before) / 2 for now_held, before in zip(used, past, strict=True)]
+        below = [held / deserved for held, deserved in zip(used, node.deserved, strict=True) if deserved]
+        if below and max(below) < 1:
+            return (0, max(below) / node.spec.weight)
+        over = [
+            (held - deserved) / total
+            for held, deserved, total in zip(used, node.deserved, self.total, strict=True)
+            if total
+        ]
+        return (1, max(over, default=0.0) / node.spec.weight)
+
+    # -- who may start ------------------------------------------------------------------------------------------------
+
+    def refusal(self, queue: str, user: str, groups: Sequence[str], ask: Sequence[int]) -> Refusal | None:
+        """What forbids a gang to take `ask` now: a code, a sentence and its figures; None when nothing does."""
+        leaf = self.find(queue)
+        for node in leaf.chain():
+            for at, amount in enumerate(ask):
+                if not amount:
+                    continue
+                used = node.used[at]
+                if used + amount > node.limit[at]:
+                    return self._over("queue-limit", f"Queue {node.name} may hold", at, node.limit[at], used, amount)
+                if used + amount > node.borrowing[at]:
+                    who = f"Queue {node.name} may borrow, and so hold up to"
+                    return self._over("borrowing-limit", who, at, node.borrowing[at], used, amount)
+        return self._person_over(leaf, user, groups, ask) or self._kept_by_others(leaf, ask)
+
+    def never(self, queue: str, ask: Sequence[int]) -> Refusal | None:
+        """As `refusal`, with nothing held by anybody: a gang refused so can never start."""
+        for node in self.find(queue).chain():
+            for at, amount in enumerate(ask):
+                most = min(node.limit[at], node.borrowing[at], node.user_limit[at])
+                if amount > most:
+                    return self._over(
+                        "queue-limit", f"Queue {node.name} lets one gang hold at most", at, most, 0, amount
+                    )
+        return None
+
+    def _over(self, code: str, who: str, at: int, most: float, used: int, amount: int) -> Refusal:
+        held, asked = self._spoken(at, used), self._spoken(at, amount)
+        sentence = f"{who} {self._spoken(at, most)}; {held} are held and this asks for {asked}."
+        return code, sentence, {"limit": int(most), "used": used, "needed": amount}
+
+    def _spoken(self, at: int, amount: float) -> str:
+        name = self.names[at]
+        if name == "cpu":
+            return f"{amount / 1000:g} processors"
+        if name == "memory":
+            return f"{amount / 2**30:.4g} GiB of memory"
+        return f"{amount:g} {name.removeprefix('devices/')}{' devices' if '/' in name else ''}"
+
+    def _person_over(self, leaf: QueueNode, user: str, groups: Sequence[str], ask: Sequence[int]) -> Refusal | None:
+        for key in self._persons(leaf.name, user, groups) if self.limited else ():
+            queue, kind, name = key
+            node = self.nodes[queue]
+            bounds = node.user_limit if kind == "user" else node.group_limit
+            held = self.people.get(key) or [0] * len(self.names)
+            for at, amount in enumerate(ask):
+                if amount and held[at] + amount > bounds[at]:
+                    who = f"In queue {queue} the {kind} {name} may hold"
+                    return self._over(f"{kind}-limit", who, at, bounds[at], held[at], amount)
+        return None
+
+    def _kept_by_others(self, leaf: QueueNode, ask: Sequence[int]) -> Refusal | None:
+        """What queues keep for themselves and do not use yet has to stay there."""
+        if not self.keeping:
+            return None
+        self.charge(leaf.name, "", (), ask)
+        try:
+            for at, amount in enumerate(ask):
+                kept = sum(_unmet(node, at) for node in self.root.children)
+                free = self.total[at] - self.root.used[at]
+                if amount and kept and free < kept:
+                    names = ", ".join(node.name for node in self.root.children if _unmet(node, at))
+                    sentence = (
+                        f"{self._spoken(at, kept)} are kept for {names}, and not lent; {self._spoken(at, free + amount)} "
+                        f"are not held and this asks for {self._spoken(at, amount)}."
+                    )
+                    return "kept-for-others", sentence, {"kept": kept, "free": free + amount, "needed": amount}
+        finally:
+            self.charge(leaf.name, "", (), ask, -1)
+        return None
+
+    # -- who must yield -----------------------------------------------------------------------------------------------
+
+    def apart(self, one: str, other: str) -> tuple[QueueNode, QueueNode] | None:
+        """The ancestors (or selves) of two queues that are siblings; None when one is above the other, or the same."""
+        mine = list(self.find(one).chain())[::-1]
+        theirs = list(self.find(other).chain())[::-1]
+        for left, right in zip(mine, theirs, strict=False):
+            if left is not right:
+                return left, right
+        return None
+
+    def copy(self) -> QueueTree:
+        """An independent copy with the same usage."""
+        twin = QueueTree(self.specs.values())
+        twin.total = self.total[:]
+        twin.root.used = self.root.used[:]
+        for name, node in self.nodes.items():
+            other = twin.find(name)
+            other.used, other.past, other.seen = node.used[:], node.past[:], node.seen
+        twin.people = {key: held[:] for key, held in self.people.items()}
+        return twin
+
+    def cleared(self) -> QueueTree:
+        """A copy that remembers the past, in which nobody holds anything now."""
+        twin = self.copy()
+        twin.people = {}
+        for node in (twin.root, *twin.nodes.values()):
+            node.used = [0] * len(twin.names)
+        return twin
+
+    def columns(self) -> tuple[object, ...]:
+        """All that is held by queue and by person, for hashing and comparing."""
+        used = sorted((name, node.used) for name, node in self.nodes.items() if any(node.used))
+        return (self.total, self.root.used, used, sorted(self.people.items()))
+
+
+def _unmet(node: QueueNode, at: int) -> int:
+    """What a queue, or the queues below it, keep and do not hold yet."""
+    return max(node.kept[at] - node.used[at], sum(_unmet(child, at) for child in node.children), 0)
+
+
+def spec_limits_people(spec: QueueSpec) -> bool:
+    """Whether what one user or group holds is bounded in the queue."""
+    return bool(spec.user_limit or spec.group_limit)
+
+
+def _is_plain(spec: QueueSpec) -> bool:
+    return not (spec.limit or spec.borrowing_limit or spec.guaranteed or spec.lending_limit or spec_limits_people(spec))
+
+
+def _models(specs: Iterable[QueueSpec]) -> set[str]:
+    found: set[str] = set()
+    for spec in specs:
+        for amounts in (
+            spec.guaranteed, spec.deserved, spec.limit, spec.borrowing_limit, spec.lending_limit, spec.user_limit,
+            spec.group_limit,
+        ):  # fmt: skip
+            found.update(name for name in amounts if name.startswith("devices/"))
+    return found
+
+
+def _bound(amounts: Amounts, names: Sequence[str]) -> list[float]:
+    return [amounts.get(name, inf) for name in names]
+
+
+def divide(total: float, claims: Sequence[tuple[float, float, float]]) -> list[float]:
+    """Fair shares of `total` for claims of (deserved, weight, demand): what each deserves first, the rest by weight.
+
+    Nobody gets more than its demand; what it leaves goes to the others (water-filling).
+    """
+    shares = [min(deserved, demand) for deserved, _, demand in claims]
+    rest = total - sum(shares)
+    hungry = [at for at, (_, weight, demand) in enumerate(claims) if weight > 0 and demand > shares[at]]
+    while rest > 1e-9 and hungry:
+        weights = sum(claims[at][1] for at in hungry)
+        part = rest / weights
+        filled = [at for at in hungry if claims[at][2] - shares[at] <= part * claims[at][1]]
+        for at in filled or hungry:
+            more = min(claims[at][2] - shares[at], part * claims[at][1])
+            shares[at] += more
+            rest -= more
+        if not filled:
+            break
+        hungry = [at for at in hungry if at not in filled]
+    return shares
