@@ -12,7 +12,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from corral import datafolder, logs
@@ -220,7 +219,7 @@ def _queues(document: ClusterDocument | None) -> list[QueueRecord]:
 
     if document is None:
         return [QueueRecord("default")]
-    return [QueueRecord(queue.name, asdict(queue)) for queue in document.queues]
+    return [QueueRecord(queue.name, queue.to_document()) for queue in document.queues]
 
 
 def _local_engine(

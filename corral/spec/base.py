@@ -73,6 +73,7 @@ LABEL: Final = _pattern(
 QUEUE: Final = _pattern(
     "^[A-Za-z0-9][-A-Za-z0-9_.]*$", "letters, digits, '-', '_' and '.', beginning with a letter or digit"
 )
+OPTIONAL_QUEUE: Final = _pattern(f"^$|{QUEUE}", "letters, digits, '-', '_' and '.', beginning with a letter or digit")
 ENV_NAME: Final = _pattern("^[A-Za-z_][A-Za-z0-9_]*$", "letters, digits and '_', not beginning with a digit")
 OPTIONAL_ENV_NAME: Final = _pattern(f"^$|{ENV_NAME}", "letters, digits and '_', not beginning with a digit")
 LABEL_KEY: Final = _pattern(

@@ -21,7 +21,9 @@ from pydantic_core import PydanticCustomError
 
 from corral.spec.base import Labels, Memory, Name, QueueName, SpecModel, Text, refusal
 from corral.spec.errors import Path, SpecError, describe
-from corral.spec.layout import NodeDescription, QueueDescription, findings, nodes_of, queues_of
+from corral.spec.layout import NodeDescription, census_of, findings, nodes_of
+from corral.spec.queue import QueueDocument, QueueShape
+from corral.spec.quotas import in_order
 from corral.spec.source import Source, parse_source
 from corral.spec.sugar import ShortCpu
 from corral.spec.translate import problems_of
@@ -111,14 +113,6 @@ class Block(SpecModel):
     racks: dict[Name, Rack] = Field(min_length=1, description="The block's racks by name.")
 
 
-class QueueShape(SpecModel):
-    """A queue: a share of the cluster that jobs are put into."""
-
-    parent: QueueName | None = Field(None, description="The queue it is part of; none is the top.")
-    weight: float = Field(1.0, gt=0, le=1e6, allow_inf_nan=False, description="Its share beside its siblings'.")
-    max_devices: int = Field(-1, ge=-1, description="The most devices its jobs may hold together; -1 is no limit.")
-
-
 class ClusterDocument(SpecModel):
     """The machines of one engine and the queues that share them."""
 
@@ -159,9 +153,21 @@ class ClusterDocument(SpecModel):
         return nodes_of(self)
 
     @property
-    def queues(self) -> tuple[QueueDescription, ...]:
-        """Every queue, parents before children; `default` is always among them."""
-        return queues_of(self)
+    def queues(self) -> tuple[QueueDocument, ...]:
+        """Every queue as its own document, parents before children; `default` is always among them."""
+        named = (
+            {"default": QueueShape()} | self.queue_shapes if "default" not in self.queue_shapes else self.queue_shapes
+        )
+        return tuple(QueueDocument(name=name, **dict(shape)) for name, shape in in_order(named).items())
+
+    @property
+    def pinned(self) -> frozenset[str]:
+        """The names of all pinned cells."""
+        return frozenset()
+
+    def census(self) -> dict[tuple[str, str], int]:
+        """How many cells there are by level and by device model; the model "" counts cells of any."""
+        return census_of(self.nodes)
 
 
 def load_cluster(document: str | bytes | Mapping[str, Any], *, filename: str = "cluster.yaml") -> ClusterDocument:

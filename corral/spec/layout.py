@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from corral.kernel import units
 from corral.spec.errors import Path, did_you_mean
+from corral.spec.quotas import queue_findings
 
 if TYPE_CHECKING:
     from corral.spec.cluster import ClusterDocument, DescribedDevices, NodeShape
@@ -39,16 +41,6 @@ class NodeDescription:
     memory_bytes: int = 0
     shm_bytes: int = 0
     labels: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class QueueDescription:
-    """One queue; `parent` "" is the top, `max_devices` -1 is no limit."""
-
-    name: str
-    parent: str = ""
-    weight: float = 1.0
-    max_devices: int = -1
 
 
 def _placed(document: ClusterDocument) -> Iterator[tuple[Path, str, NodeShape, dict[str, str]]]:
@@ -110,30 +102,26 @@ def _devices(node: str, devices: DescribedDevices, levels: list[str]) -> Iterato
         )
 
 
-def queues_of(document: ClusterDocument) -> tuple[QueueDescription, ...]:
-    """Every queue of a consistent document, parents before children, `default` first if it is not written."""
-    found = {
-        name: QueueDescription(name, shape.parent or "", shape.weight, shape.max_devices)
-        for name, shape in document.queue_shapes.items()
-    }
-    found = found if "default" in found else {"default": QueueDescription("default")} | found
-    ordered: dict[str, QueueDescription] = {}
-
-    def add(queue: QueueDescription) -> None:
-        chain = [queue]
-        while chain[-1].parent and chain[-1].parent not in ordered:
-            chain.append(found[chain[-1].parent])
-        for each in reversed(chain):
-            ordered.setdefault(each.name, each)
-
-    for queue in found.values():
-        add(queue)
-    return tuple(ordered.values())
+def census_of(nodes: tuple[NodeDescription, ...]) -> dict[tuple[str, str], int]:
+    """How many cells there are by level and model; a cell has a model when all its devices have, "" counts every cell."""
+    models: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for node in nodes:
+        for device in node.devices:
+            inside = [(level, f"{node.name}/{name}") for level, name in device.cells]
+            cells = (*node.cells, ("node", node.name), *inside, ("device", device.id))
+            for cell in cells:
+                models[cell].add(device.model)
+    counts: Counter[tuple[str, str]] = Counter()
+    for (level, _), found in models.items():
+        counts[level, ""] += 1
+        if len(found) == 1:
+            counts[level, next(iter(found))] += 1
+    return dict(counts)
 
 
 def findings(document: ClusterDocument) -> list[tuple[Path, str]]:
     """What does not fit together in a document whose fields are right alone."""
-    return [*_level_findings(document), *_node_findings(document), *_queue_findings(document)]
+    return [*_level_findings(document), *_node_findings(document), *queue_findings(document.queue_shapes)]
 
 
 def _level_findings(document: ClusterDocument) -> Iterator[tuple[Path, str]]:
@@ -176,29 +164,3 @@ def _cell_findings(path: Path, devices: DescribedDevices, below: list[str]) -> I
             yield (*path, "cells", level), f"cells of {size} devices do not divide the {outer} around them evenly"
         else:
             outer = size
-
-
-def _queue_findings(document: ClusterDocument) -> Iterator[tuple[Path, str]]:
-    queues = document.queue_shapes
-    rooted: set[str] = set()
-    for name, shape in queues.items():
-        path: Path = ("queues", name, "parent")
-        if shape.parent is not None and shape.parent not in queues:
-            yield path, f'no queue is called "{shape.parent}"{did_you_mean(shape.parent, queues)}'
-        chain = _ancestry(document, name, rooted)
-        if chain is None:
-            yield path, "a queue cannot be part of itself"
-        else:
-            rooted |= chain
-
-
-def _ancestry(document: ClusterDocument, name: str, rooted: set[str]) -> set[str] | None:
-    """The queue and those it is part of, as far as none of `rooted`; None when they go round in a circle."""
-    seen: set[str] = set()
-    here: str | None = name
-    while here is not None and here in document.queue_shapes and here not in rooted:
-        if here in seen:
-            return None
-        seen.add(here)
-        here = document.queue_shapes[here].parent
-    return seen

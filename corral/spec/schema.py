@@ -13,6 +13,8 @@ from pydantic import BaseModel
 
 from corral.spec.cluster import ClusterDocument
 from corral.spec.job import UnifiedJob
+from corral.spec.policy import PolicyDocument
+from corral.spec.queue import QueueDocument
 from corral.spec.short import ShortJob
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -31,6 +33,16 @@ def short_schema() -> dict[str, Any]:
 def cluster_schema() -> dict[str, Any]:
     """The JSON schema of the cluster document."""
     return _schema(ClusterDocument, "Corral cluster")
+
+
+def queue_schema() -> dict[str, Any]:
+    """The JSON schema of the queue document."""
+    return _schema(QueueDocument, "Corral queue")
+
+
+def policy_schema() -> dict[str, Any]:
+    """The JSON schema of the policy document."""
+    return _schema(PolicyDocument, "Corral policy")
 
 
 def _schema(model: type[BaseModel], title: str) -> dict[str, Any]:
@@ -130,6 +142,8 @@ def generated() -> dict[str, str]:
         ("schema/job-short.json", "reference/job.md", "The job file", short_schema()),
         ("schema/unifiedjob.json", "reference/canonical-job.md", "The canonical job", canonical_schema()),
         ("schema/cluster.json", "reference/cluster.md", "The cluster document", cluster_schema()),
+        ("schema/queue.json", "reference/queue.md", "The queue document", queue_schema()),
+        ("schema/policy.json", "reference/policy.md", "The policy document", policy_schema()),
     )
     files = {path: json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for path, _, _, schema in documents}
     return files | {page: reference(title, schema) for _, page, title, schema in documents}

@@ -21,11 +21,13 @@ MAX_BYTES: Final = 1024 * 1024
 """A document may not be longer than this."""
 MAX_DEPTH: Final = 64
 """Mappings and lists may not be nested deeper than this."""
+MAX_DOCUMENTS: Final = 1000
+"""A text may not hold more documents than this."""
 MAX_NODES: Final = 100_000
 """A document may not have more values than this, aliases counted as often as they are used."""
 
 Mark = tuple[int, int]
-_JSON: Final = re.compile(r'\s*[{\[]\s*["{}\[\]]')
+_JSON: Final = re.compile(r'\s*(?:[{\[]\s*(?:["{}\[\]]|-?\d|(?:true|false|null)\b)|"(?:[^"\\]|\\.)*"\s*$)')
 _RAW_IN_JSON: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """What a JSON string may hold as it is, and YAML refuses or takes for the end of a line."""
 _ESCAPED_PAIR: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
@@ -80,14 +82,31 @@ def parse_source(text: str | bytes, filename: str = "document", text_under: froz
 
     Raises SpecError when it is not one well-formed document within the bounds.
     """
-    source = Source(filename)
+    return parse_sources(text, filename, text_under, most=1)[0]
+
+
+def parse_sources(
+    text: str | bytes,
+    filename: str = "documents",
+    text_under: frozenset[str] = frozenset(),
+    *,
+    most: int = MAX_DOCUMENTS,
+) -> list[Source]:
+    """Parse YAML documents that `---` lines part, as `parse_source` does one; text without any gives one of nothing.
+
+    Raises SpecError when one is not well formed, or there are more than `most`.
+    """
     try:
-        root = _Composer(filename).compose(_decoded(text, filename))
+        roots = _Composer(filename).compose(_decoded(text, filename), most)
     except yaml.YAMLError as error:
         raise SpecError([_syntax_problem(error, filename)]) from None
-    if root is not None:
-        source.data = _Builder(source, text_under).build(root, (), 1, False)
-    return source
+    sources = []
+    for root in roots or (None,):
+        source = Source(filename)
+        if root is not None:
+            source.data = _Builder(source, text_under).build(root, (), 1, False)
+        sources.append(source)
+    return sources
 
 
 def plain_json(text: str | bytes, filename: str, text_under: frozenset[str] = frozenset()) -> Source | None:
@@ -187,15 +206,17 @@ class _Composer:
         self._anchors: dict[str, _Node] = {}
         self._count = 0
 
-    def compose(self, text: str) -> _Node | None:
+    def compose(self, text: str, most: int) -> list[_Node]:
         events: Iterator[Any] = yaml.parse(text, Loader=yaml.CSafeLoader)
-        root: _Node | None = None
+        roots: list[_Node] = []
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent):
-                if root is not None:
-                    self._refuse(event, "a second document; put each document in its own file")
-                root = self._node(next(events), events, 1)
-        return root
+                if len(roots) == most:
+                    one = "a second document; put each document in its own file"
+                    self._refuse(event, one if most == 1 else f"more than {most} documents")
+                self._anchors.clear()
+                roots.append(self._node(next(events), events, 1))
+        return roots
 
     def _node(self, event: Any, events: Iterator[Any], depth: int) -> _Node:
         if depth > MAX_DEPTH:

@@ -8,7 +8,7 @@ import pytest
 
 from corral.spec.cluster import ClusterDocument, load_cluster
 from corral.spec.errors import SpecError
-from corral.spec.layout import QueueDescription
+from corral.spec.queue import QueueDocument
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "cluster.yaml"
 
@@ -56,18 +56,18 @@ def test_cells_go_as_far_out_and_in_as_the_levels() -> None:
 
 
 def test_parents_come_before_their_queues_and_default_is_always_there() -> None:
-    cluster = load_cluster("queues: {leaf: {parent: mid, maxDevices: 4}, mid: {parent: top}, top: {weight: 2}}")
+    cluster = load_cluster("queues: {leaf: {parent: mid, limit: {devices: 4}}, mid: {parent: top}, top: {weight: 2}}")
     assert cluster.queues == (
-        QueueDescription("default"),
-        QueueDescription("top", weight=2.0),
-        QueueDescription("mid", "top"),
-        QueueDescription("leaf", "mid", 1.0, 4),
+        QueueDocument(name="default"),
+        QueueDocument(name="top", weight=2.0),
+        QueueDocument(name="mid", parent="top"),
+        QueueDocument(name="leaf", parent="mid", limit={"devices": "4"}),
     )
 
 
 def test_a_document_without_nodes_leaves_the_machine_as_found() -> None:
     assert load_cluster("kind: Cluster").nodes == ()
-    assert ClusterDocument().queues == (QueueDescription("default"),)
+    assert ClusterDocument().queues == (QueueDocument(name="default"),)
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,17 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from corral.spec.schema import canonical_schema, cluster_schema, generated, short_schema
+from corral.spec.schema import canonical_schema, cluster_schema, generated, policy_schema, queue_schema, short_schema
 from corral.spec.source import parse_source
 
 ROOT = Path(__file__).parents[2]
-SCHEMAS = {"canonical": canonical_schema(), "short": short_schema(), "cluster": cluster_schema()}
+SCHEMAS = {
+    "canonical": canonical_schema(),
+    "short": short_schema(),
+    "cluster": cluster_schema(),
+    "queue": queue_schema(),
+    "policy": policy_schema(),
+}
 
 
 def test_the_generated_files_are_up_to_date() -> None:

@@ -1,0 +1,69 @@
+"""Why: what a queue is owed is written as people speak (`devices: 8`, `memory: 1Ti`) and counted in whole units."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, Field
+
+from corral.kernel import units
+from corral.spec.base import refusal
+from corral.spec.errors import describe, did_you_mean
+from corral.spec.scalars import written
+
+RESOURCE: Final = re.compile(r"devices(/[A-Za-z0-9][-A-Za-z0-9_.+() ]{0,126})?|cpu|memory")
+_WHOLE: Final = re.compile(r"[0-9]{1,12}", re.ASCII)
+
+
+def parse_amount(resource: str, text: str) -> int:
+    """Devices, thousandths of a processor, or bytes, by the name of the resource.
+
+    Raises ValueError when the text is no such amount.
+    """
+    if resource == "cpu":
+        return units.parse_cpu(text)
+    if resource == "memory":
+        return units.parse_memory(text)
+    if not _WHOLE.fullmatch(text):
+        raise ValueError("devices are counted in whole numbers from 0")
+    return int(text)
+
+
+def spoken_amount(resource: str, amount: int) -> str:
+    """An amount as people write it: `8`, `500m`, `2Gi`."""
+    if resource == "cpu":
+        return units.format_cpu(amount)
+    return units.format_memory(amount) if resource == "memory" else str(amount)
+
+
+def count(amounts: Mapping[str, str]) -> dict[str, int]:
+    """Checked amounts in whole units by resource name."""
+    return {resource: parse_amount(resource, text) for resource, text in amounts.items()}
+
+
+def _amounts(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    checked: dict[str, str] = {}
+    for resource, amount in value.items():
+        if not isinstance(resource, str) or not RESOURCE.fullmatch(resource):
+            near = did_you_mean(str(resource), ("devices", "devices/MODEL", "cpu", "memory"))
+            raise refusal(f"{describe(resource)} is no resource that queues divide{near}")
+        text = written(amount)
+        if not isinstance(text, str):
+            raise refusal(f"expected an amount of {resource}, got {describe(amount)}")
+        try:
+            checked[resource] = spoken_amount(resource, parse_amount(resource, text))
+        except ValueError as error:
+            raise refusal(f"{resource}: {error}, got {describe(amount)}") from None
+    return checked
+
+
+Amounts = Annotated[
+    dict[str, str],
+    BeforeValidator(_amounts, json_schema_input_type=dict[str, str | int | float]),
+    Field(max_length=200),
+]
+"""Amounts by resource name: `devices`, `devices/MODEL`, `cpu`, `memory`; each is text in its usual writing."""

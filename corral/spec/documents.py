@@ -1,0 +1,75 @@
+"""Why: `corral apply` takes one file with all of a site's configuration; each document in it is checked alone and named.
+
+What documents say of each other (parents, sums, what the cluster has) is `corral.spec.quotas`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from corral.spec.cluster import ClusterDocument
+from corral.spec.errors import SpecError, describe, did_you_mean
+from corral.spec.policy import PolicyDocument
+from corral.spec.queue import QueueDocument
+from corral.spec.source import Source, parse_sources
+from corral.spec.translate import problems_of
+
+Document = ClusterDocument | QueueDocument | PolicyDocument
+
+KINDS: Final[dict[str, type[Document]]] = {
+    "Cluster": ClusterDocument,
+    "Queue": QueueDocument,
+    "VirtualCluster": QueueDocument,
+    "Policy": PolicyDocument,
+}
+_TEXT_UNDER: Final = frozenset({"labels"})
+
+
+def load_document(
+    text: str | bytes | Mapping[str, Any], *, filename: str = "configuration.yaml"
+) -> list[ClusterDocument | QueueDocument | PolicyDocument]:
+    """Every document of YAML (parted by `---`) or JSON text, or one that is data already parsed, in order.
+
+    Raises SpecError with every problem of the first document that has any, each with line and column when text was given.
+    """
+    if isinstance(text, str | bytes):
+        sources = parse_sources(text, filename, _TEXT_UNDER)
+    else:
+        sources = [Source(filename, dict(text))]
+    given = [source for source in sources if source.data is not None]
+    if not given:
+        raise SpecError([sources[0].problem((), f"expected a document ({', '.join(KINDS)}), got nothing")])
+    loaded: dict[tuple[str, str], Document] = {}
+    for source in given:
+        document = _load(source)
+        key = identity(document)
+        if key in loaded:
+            raise SpecError([source.problem(("name",), f"{key[0]}/{key[1]} is already there")])
+        loaded[key] = document
+    return list(loaded.values())
+
+
+def identity(document: Document) -> tuple[str, str]:
+    """The kind and name that a document is stored, shown and rolled back under."""
+    if isinstance(document, ClusterDocument):
+        return ("Cluster", document.engine)
+    return ("Queue" if isinstance(document, QueueDocument) else "Policy", document.name)
+
+
+def _load(source: Source) -> Document:
+    data = source.data
+    if not isinstance(data, dict):
+        raise SpecError([source.problem((), f"expected a document (a mapping of fields), got {describe(data)}")])
+    kind = data.get("kind")
+    model = KINDS.get(kind) if isinstance(kind, str) else None
+    if model is None:
+        said = "missing" if kind is None else f"got {describe(kind)}"
+        hint = did_you_mean(kind, KINDS) if isinstance(kind, str) else ""
+        raise SpecError([source.problem(("kind",), f"expected one of {', '.join(KINDS)}; {said}{hint}")])
+    try:
+        return model.model_validate(data, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise SpecError(problems_of(error, model, source)) from None

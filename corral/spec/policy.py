@@ -1,0 +1,87 @@
+"""Why: how the waiting line is ordered and who must yield is a choice of the site, changed on line like its queues.
+
+```yaml
+kind: Policy
+name: default
+order: fair
+backfill: true
+ageing: {secondsPerPriority: 600}
+elastic: {periodSeconds: 60, minGain: 0.1}
+```
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from corral.spec.base import QueueName, SpecModel
+from corral.spec.sugar import Seconds
+
+
+class Ageing(SpecModel):
+    """Waiting raises a gang in the line."""
+
+    seconds_per_priority: Seconds = Field(
+        0, description="So long a wait counts as one priority more; 0 lets waiting count only among equals."
+    )
+
+
+class ElasticPolicy(SpecModel):
+    """When elastic jobs are grown, shrunk and moved."""
+
+    enabled: bool = Field(True, description="Whether the scheduler changes the size of running jobs by itself.")
+    period_seconds: Seconds = Field(60, description="The least time between two changes of one job's size.")
+    min_gain: float = Field(
+        0.1,
+        ge=0,
+        le=100,
+        allow_inf_nan=False,
+        description="How much faster a job must become (0.1: a tenth) before it is moved while it runs.",
+    )
+
+
+def _elastic(value: Any) -> Any:
+    return {"enabled": value} if isinstance(value, bool) else value
+
+
+class PolicyDocument(SpecModel):
+    """How the scheduler orders, allots and preempts."""
+
+    api_version: Literal["corral.dev/v1alpha1"] = Field(
+        "corral.dev/v1alpha1", description="The version of this language."
+    )
+    kind: Literal["Policy"] = Field("Policy", description="Always Policy.")
+    name: QueueName = Field("default", description="The policy's name; the one called default is in force.")
+    preset: Literal["", "hived"] = Field(
+        "", description="hived takes HiveD's own order and tie-breaks, for clusters that come from OpenPAI."
+    )
+    order: Literal["priority", "fifo", "fair", "deadline"] = Field(
+        "priority",
+        description="Who is next: priority, then who waits longest; fifo who waits longest alone; fair the queue that "
+        "holds least of its share; deadline who must end first.",
+    )
+    backfill: bool = Field(
+        True, description="Whether gangs behind the head may start where they delay none that has a reservation."
+    )
+    preemption: bool = Field(True, description="Whether running gangs are ever ended for waiting ones.")
+    ageing: Ageing = Field(default_factory=Ageing, description="How waiting raises a gang in the line.")
+    half_life_seconds: Seconds = Field(
+        0, description="How fast past use is forgotten in the fair order, for queues that do not say."
+    )
+    consolidation: bool = Field(
+        False, description="Whether small jobs may be moved to make room for a large gang, where the sum is better."
+    )
+    elastic: Annotated[ElasticPolicy, BeforeValidator(_elastic, json_schema_input_type=bool | ElasticPolicy)] = Field(
+        default_factory=ElasticPolicy, description="When elastic jobs change their size: true, false, or more."
+    )
+
+    def to_document(self) -> dict[str, Any]:
+        """The canonical document with every field."""
+        return self.model_dump(mode="json", by_alias=True)
+
+    def to_json(self) -> str:
+        """The canonical document in its one stable JSON encoding (equal policies give equal text)."""
+        return json.dumps(self.to_document(), separators=(",", ":"), ensure_ascii=False, sort_keys=True)

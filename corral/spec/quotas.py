@@ -1,0 +1,173 @@
+"""Why: what queues are promised must add up, among themselves and against the cluster, before anything is applied.
+
+Every function is pure and answers with (path, message) pairs; paths begin with a queue's name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+from corral.spec import amounts
+from corral.spec.errors import Path, did_you_mean
+from corral.spec.queue import QueueDocument, QueueShape
+
+if TYPE_CHECKING:
+    from corral.spec.cluster import ClusterDocument
+
+Shape = TypeVar("Shape", bound=QueueShape)
+
+
+def in_order(queues: Mapping[str, Shape]) -> dict[str, Shape]:
+    """The same queues, parents before children, whose parents are known and go round in no circle."""
+    ordered: dict[str, Shape] = {}
+    for name in queues:
+        chain = [name]
+        while (parent := queues[chain[-1]].parent) and parent not in ordered:
+            chain.append(parent)
+        for each in reversed(chain):
+            ordered.setdefault(each, queues[each])
+    return ordered
+
+
+def queue_findings(queues: Mapping[str, QueueShape]) -> list[tuple[Path, str]]:
+    """What does not fit together among all queues of a cluster: parents, sums of children, pinned cells."""
+    found = [(("queues", name, *path), said) for name, shape in queues.items() for path, said in shape.own_findings()]
+    rooted: set[str] = set()
+    for name, shape in queues.items():
+        path: Path = ("queues", name, "parent")
+        if shape.parent and shape.parent not in queues:
+            others = queues.keys() - {name}
+            found.append((path, f'no queue is called "{shape.parent}"{did_you_mean(shape.parent, others)}'))
+        chain = _ancestry(queues, name, rooted)
+        if chain is None:
+            found.append((path, "a queue cannot be part of itself"))
+        else:
+            rooted |= chain
+    return found or [*_sums(queues), *_pins(queues)]
+
+
+def quota_findings(cluster: ClusterDocument | None, queues: Iterable[QueueDocument]) -> list[tuple[Path, str]]:
+    """Everything wrong with these queues together, and against the cluster when it is given."""
+    named = {queue.name: queue for queue in queues}
+    found = queue_findings(named)
+    if not found and cluster is not None:
+        found = [*_above(cluster, named), *_cells_above(cluster, named)]
+    return found
+
+
+def _ancestry(queues: Mapping[str, QueueShape], name: str, rooted: set[str]) -> set[str] | None:
+    """The queue and those it is part of, as far as none of `rooted`; None when they go round in a circle."""
+    seen: set[str] = set()
+    here = name
+    while here and here in queues and here not in rooted:
+        if here in seen:
+            return None
+        seen.add(here)
+        here = queues[here].parent
+    return seen
+
+
+def _promised(
+    queues: Mapping[str, QueueShape], promise: str
+) -> tuple[dict[str, Counter[str]], dict[str, Counter[str]]]:
+    """By queue what it is promised (its own word, else the sum of its children), and that sum."""
+    sums: dict[str, Counter[str]] = defaultdict(Counter)
+    promised: dict[str, Counter[str]] = {}
+    for name, shape in reversed(in_order(queues).items()):
+        promised[name] = Counter(sums[name] | Counter())
+        promised[name].update({key: value - promised[name][key] for key, value in _own(shape, promise).items()})
+        sums[shape.parent].update(promised[name])
+    return promised, sums
+
+
+def _own(shape: QueueShape, field: str) -> dict[str, int]:
+    """An amount of a queue; what is guaranteed is deserved too."""
+    own = amounts.count(getattr(shape, field))
+    return amounts.count(shape.guaranteed) | own if field == "deserved" else own
+
+
+def _sums(queues: Mapping[str, QueueShape]) -> Iterator[tuple[Path, str]]:
+    """Children may not be promised together more than their parent is, or may hold at all."""
+    for promise in ("guaranteed", "deserved"):
+        _, sums = _promised(queues, promise)
+        for name, shape in queues.items():
+            own, limit = _own(shape, promise), _own(shape, "limit")
+            for resource, asked in sums[name].items():
+                field = promise if resource in own else "limit"
+                bound = own.get(resource, limit.get(resource))
+                if bound is not None and asked > bound:
+                    has = amounts.spoken_amount(resource, bound)
+                    yield (
+                        ("queues", name, field, resource),
+                        f"its children are promised {amounts.spoken_amount(resource, asked)} together ({promise}), "
+                        f"more than these {has}",
+                    )
+
+
+def _pins(queues: Mapping[str, QueueShape]) -> Iterator[tuple[Path, str]]:
+    owner: dict[str, str] = {}
+    for name, shape in queues.items():
+        for at, cell in enumerate(shape.pinned_cells):
+            if cell in owner:
+                yield ("queues", name, "pinnedCells", at), f'"{cell}" already belongs to the queue {owner[cell]}'
+            owner.setdefault(cell, name)
+
+
+def _above(cluster: ClusterDocument, queues: Mapping[str, QueueDocument]) -> Iterator[tuple[Path, str]]:
+    """The top queues may not be promised together more than the cluster has; amounts that it leaves open bound nothing."""
+    has = capacity(cluster)
+    for promise in ("guaranteed", "deserved"):
+        promised, _ = _promised(queues, promise)
+        total: Counter[str] = Counter()
+        for name in queues:
+            if queues[name].parent:
+                continue
+            for resource, amount in promised[name].items():
+                total[resource] += amount
+                most = has.get(resource, 0 if has and resource.startswith("devices") else None)
+                if most is not None and total[resource] > most >= total[resource] - amount:
+                    asked, there = (amounts.spoken_amount(resource, each) for each in (total[resource], most))
+                    yield (
+                        ("queues", name, promise, resource),
+                        f"with it queues are promised {asked} of {resource} ({promise}), and the cluster has {there}",
+                    )
+
+
+def capacity(cluster: ClusterDocument) -> dict[str, int]:
+    """What the nodes of a document have together, by resource name; {} when it describes none."""
+    nodes = cluster.nodes
+    total: Counter[str] = Counter()
+    for node in nodes:
+        total["devices"] += len(node.devices)
+        total.update(f"devices/{device.model}" for device in node.devices)
+        total.update({"cpu": node.cpu_millis, "memory": node.memory_bytes})
+    for resource, said in (("cpu", all(n.cpu_millis for n in nodes)), ("memory", all(n.memory_bytes for n in nodes))):
+        if not said:
+            total.pop(resource, None)
+    return dict(total) if nodes else {}
+
+
+def _cells_above(cluster: ClusterDocument, queues: Mapping[str, QueueDocument]) -> Iterator[tuple[Path, str]]:
+    """Queues may not own together more cells of one kind than there are (what they own at several levels is the
+    scheduler's to prove)."""
+    if not cluster.nodes:
+        return
+    there = cluster.census()
+    pins = cluster.pinned
+    owned: Counter[tuple[str, str]] = Counter()
+    for name, queue in queues.items():
+        for at, cells in enumerate(queue.cells):
+            key = (cells.what, cells.model)
+            path: Path = ("queues", name, "cells", at)
+            most = there.get(key, 0)
+            owned[key] += cells.count
+            what = f"{cells.what} of {cells.model}" if cells.model else cells.what
+            if not most:
+                yield path, f"the cluster has no {what}{did_you_mean(cells.what, {known for known, _ in there})}"
+            elif owned[key] > most >= owned[key] - cells.count:
+                yield path, f"with it queues own {owned[key]} cells ({what}), and the cluster has {most}"
+        for at, pin in enumerate(queue.pinned_cells):
+            if pin not in pins:
+                yield ("queues", name, "pinnedCells", at), f'no cell is pinned as "{pin}"{did_you_mean(pin, pins)}'
