@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,6 +18,21 @@ import pytest
 from corral.runtime import agent
 from corral.runtime.agent_channel import BrokenChannel, Channel, accept, connect
 from corral.runtime.process import start_time
+
+
+_ANSWERS_TERM = """
+import signal, sys
+
+def asked(*_):
+    print("asked", flush=True)
+    sys.exit(9)
+
+signal.signal(signal.SIGTERM, asked)
+open("ready", "w").close()
+while True:
+    signal.pause()
+"""
+"""A launcher without children: a shell's child that is asked to end before its exec would live on, with our pipe."""
 
 
 class Agents:
@@ -125,7 +141,7 @@ def test_a_stand_in_that_is_killed_takes_its_command_with_it(agents: Agents) -> 
 
 
 def test_the_end_of_the_task_is_passed_to_the_launcher_once(agents: Agents) -> None:
-    agents.lead("trap 'echo asked; exit 9' TERM; echo >ready; sleep 600 & wait", "--wait-for=1")
+    agents.lead(f"exec {shlex.quote(sys.executable)} -c {shlex.quote(_ANSWERS_TERM)}", "--wait-for=1")
     _until(lambda: (agents.folder / "worker-0" / "ready").exists())
     agents.running["worker-0"].send_signal(signal.SIGTERM)
     assert agents.finish("worker-0") == (9, "asked\n")
