@@ -19,7 +19,6 @@ from corral.runtime import agent
 from corral.runtime.agent_channel import BrokenChannel, Channel, accept, connect
 from corral.runtime.process import start_time
 
-
 _ANSWERS_TERM = """
 import signal, sys
 
