@@ -91,6 +91,12 @@ class GuaranteeFinding(Record, frozen=True):
     """Whether the change can be made all the same by ending what stands in its way."""
 
 
+class ConfigurationQuestion(msgspec.Struct, frozen=True):
+    """What control is asked: these documents, canonical, would be all that there are."""
+
+    documents: tuple[dict[str, Any], ...]
+
+
 class AppliedDocument(Record, frozen=True):
     """What became of one document of a file; `action` is `created`, `changed`, `unchanged` or `deleted`."""
 

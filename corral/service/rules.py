@@ -17,7 +17,7 @@ class Resource(msgspec.Struct, frozen=True):
     """What an action is about; empty fields do not matter to it."""
 
     kind: str
-    """`job`, `queue`, `cluster`, `user`, `token`, `secret`, `code`, `audit`."""
+    """`job`, `queue`, `cluster`, `document`, `user`, `token`, `secret`, `code`, `audit`."""
     name: str = ""
     owner: str = ""
     queue: str = ""
@@ -62,7 +62,7 @@ def _owner(actor: Actor, _: str, resource: Resource) -> bool:
 
 RUNTIME: Final = frozenset({"runtime.peers", "runtime.report", "runtime.code"})
 OPEN: Final = frozenset(
-    {"job.list", "job.read", "job.validate", "cluster.read", "queue.read", "code.put", "event.read"}
+    {"job.list", "job.read", "job.validate", "cluster.read", "queue.read", "code.put", "event.read", "document.read"}
 )
 OWN_JOB: Final = frozenset(
     {"job.stop", "job.restart", "job.scale", "job.delete", "job.exec", "job.logs", "job.environment", "job.explain"}
@@ -74,8 +74,11 @@ OWN_THINGS: Final = frozenset(
     }
 )  # fmt: skip
 ADMINISTRATION: Final = frozenset(
-    {"user.list", "user.create", "user.change", "user.delete", "user.link", "group.list", "group.change", "audit.read"}
-)
+    {
+        "user.list", "user.create", "user.change", "user.delete", "user.link", "group.list", "group.change", "audit.read",
+        "document.apply", "document.rollback", "document.delete",
+    }
+)  # fmt: skip
 ACTIONS: Final = RUNTIME | OPEN | OWN_JOB | OWN_THINGS | ADMINISTRATION | {"job.submit"}
 """Every action that there is."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from corral.kernel.errors import CorralError
 from corral.model.views import Readiness
+from corral.service.documents import Configuring
 from corral.service.inside import Inside
 from corral.service.jobs import Jobs
 from corral.service.machines import Machines
@@ -11,7 +12,7 @@ from corral.service.people import People
 from corral.service.submitting import Submitting
 
 
-class Service(Submitting, Jobs, Machines, Inside, People):
+class Service(Submitting, Jobs, Machines, Configuring, Inside, People):
     """Everything that a caller may do."""
 
     async def ready(self) -> Readiness:

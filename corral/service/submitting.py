@@ -25,7 +25,7 @@ from corral.service.base import ServiceBase
 from corral.service.capacity import impossible
 from corral.service.job_detail import job_detail, reasons_view
 from corral.service.rules import Decision, Resource
-from corral.spec.errors import SpecError
+from corral.spec.errors import SpecError, did_you_mean
 from corral.spec.job import UnifiedJob
 from corral.spec.parts import Array, Dependency
 from corral.storage.blobs import BLOB_SCHEME
@@ -135,9 +135,11 @@ class Submitting(ServiceBase):
 
     async def _check_queue(self, actor: Actor, job: UnifiedJob, admission: Admission) -> Decision:
         queue = job.spec.queue
-        if queue not in (admission.queues or ("default",)):
-            there = ", ".join(admission.queues[:20]) or "default"
-            raise InvalidInput("unknown-queue", f"There is no queue {queue}; choose one of {there}.")
+        there = admission.queues or ("default",)
+        if queue not in there:
+            near = did_you_mean(queue, there) or f"; there are {len(there)} (corral get queue)"
+            end = "" if near.endswith("?") else "."
+            raise InvalidInput("unknown-queue", f'There is no queue "{queue}"{near}{end}')
         restricted = queue in admission.granted
         return await self.check(actor, "job.submit", Resource("queue", queue, queue=queue, restricted=restricted))
 
@@ -226,7 +228,8 @@ class Submitting(ServiceBase):
         missing = sorted(names - stored.keys())
         if missing:
             raise InvalidInput(
-                "unknown-secret", f"You have no secret called {missing[0][:100]}; store it with `corral secret set NAME`."
+                "unknown-secret",
+                f"You have no secret called {missing[0][:100]}; store it with `corral secret set NAME`.",
             )
         return {name: self.sealer.open(f"user:{actor.user}", name, stored[name]) for name in names}
 

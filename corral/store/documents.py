@@ -23,6 +23,8 @@ from corral.store.rows import add_events, clean, encode, event_row, put
 from corral.store.writer import Transaction
 
 _revisions, _current = tables.document_revisions, tables.documents
+DOCUMENTS_CHANGED: Final = "documents-changed"
+"""The code of a change that was thought out on documents that somebody has changed since."""
 _COUNTER: Final = "document"
 _JOINED: Final = select(_revisions).join(
     _current,
@@ -52,20 +54,23 @@ class DocumentStore(Database):
         """Store all of `changes` or none; the current revision of each, in their order.
 
         A change that leaves a document as it is stores nothing. `seen` is the `change` of the documents that the
-        changes were thought out on; `queues`, when given, are the queues that there are from then on.
+        changes were thought out on; `queues`, when given, are the queues that there are from then on (also without any
+        changes).
         Raises Conflict `revision-changed` when a guard does not hold, `documents-changed` when `seen` is past.
         """
 
         def run(transaction: Transaction) -> list[DocumentRevision]:
             if seen is not None and transaction.current(_COUNTER) != seen:
-                raise Conflict("documents-changed", "Somebody changed the configuration meanwhile; look, then repeat.")
+                raise Conflict(DOCUMENTS_CHANGED, "Somebody changed the configuration meanwhile; look, then repeat.")
             before = [_last(transaction, change.kind, change.name) for change in changes]
             for change, last in zip(changes, before, strict=True):
                 _check_guard(change, last)
             new = [_next(change, last, actor, at) for change, last in zip(changes, before, strict=True)]
             added = [revision for revision in new if revision is not None]
+            if queues is not None and (added or not changes):
+                write_queues(transaction, queues)
             if added:
-                _store(transaction, added, queues, audit)
+                _store(transaction, added, audit)
             now = (made or last for made, last in zip(new, before, strict=True))
             return [each for each in now if each is not None]
 
@@ -147,12 +152,7 @@ def _next(change: DocumentChange, last: DocumentRevision | None, actor: str, at:
     )
 
 
-def _store(
-    transaction: Transaction,
-    added: Sequence[DocumentRevision],
-    queues: Sequence[QueueRecord] | None,
-    audit: Sequence[AuditWrite],
-) -> None:
+def _store(transaction: Transaction, added: Sequence[DocumentRevision], audit: Sequence[AuditWrite]) -> None:
     transaction.take(_COUNTER)
     for made in added:
         transaction.write(insert(_revisions), _row(made))
@@ -160,8 +160,6 @@ def _store(
             transaction.write(_FORGET, {"k": made.kind, "n": made.name})
         else:
             put(transaction, _current, [{"kind": made.kind, "name": made.name, "revision": made.revision}])
-    if queues is not None:
-        write_queues(transaction, queues)
     add_events(transaction, [_event(made) for made in added])
     for line in audit:
         write_audit(transaction, line)

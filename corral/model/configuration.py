@@ -1,0 +1,128 @@
+"""Why: what all documents say together is worked out in one place, so that who submits and who schedules never disagree.
+
+A Cluster document may write queues in short; a Queue document of the same name takes their place. The Policy called
+`default` is the one in force.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from corral.model.accounts import QueueRecord
+from corral.model.documents import DocumentRevision
+from corral.model.queue_specs import queue_spec
+from corral.model.queues import QueueSpec
+from corral.spec.cluster import ClusterDocument
+from corral.spec.documents import Document, identity, load_document
+from corral.spec.errors import Path, did_you_mean
+from corral.spec.policy import PolicyDocument
+from corral.spec.queue import QueueDocument
+from corral.spec.quotas import quota_findings
+
+KINDS: Final = ("Cluster", "Queue", "Policy")
+"""The kinds that are stored."""
+IN_FORCE: Final = "default"
+"""The name of the Policy document that decides."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What the current documents say; `change` is that of the documents it was read from."""
+
+    clusters: Mapping[str, ClusterDocument] = field(default_factory=dict)
+    """By engine."""
+    queues: Mapping[str, QueueDocument] = field(default_factory=lambda: {"default": QueueDocument(name="default")})
+    """Every queue by name; `default` is always among them."""
+    policy: PolicyDocument | None = None
+    """The one in force; None leaves it to the program."""
+    change: int = 0
+
+    def findings(self) -> list[tuple[Path, str]]:
+        """What does not fit together, and which quotas are above what the described machines have."""
+        described = [cluster for cluster in self.clusters.values() if cluster.nodes]
+        cluster = described[0] if len(described) == 1 == len(self.clusters) else None
+        return quota_findings(cluster, self.queues.values())
+
+    def queue_records(self) -> list[QueueRecord]:
+        """The queues as they are stored for submits and lists."""
+        return [QueueRecord(name, queue.to_document()) for name, queue in sorted(self.queues.items())]
+
+    def queue_specs(self) -> tuple[QueueSpec, ...]:
+        """The queues as the scheduler knows them, by name."""
+        return tuple(queue_spec(queue) for _, queue in sorted(self.queues.items()))
+
+
+def configuration_of(documents: Iterable[Document], change: int = 0) -> Configuration:
+    """What these documents say together."""
+    clusters: dict[str, ClusterDocument] = {}
+    named: dict[str, QueueDocument] = {}
+    policy: PolicyDocument | None = None
+    for document in documents:
+        if isinstance(document, ClusterDocument):
+            clusters[document.engine] = document
+        elif isinstance(document, QueueDocument):
+            named[document.name] = document
+        elif document.name == IN_FORCE:
+            policy = document
+    queues = {"default": QueueDocument(name="default")}
+    for _, cluster in sorted(clusters.items()):
+        queues |= {queue.name: queue for queue in cluster.queues if queue.name != "default" or _writes(cluster)}
+    return Configuration(clusters, queues | named, policy, change)
+
+
+def read_configuration(revisions: Iterable[DocumentRevision], change: int = 0) -> Configuration:
+    """What stored documents say together."""
+    return configuration_of((read_revision(each) for each in revisions), change)
+
+
+def read_revision(revision: DocumentRevision) -> Document:
+    """The document of a revision that did not delete it."""
+    return load_document(json.loads(revision.doc), filename=f"{revision.kind}/{revision.name}")[0]
+
+
+def canonical(document: Document) -> str:
+    """The one JSON text under which a document is stored: equal documents give equal text."""
+    if isinstance(document, ClusterDocument):
+        return json.dumps(to_document(document), separators=(",", ":"), ensure_ascii=False, sort_keys=True)
+    return document.to_json()
+
+
+def to_document(document: Document) -> dict[str, Any]:
+    """The document as people write it: what is left at its default, or to the cluster's common `node`, is left out."""
+    kind, name = identity(document)
+    head = {"apiVersion": document.api_version, "kind": kind}
+    if isinstance(document, ClusterDocument):
+        head["engine"] = name
+        body = document.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    else:
+        head["name"] = name
+        body = document.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return head | {key: value for key, value in body.items() if key not in head}
+
+
+def kind_of(word: str) -> str:
+    """The kind that a word means: any case, singular or plural, and `vc` or `virtualcluster` for a Queue; "" for none."""
+    return _WORDS.get(word.lower(), "")
+
+
+def no_such_kind(word: str) -> str:
+    """The sentence for a word that is no kind."""
+    near = did_you_mean(word, (*KINDS, "VirtualCluster"))
+    return f'There is no kind "{word[:60]}"{near}'.removesuffix("?") + ("?" if near.endswith("?") else ".")
+
+
+def _writes(cluster: ClusterDocument) -> bool:
+    """Whether the document itself says what the queue `default` is."""
+    return "default" in cluster.queue_shapes
+
+
+_WORDS: Final = {
+    **{word: kind for kind in KINDS for word in (kind.lower(), kind.lower() + "s")},
+    "policies": "Policy",
+    "virtualcluster": "Queue",
+    "virtualclusters": "Queue",
+    "vc": "Queue",
+}
