@@ -122,6 +122,12 @@ class GangRequest(msgspec.Struct, frozen=True):
     tags: tuple[str, ...] = ()
     """In order, each once; jobs that are averse to one of them keep away."""
     company: Company | None = None
+    groups: tuple[str, ...] = ()
+    """The user's groups, for limits per group."""
+    preemptible: bool = True
+    """Whether it may be told to yield once it runs."""
+    deadline: float = 0.0
+    """When it has to be over, in seconds since 1970; 0 is no deadline."""
 
     @property
     def tasks(self) -> tuple[TaskKey, ...]:

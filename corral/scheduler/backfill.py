@@ -26,9 +26,10 @@ from corral.model.requests import GangRequest
 from corral.scheduler.asks import Ask, Part
 from corral.scheduler.cluster import Cluster
 from corral.scheduler.events import FOREVER
-from corral.scheduler.index import EngineIndex, Take
+from corral.scheduler.index import EngineIndex
 from corral.scheduler.placing import Trial
-from corral.scheduler.shapes import TaskShape, gang_shape
+from corral.scheduler.shapes import gang_shape
+from corral.scheduler.takes import Take, nothing, take_of
 
 _MOST_CELLS = 48
 """So many cells are looked at for an unbounded reservation before any place on the empty cluster is taken."""
@@ -76,6 +77,7 @@ class Reservation:
                 _short(wanted.cpu, returned.cpu, index.cpu[at]),
                 _short(wanted.memory, returned.memory, index.memory[at]),
                 _short(wanted.shm, returned.shm, index.shm[at]),
+                index.short(at, wanted.extra, returned.extra),
             )
             index.take(take)
             self._held.append((index, take))
@@ -86,9 +88,24 @@ class Reservation:
             index.lift(take)
         self._held = None
 
+    def occupy(self, cluster: Cluster) -> None:
+        """Take all that it wants, not only what is free: for trials that suppose that room was made."""
+        for engine, wanted, _ in self.needs:
+            cluster.engines[engine].take(wanted)
+
     def forget(self) -> None:
         """The trial that held it is undone."""
         self._held = None
+
+
+def reservation_of(job: JobId, start: float, takes: Sequence[tuple[EngineIndex, Take]]) -> Reservation:
+    """The reservation of just what a gang would take."""
+    wanted: dict[tuple[str, int], Take] = {}
+    for index, take in takes:
+        key = (index.tree.engine, take.at)
+        wanted[key] = _sum(take, wanted.get(key))
+    needs = tuple(Need(key[0], take, nothing(take.at)) for key, take in wanted.items())
+    return Reservation(job, start, needs)
 
 
 def reserve(trial: Trial, request: GangRequest, now: float) -> Reservation | None:
@@ -145,24 +162,11 @@ def _needs_after(
         for index, take in takes:
             key = (index.tree.engine, take.at)
             wanted[key] = _sum(take, wanted.get(key))
-        return tuple(Need(key[0], take, returned.get(key, _nothing(take.at))) for key, take in wanted.items())
+        return tuple(Need(key[0], take, returned.get(key, nothing(take.at))) for key, take in wanted.items())
 
 
 def _sum(take: Take, more: Take | None) -> Take:
-    if more is None:
-        return take
-    return Take(
-        take.at,
-        take.devices | more.devices,
-        take.tasks + more.tasks,
-        take.cpu + more.cpu,
-        take.memory + more.memory,
-        take.shm + more.shm,
-    )
-
-
-def _nothing(at: int) -> Take:
-    return Take(at, 0, 0, 0, 0, 0)
+    return take if more is None else take.plus(more)
 
 
 def _unbounded(trial: Trial, request: GangRequest) -> Reservation | None:
@@ -172,8 +176,9 @@ def _unbounded(trial: Trial, request: GangRequest) -> Reservation | None:
         anywhere = empty.takes(request)
     if anywhere is None:
         return None
-    nearest = None if request.beside else _nearest(trial, empty, request)
-    needs = nearest or [Need(index.tree.engine, take, _nothing(take.at)) for index, take in anywhere]
+    plain = not request.beside and all(role.devices.share is None for role in request.roles)
+    nearest = _nearest(trial, empty, request) if plain else None
+    needs = nearest or [Need(index.tree.engine, take, nothing(take.at)) for index, take in anywhere]
     return Reservation(request.job, FOREVER, tuple(needs))
 
 
@@ -184,7 +189,7 @@ def _nearest(trial: Trial, empty: Trial, request: GangRequest) -> list[Need] | N
     for name, index in trial.cluster.engines.items():
         ask = trial.ask(request, index, shape, rdma=request.network_rdma == "required")
         depth = min(index.tree.node_depth, _scope(ask))
-        if index.unknown or any(
+        if index.unknown or not ask.plain or any(
             (part.required and len(ask.parts) > 1) or part.group_depth < depth for part in ask.parts
         ):
             continue
@@ -232,10 +237,8 @@ def _gather(
                     continue
                 wanted = _wanted(now, part, at, tasks, reserved.get(at, 0), whole=_scope(ask) > now.tree.node_depth)
                 reserved[at] = reserved.get(at, 0) | wanted
-                shape = part.shape
-                amounts = (tasks, tasks * shape.cpu, tasks * shape.memory, tasks * shape.shm)
-                then.take(Take(at, _any_devices(then, part, at, tasks), *amounts))
-                needs.append(Need(now.tree.engine, Take(at, wanted, *amounts), _nothing(at)))
+                then.take(take_of(part.shape, at, _any_devices(then, part, at, tasks), tasks))
+                needs.append(Need(now.tree.engine, take_of(part.shape, at, wanted, tasks), nothing(at)))
                 left -= tasks
             if left:
                 return None
@@ -248,7 +251,7 @@ def _roomiest(now: EngineIndex, part: Part, start: int, end: int) -> list[int]:
     """The nodes of a range, most room now first, then most devices free, then in their order."""
     shape = part.shape
     room = now.slots(shape).room[start:end]
-    single = TaskShape(min(1, shape.devices), shape.kind, shape.model, (), 0, 0, 0, shape.selector)
+    single = shape._replace(devices=min(1, shape.devices), ids=(), cpu=0, memory=0, shm=0, more=())
     free = now.slots(single).room[start:end]
     order = np.lexsort((-free, -room))
     found: list[int] = (start + order).tolist()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Hashable
+from collections import Counter
+from collections.abc import Collection, Hashable
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ import msgspec
 from corral.kernel.errors import Conflict
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Inventory, Node
+from corral.model.placement import Placement, TaskPlacement
 from corral.model.plan import Reason
 from corral.scheduler.events import (
     FOREVER,
@@ -25,22 +27,25 @@ from corral.scheduler.events import (
     TaskUse,
 )
 from corral.scheduler.gangs import Gangs, Running
-from corral.scheduler.index import EngineIndex, Take
+from corral.scheduler.index import EngineIndex
 from corral.scheduler.layout import indexes
 from corral.scheduler.queues import BASE, QueueTree
+from corral.scheduler.takes import CLOSED, Extra, Neighbour, Part, Take
 from corral.scheduler.tree import Tree
 
 _MOST_RETURNED = 1024
 
 
 class Hold(NamedTuple):
-    """What one task holds."""
+    """What one task holds; of `devices` it has the parts in `extra` when that names some."""
 
     node: str
     devices: int
     cpu: int
     memory: int
     shm: int
+    tasks: int = 1
+    extra: Extra | None = None
 
 
 class Cluster:
@@ -115,9 +120,10 @@ class Cluster:
         """What the tasks of a job hold; empty when it holds nothing."""
         return self._holds.get(job, {})
 
-    def takes(self, job: JobId) -> list[tuple[EngineIndex, Take]]:
-        """What a job holds, by engine and position; what it holds on nodes that are gone is left out."""
-        found = [(self._engine_of(hold.node), hold) for hold in self.holds(job).values()]
+    def takes(self, job: JobId, *, without: Collection[TaskKey] = ()) -> list[tuple[EngineIndex, Take]]:
+        """What a job holds, less some tasks, by engine and position; what is on nodes that are gone is left out."""
+        holds = [hold for task, hold in self.holds(job).items() if task not in without]
+        found = [(self._engine_of(hold.node), hold) for hold in holds]
         return [(at[0], _take(at[1], hold)) for at, hold in found if at is not None]
 
     def holders(self) -> dict[str, dict[int, tuple[JobId, TaskKey]]]:
@@ -128,6 +134,15 @@ class Cluster:
                 for device in indexes(hold.devices):
                     out.setdefault(hold.node, {})[device] = (job, task)
         return out
+
+    def models_of(self, placement: Placement) -> Counter[str]:
+        """How many devices of each model a placement names."""
+        found: Counter[str] = Counter()
+        for task in placement.tasks:
+            index = self._engine_of(task.node)
+            devices = index[0].tree.nodes[index[1]].devices if index else ()
+            found.update(device.model for device in devices if device.index in task.devices)
+        return found
 
     def nodes(self) -> tuple[Node, ...]:
         """Every node known, by engine in topology order."""
@@ -256,11 +271,11 @@ class Cluster:
         for placed in event.placement.tasks:
             use = event.uses.get(placed.role, nothing)
             mask = sum(1 << device for device in placed.devices)
-            hold = Hold(placed.node, mask, use.cpu_millis, use.memory_bytes, use.shm_bytes)
+            index = self._engine_of(placed.node)
+            hold = _hold(event.job, placed, mask, use)
             if tasks.get(placed.key) == hold:
                 continue
-            index = self._engine_of(placed.node)
-            if placed.key in tasks or (index is not None and index[0].held[index[1]] & mask):
+            if placed.key in tasks or (index is not None and not index[0].may_add(_take(index[1], hold))):
                 raise Conflict(
                     "device-held-twice",
                     f"{event.job} {placed.key} was given what is held on {placed.node}; rebuild the index from the store.",
@@ -323,5 +338,15 @@ class Cluster:
         return None
 
 
+def _hold(job: JobId, placed: TaskPlacement, mask: int, use: TaskUse) -> Hold:
+    """What a task holds from now on."""
+    tasks = 1 + CLOSED if use.exclusive else 1
+    parts = tuple(Part(device, placed.share.compute, placed.share.memory) for device in placed.devices if placed.share)
+    near = (Neighbour(job, use.tags, use.averse, use.averse_level),) if use.tags or use.averse else ()
+    extra = Extra(use.amounts, parts, near) if use.amounts or parts or near else None
+    return Hold(placed.node, mask, use.cpu_millis, use.memory_bytes, use.shm_bytes, tasks, extra)
+
+
 def _take(at: int, hold: Hold) -> Take:
-    return Take(at, hold.devices, 1, hold.cpu, hold.memory, hold.shm)
+    whole = 0 if hold.extra is not None and hold.extra.shares else hold.devices
+    return Take(at, whole, hold.tasks, hold.cpu, hold.memory, hold.shm, hold.extra)

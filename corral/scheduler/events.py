@@ -8,7 +8,7 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Inventory
 from corral.model.placement import Placement
 from corral.model.queues import QueueSpec
-from corral.model.requests import GangRequest
+from corral.model.requests import GangRequest, RoleAsk
 
 FOREVER = float("inf")
 """The end of what has no known end."""
@@ -33,6 +33,15 @@ class TaskUse(msgspec.Struct, frozen=True):
     cpu_millis: int = 0
     memory_bytes: int = 0
     shm_bytes: int = 0
+    amounts: tuple[tuple[str, int], ...] = ()
+    """Every other resource by its name, in the order of names."""
+    exclusive: bool = False
+    """Whether its node is its job's alone."""
+    tags: tuple[str, ...] = ()
+    """Its job's tags, which others may keep away from."""
+    averse: tuple[str, ...] = ()
+    """The tags that its job keeps away from, and inside cells of which level."""
+    averse_level: str = ""
 
 
 class GangPlaced(msgspec.Struct, frozen=True, tag=True):
@@ -87,12 +96,12 @@ class GangWithdrawn(msgspec.Struct, frozen=True, tag=True):
 
 
 ClusterEvent = NodesSeen | EngineUnknown | GangPlaced | TasksReleased | TasksLeaving | QueuesConfigured
-QueueEvent = GangQueued | GangWithdrawn | GangPlaced
+QueueEvent = GangQueued | GangWithdrawn | GangPlaced | QueuesConfigured
 
 
 def gang_placed(request: GangRequest, placement: Placement, at: float) -> GangPlaced:
     """The event for `placement` of `request` committed at time `at`."""
-    uses = {role.role: TaskUse(role.cpu_millis, role.memory_bytes, role.shm_bytes) for role in request.roles}
+    uses = {role.role: _use(request, role) for role in request.roles}
     ends_at = at + request.max_duration_seconds if request.max_duration_seconds else FOREVER
     return GangPlaced(
         request.job,
@@ -107,3 +116,13 @@ def gang_placed(request: GangRequest, placement: Placement, at: float) -> GangPl
         at,
         request.preemptible,
     )
+
+
+def _use(request: GangRequest, role: RoleAsk) -> TaskUse:
+    company, amounts = request.company, tuple(sorted(role.resources.items()))
+    if company is None:
+        return TaskUse(role.cpu_millis, role.memory_bytes, role.shm_bytes, amounts, tags=request.tags)
+    level = company.averse_level if company.averse else ""
+    return TaskUse(
+        role.cpu_millis, role.memory_bytes, role.shm_bytes, amounts, company.exclusive, request.tags, company.averse, level
+    )  # fmt: skip

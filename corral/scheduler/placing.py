@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from corral.model.placement import Placement, TaskPlacement
+from corral.kernel.ids import JobId
+from corral.model.placement import DeviceShare, Placement, TaskPlacement
 from corral.model.requests import GangRequest
 from corral.scheduler.asks import Ask, understand
 from corral.scheduler.cluster import Cluster
-from corral.scheduler.index import EngineIndex, Take
+from corral.scheduler.index import EngineIndex
 from corral.scheduler.layout import indexes
 from corral.scheduler.levels import spoken
 from corral.scheduler.search import Anchors, Search, Spot
 from corral.scheduler.shapes import gang_shape
+from corral.scheduler.shares import unenforced
+from corral.scheduler.takes import Take
 
 _MOST_ASKS = 4096
 
@@ -44,6 +47,20 @@ class Trial:
                 self.cluster.engines[name].undo(mark)
             del self._placed[placed:]
 
+    def lift(self, jobs: Iterable[JobId]) -> None:
+        """Suppose that all tasks of these jobs that were not told to end have ended."""
+        for job in jobs:
+            leaving = self.cluster.gangs.by_job[job].leaving
+            for index, take in self.cluster.takes(job, without=leaving):
+                index.lift(take)
+
+    def lift_leaving(self) -> None:
+        """Suppose that all tasks that were told to end have ended."""
+        for job in sorted(self.cluster.gangs.leaving):
+            gang = self.cluster.gangs.by_job[job]
+            for index, take in self.cluster.takes(job, without=gang.charges.keys() - gang.leaving):
+                index.lift(take)
+
     def takes(self, request: GangRequest) -> list[tuple[EngineIndex, Take]] | None:
         """What the gang would take now; it is taken until undone."""
         marks = self.marks()
@@ -59,7 +76,7 @@ class Trial:
         for engine, at in places:
             index = self.cluster.engines[engine]
             ask = self.ask(request, index, shape, rdma=request.network_rdma == "required")
-            if any(index.room_at(part.shape, at) for part in ask.parts):
+            if not ask.plain or any(index.room_at(part.shape, at) for part in ask.parts):
                 return True
         return False
 
@@ -131,7 +148,9 @@ class Trial:
                     continue
                 anchors = self._anchors(request, index)
                 if anchors is not None:
-                    yield index, Search(index, self.ask(request, index, shape, rdma=rdma), anchors)
+                    for avoid in (True, False) if index.tree.avoided else (False,):
+                        ask = self.ask(request, index, shape, rdma=rdma, avoid=avoid)
+                        yield index, Search(index, ask, anchors, request.job)
 
     def _anchors(self, request: GangRequest, index: EngineIndex) -> Anchors | None:
         """Where the gang that these tasks join runs; None when it runs on another engine."""
@@ -143,20 +162,23 @@ class Trial:
             others = self.cluster.engines.values()
             known = any(node in other.tree.position for other in others for node in request.beside)
             return None if known else Anchors()
-        roles: dict[str, set[int]] = {role.role: set() for role in request.roles}
+        roles: dict[str, list[int]] = {role.role: [] for role in request.roles}
         for task, hold in self.cluster.holds(request.job).items():
             if task.role in roles and hold.node in position:
-                roles[task.role].add(position[hold.node])
-        return Anchors(tuple(job), tuple(tuple(sorted(found)) for found in roles.values()))
+                roles[task.role].append(position[hold.node])
+        running = tuple(tuple(sorted(found)) for found in roles.values())
+        return Anchors(tuple(job), tuple(tuple(sorted(set(found))) for found in running), running)
 
-    def ask(self, request: GangRequest, index: EngineIndex, shape: Hashable, *, rdma: bool = False) -> Ask:
+    def ask(
+        self, request: GangRequest, index: EngineIndex, shape: Hashable, *, rdma: bool = False, avoid: bool = False
+    ) -> Ask:
         """What the request means on an engine; worked out once a shape."""
-        key = (shape, rdma, self._levels)
+        key = (shape, rdma, avoid, self._levels)
         found = index.asks.get(key)
         if found is None:
             if len(index.asks) >= _MOST_ASKS:
                 index.asks.clear()
-            found = index.asks[key] = understand(request, index.tree.levels, self._levels, rdma=rdma)
+            found = index.asks[key] = understand(request, index.tree.levels, self._levels, rdma=rdma, avoid=avoid)
         return found
 
     def _placement(self, request: GangRequest, index: EngineIndex, ask: Ask, spots: list[Spot]) -> Placement:
@@ -167,12 +189,21 @@ class Trial:
         else:
             numbered = _number(request, spots)
         tasks = tuple(
-            TaskPlacement(request.roles[spot.role].role, number, nodes[spot.at].name, indexes(spot.devices), order)
+            TaskPlacement(
+                request.roles[spot.role].role,
+                number,
+                nodes[spot.at].name,
+                indexes(spot.devices),
+                order,
+                DeviceShare(spot.part.compute, spot.part.memory) if spot.part else None,
+            )
             for order, (spot, number) in enumerate(numbered)
         )
         notes = ask.notes + _missed(request, ask, index, spots) if _has_wishes(ask) else ask.notes
         if request.network_rdma == "preferred" and not any(part.shape.selector for part in ask.parts):
             notes = (*notes, "no place with the preferred network (RDMA) was free")
+        if any(part.shape.share for part in ask.parts):
+            notes = (*notes, *unenforced(index.tree, spots))
         return Placement(tasks, notes)
 
 

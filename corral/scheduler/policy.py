@@ -1,8 +1,7 @@
 """Why: who is next is a matter of taste, so it is a small class of its own that others can replace.
 
 A policy is found by its name in the entry point group `corral.policies`, whose values are `Policy` objects or callables
-that return one. It combines an order (who is next) and backfill; allotment (how many replicas an elastic job gets) and
-preemption (who must yield) join it here.
+that return one. It combines an order (who is next), fairness between queues, backfill and preemption (who must yield).
 """
 
 from __future__ import annotations
@@ -30,33 +29,79 @@ class Order(Protocol):
 
 @dataclass(frozen=True)
 class PriorityOrder:
-    """Higher priority first, then who was submitted first."""
+    """Higher priority first, then who was submitted first.
+
+    With `ageing_seconds`, a gang gains one step of priority for each such time that it has waited, so that it is
+    passed only by gangs that were submitted while it was young enough: its wait is bounded.
+    """
+
+    ageing_seconds: float = 0.0
 
     def key(self, request: GangRequest) -> OrderKey:
-        """Priority descending, then time of submission."""
+        """Priority descending, then time of submission; ageing compares both by one number that never changes."""
+        if self.ageing_seconds:
+            return (request.submitted_at - request.priority * self.ageing_seconds, request.submitted_at)
         return (-request.priority, request.submitted_at)
 
 
 @dataclass(frozen=True)
+class ArrivalOrder:
+    """Who was submitted first."""
+
+    def key(self, request: GangRequest) -> OrderKey:
+        """Time of submission."""
+        return (request.submitted_at,)
+
+
+@dataclass(frozen=True)
+class DeadlineOrder:
+    """Who has to be over first; those without a deadline come last, in the order of priority and submission."""
+
+    def key(self, request: GangRequest) -> OrderKey:
+        """The latest start that meets the deadline, then priority descending, then time of submission."""
+        latest = request.deadline - request.max_duration_seconds if request.deadline else float("inf")
+        return (latest, -request.priority, request.submitted_at)
+
+
+@dataclass(frozen=True)
 class Policy:
-    """How a cycle decides. With `backfill`, later gangs may start where they cannot delay the first that waits."""
+    """How a cycle decides.
+
+    With `fair`, the queue that holds least of what it is owed is next, and the order decides within it. With `backfill`,
+    later gangs may start where they cannot delay the first that waits. With `preemption`, running gangs yield under the
+    rules of their queues; with `consolidation`, small ones also move to make room for a large one.
+    """
 
     name: str = "priority"
     order: Order = field(default_factory=PriorityOrder)
     backfill: bool = True
+    fair: bool = False
+    preemption: bool = False
+    consolidation: bool = False
 
 
-def find_policy(name: str = "priority") -> Policy:
+BUILT_IN = {
+    policy.name: policy
+    for policy in (
+        Policy("fair", fair=True, preemption=True),
+        Policy("priority", preemption=True),
+        Policy("fifo", ArrivalOrder()),
+        Policy("deadline", DeadlineOrder(), preemption=True),
+    )
+}
+"""`fair` is the default: with one queue it is `priority`."""
+
+
+def find_policy(name: str = "fair") -> Policy:
     """The policy of this name, built in or installed.
 
     Raises InvalidInput when there is none, naming those there are.
     """
-    built_in = {"priority": Policy()}
-    if name in built_in:
-        return built_in[name]
+    if name in BUILT_IN:
+        return BUILT_IN[name]
     found = {entry.name: entry for entry in entry_points(group=GROUP)}
     if name not in found:
-        names = ", ".join(sorted({*built_in, *found}))
+        names = ", ".join(sorted({*BUILT_IN, *found}))
         raise InvalidInput("unknown-policy", f"There is no policy {name!r}; choose one of: {names}.")
     loaded = found[name].load()
     policy = loaded if isinstance(loaded, Policy) else loaded()

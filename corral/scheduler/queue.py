@@ -11,38 +11,44 @@ import msgspec
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.plan import Reasons
 from corral.model.requests import GangRequest
-from corral.scheduler.events import GangPlaced, GangQueued, GangWithdrawn, QueueEvent
+from corral.scheduler.events import GangPlaced, GangQueued, GangWithdrawn, QueueEvent, QueuesConfigured
 from corral.scheduler.policy import Order, OrderKey, PriorityOrder
+from corral.scheduler.queues import limiting
 from corral.scheduler.shapes import gang_shape
 
 
 class Entry:
     """One waiting gang, and the reasons last told for it."""
 
-    __slots__ = ("key", "request", "shape", "told")
+    __slots__ = ("group", "key", "request", "shape", "told")
 
-    def __init__(self, request: GangRequest, key: OrderKey) -> None:
+    def __init__(self, request: GangRequest, key: OrderKey, *, limited: bool) -> None:
         self.request = request
         self.key = key
         self.shape = gang_shape(request)
+        person = (request.user, request.groups) if limited else None
+        self.group = (request.queue, person, request.priority, request.preemptible, self.shape)
+        """Equal for gangs that every rule treats alike."""
         self.told: Reasons | None = None
 
 
 class Group:
-    """The waiting gangs of one shape, in order."""
+    """The waiting gangs of one shape that every rule treats alike, in order."""
 
-    __slots__ = ("entries", "fresh", "keys", "shape", "told", "verdict")
+    __slots__ = ("entries", "fresh", "keys", "priority", "queue", "shape", "told", "verdict")
 
-    def __init__(self, shape: Hashable) -> None:
+    def __init__(self, shape: Hashable, queue: str, priority: int) -> None:
         self.shape = shape
+        self.queue = queue
+        self.priority = priority
         self.keys: list[OrderKey] = []
         self.entries: dict[OrderKey, Entry] = {}
         self.fresh: set[OrderKey] = set()
         """Those that nothing was told about yet."""
         self.told: Reasons | None = None
-        """What was last told about the shape."""
+        """What was last told about them."""
         self.verdict: object = None
-        """What the last cycle found out about the shape; owned by planning."""
+        """What the last cycle found out about them; owned by planning."""
 
 
 class Queue:
@@ -61,6 +67,8 @@ class Queue:
         self._jobs: dict[JobId, list[Entry]] = {}
         self._ranks: dict[OrderKey, int] = {}
         self._ranked = -1
+        self._limited: frozenset[str] = frozenset()
+        """The queues that limit what one user or group holds."""
 
     def apply(self, event: QueueEvent) -> None:
         """Fold one committed event; a gang that is placed leaves the queue whole, also when it got less than asked."""
@@ -75,6 +83,9 @@ class Queue:
                 for entry in [*self._jobs.get(job, ())]:
                     if not placed.isdisjoint(entry.request.tasks):
                         self._remove(entry)
+            case QueuesConfigured(queues=queues):
+                self._limited = limiting(queues)
+                self._rearrange()
         self.revision += 1
 
     def __len__(self) -> int:
@@ -113,10 +124,13 @@ class Queue:
 
     def arrange(self, order: Order) -> None:
         """Keep the queue in this order from now on."""
-        if order == self._order:
-            return
+        if order != self._order:
+            self._order = order
+            self._rearrange()
+
+    def _rearrange(self) -> None:
         requests = [entry.request for entries in self._jobs.values() for entry in entries]
-        self._order, self.memory, self._ranked = order, None, -1
+        self.memory, self._ranked = None, -1
         self.groups, self._line, self._jobs = {}, [], {}
         for request in requests:
             self._insert(request)
@@ -124,7 +138,7 @@ class Queue:
     def fork(self) -> Queue:
         """An independent copy: what is applied to one is not seen by the other."""
         twin = Queue()
-        twin._order = self._order
+        twin._order, twin._limited = self._order, self._limited
         for entries in self._jobs.values():
             for entry in entries:
                 twin._insert(entry.request)
@@ -144,9 +158,10 @@ class Queue:
         for entry in [*self._jobs.get(request.job, ())]:
             if not set(entry.request.tasks).isdisjoint(request.tasks):
                 self._remove(entry)
-        entry = Entry(request, (*self._order.key(request), request.job, first))
+        key = (*self._order.key(request), request.job, first)
+        entry = Entry(request, key, limited=request.queue in self._limited)
         self._jobs.setdefault(request.job, []).append(entry)
-        group = self.groups.setdefault(entry.shape, Group(entry.shape))
+        group = self.groups.setdefault(entry.group, Group(entry.shape, request.queue, request.priority))
         insort(group.keys, entry.key)
         group.entries[entry.key] = entry
         group.fresh.add(entry.key)
@@ -157,12 +172,12 @@ class Queue:
         entries.remove(entry)
         if not entries:
             del self._jobs[entry.request.job]
-        group = self.groups[entry.shape]
+        group = self.groups[entry.group]
         del group.keys[bisect_left(group.keys, entry.key)]
         del group.entries[entry.key]
         group.fresh.discard(entry.key)
         if not group.keys:
-            del self.groups[entry.shape]
+            del self.groups[entry.group]
         del self._line[bisect_left(self._line, entry.key)]
 
     def _withdraw(self, job: JobId, tasks: frozenset[TaskKey]) -> None:

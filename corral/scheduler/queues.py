@@ -75,7 +75,7 @@ class QueueTree:
             self._add(spec.name)
         self.people: dict[tuple[str, str, str], Vector] = {}
         """By queue, `user` or `group`, and name: what they hold; only where a limit asks for it."""
-        self.limited = {name for name, node in self.nodes.items() if spec_limits_people(node.spec)}
+        self.limited = limiting(self.specs.values())
         self.keeping = any(any(node.kept) for node in self.nodes.values())
         self.plain = all(_is_plain(spec) for spec in self.specs.values())
         """Whether no queue has anything that could keep a gang from starting."""
@@ -263,13 +263,19 @@ def _unmet(node: QueueNode, at: int) -> int:
     return max(node.kept[at] - node.used[at], sum(_unmet(child, at) for child in node.children), 0)
 
 
-def spec_limits_people(spec: QueueSpec) -> bool:
-    """Whether what one user or group holds is bounded in the queue."""
-    return bool(spec.user_limit or spec.group_limit)
+def limiting(specs: Iterable[QueueSpec]) -> frozenset[str]:
+    """The queues that bound what one user or group holds in them, or in a queue below them."""
+    by_name = {spec.name: spec for spec in specs}
+
+    def limits(spec: QueueSpec | None) -> bool:
+        return spec is not None and bool(spec.user_limit or spec.group_limit or limits(by_name.get(spec.parent)))
+
+    return frozenset(spec.name for spec in by_name.values() if limits(spec))
 
 
 def _is_plain(spec: QueueSpec) -> bool:
-    return not (spec.limit or spec.borrowing_limit or spec.guaranteed or spec.lending_limit or spec_limits_people(spec))
+    bounds = (spec.limit, spec.borrowing_limit, spec.guaranteed, spec.lending_limit, spec.user_limit, spec.group_limit)
+    return not any(bounds)
 
 
 def _models(specs: Iterable[QueueSpec]) -> set[str]:

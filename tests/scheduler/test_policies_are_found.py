@@ -39,8 +39,8 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
 
 
-def test_the_default_goes_by_priority() -> None:
-    assert find_policy() == Policy()
+def test_the_default_shares_fairly_and_goes_by_priority_within_a_queue() -> None:
+    assert find_policy() == Policy("fair", fair=True, preemption=True)
 
 
 @pytest.mark.usefixtures("installed")

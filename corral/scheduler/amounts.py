@@ -1,0 +1,48 @@
+"""Why: queues count devices, processors and memory; this says how much of them a gang asks for, or got."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from corral.model.placement import Placement
+from corral.model.requests import GangRequest, RoleAsk
+from corral.scheduler.cluster import Cluster
+from corral.scheduler.queues import BASE
+
+
+def asked(request: GangRequest, names: Sequence[str]) -> list[int]:
+    """What a gang needs to begin, in the order of `names`; devices of any model count for no model."""
+    total = [0] * len(names)
+    for role in request.roles:
+        count = role.minimum
+        for at, amount in enumerate(_each(role)):
+            total[at] += count * amount
+        model = f"devices/{role.devices.model}"
+        if model in names:
+            total[names.index(model)] += count * _devices(role)
+    return total
+
+
+def placed_amounts(cluster: Cluster, request: GangRequest, placement: Placement) -> list[int]:
+    """What a gang holds where it was placed, in the terms of the cluster's queues."""
+    names = cluster.queues.names
+    counts = Counter(task.role for task in placement.tasks)
+    total = [0] * len(names)
+    for role in request.roles:
+        for at, amount in enumerate(_each(role)):
+            total[at] += counts[role.role] * amount
+    if len(names) > len(BASE):
+        for model, count in cluster.models_of(placement).items():
+            name = f"devices/{model}"
+            if name in names:
+                total[names.index(name)] += count
+    return total
+
+
+def _devices(role: RoleAsk) -> int:
+    return len(role.devices.ids) or role.devices.count
+
+
+def _each(role: RoleAsk) -> tuple[int, int, int]:
+    return _devices(role), role.cpu_millis, role.memory_bytes

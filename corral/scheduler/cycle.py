@@ -1,0 +1,355 @@
+"""Why: in one pass over what waits every gang gets its place, somebody to make room for it, or the reason why neither."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import overload
+
+from corral.kernel.ids import JobId
+from corral.kernel.units import counted
+from corral.model.placement import Placement
+from corral.model.plan import Eviction, GangPlacement, Reason, Reasons, Rule
+from corral.model.requests import GangRequest
+from corral.scheduler.amounts import asked, placed_amounts
+from corral.scheduler.backfill import Reservation, reserve
+from corral.scheduler.bulk import place_alike
+from corral.scheduler.explaining import why_not
+from corral.scheduler.line import Line
+from corral.scheduler.placing import Trial
+from corral.scheduler.policy import OrderKey, Policy
+from corral.scheduler.preempting import Preemption, Victim
+from corral.scheduler.queue import Entry, Group, Queue
+
+BEHIND = "behind-head"
+"""The code of a gang for which there is room, but not without making the first that waits wait longer."""
+YIELDING = "others-yield"
+"""The code of a gang that starts as soon as those have ended that were told to."""
+_RANKS_PER_KEY = 8
+"""Finding one place in the line costs as much as so many places of a table of all."""
+_REFRESHED = 8
+"""So many gangs of a shape hear of new figures each cycle, or that there is room they may not take; all of them hear of
+another binding constraint."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A shape that did not fit: it holds until something it can use is given back, or the head's reservation is another."""
+
+    reasons: Reasons
+    against: Reservation | None
+    """The reservation that it was tried against; None when it fits nowhere anyway."""
+    gains: int
+    """What the cluster's `gains` were."""
+
+
+class Run(Sequence[GangRequest]):
+    """The gangs of a group from the one at `first` on that may be placed together: those before the place `end`."""
+
+    def __init__(self, group: Group, first: int, end: int) -> None:
+        self._group = group
+        self._first = first
+        self._end = end
+
+    def __len__(self) -> int:
+        return self._end - self._first
+
+    @overload
+    def __getitem__(self, at: int) -> GangRequest: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[GangRequest]: ...
+
+    def __getitem__(self, at: int | slice) -> GangRequest | list[GangRequest]:
+        keys, entries = self._group.keys, self._group.entries
+        if isinstance(at, slice):
+            start, stop, step = at.indices(len(self))
+            return [entries[key].request for key in keys[self._first + start : self._first + stop : step]]
+        return entries[keys[self._first + at]].request
+
+
+class Cycle:
+    """One pass over the waiting shapes: first those for whom others yielded, then all in order, opportunists last."""
+
+    def __init__(
+        self,
+        trial: Trial,
+        queue: Queue,
+        policy: Policy,
+        last: Reservation | None,
+        nominated: frozenset[JobId],
+        now: float,
+    ) -> None:
+        self.trial = trial
+        self.queue = queue
+        self.policy = policy
+        self.now = now
+        self.placed: list[GangPlacement] = []
+        self.evictions: list[Eviction] = []
+        self.reasons: dict[str, Reasons] = {}
+        self.reservation: Reservation | None = None
+        """Of the head: the first gang in order that waits and could run on the machines that work."""
+        self.nominated: set[JobId] = set()
+        """The gangs for which others were told to end."""
+        self._queues = trial.cluster.queues
+        self._last = last
+        self._before = nominated
+        self._charged: list[tuple[GangRequest, Sequence[int]]] = []
+        self._done: set[OrderKey] = set()
+        self._line: Line | None = None
+        hungry = frozenset(group.queue for group in queue.groups.values())
+        self._preemption = Preemption(trial, hungry, now)
+
+    @property
+    def again(self) -> float:
+        """When a gang that is protected until then may be asked to yield; infinite when there is none."""
+        return self._preemption.again if self.policy.preemption else inf
+
+    def run(self) -> None:
+        """Fill `placed`, `evictions` and `reasons`."""
+        self._nominees()
+        groups = list(self.queue.groups.values())
+        if not self.policy.fair:
+            self._follow(groups)
+            return
+        self._follow([group for group in groups if group.priority >= 0])
+        self._follow([group for group in groups if group.priority < 0])
+
+    def close(self) -> None:
+        """Give back what was charged to the queues; the trial is undone by its owner."""
+        for request, amounts in self._charged:
+            self._queues.charge(request.queue, request.user, request.groups, amounts, -1)
+        for reservation in (self.reservation, *self._preemption.places):
+            if reservation is not None:
+                reservation.forget()
+
+    def _nominees(self) -> None:
+        """Those for whom others yielded take their places before anybody else; a stronger one of their queue cancels it."""
+        entries = [entry for job in self._before if (entry := self.queue.first(job)) is not None]
+        for entry in sorted(entries, key=lambda entry: entry.key):
+            if self._stronger_waits(entry):
+                continue
+            group = self.queue.groups[entry.group]
+            found = () if self._over(entry.request) else self._try(group, [entry.request])
+            if found:
+                self._take(entry.request, found[0])
+                self._done.add(entry.key)
+            elif self._preemption.leaving_place(entry.request) is not None:
+                self.nominated.add(entry.request.job)
+                self._tell_one(entry, self._yielding_reasons())
+                self._done.add(entry.key)
+
+    def _stronger_waits(self, entry: Entry) -> bool:
+        request = entry.request
+        return any(
+            group.queue == request.queue
+            and group.priority > request.priority
+            and any(other.request.job not in self._before for other in group.entries.values())
+            for group in self.queue.groups.values()
+        )
+
+    def _follow(self, groups: list[Group]) -> None:
+        line = self._line = Line(groups, self._queues, self.now, fair=self.policy.fair)
+        while (following := line.pop()) is not None:
+            at, first, other = following
+            group = groups[at]
+            if group.keys[first] in self._done:
+                step = 1
+            else:
+                step = self._look(group, first, Run(group, first, self._end(line, group, first, other)))
+            if step and first + step < len(group.keys):
+                line.push(at, first + step)
+
+    def _end(self, line: Line, group: Group, first: int, other: OrderKey | None) -> int:
+        """How far gangs of a group may be placed before another has its turn."""
+        if line.crowded or not self._queues.plain:
+            return first + 1
+        end = len(group.keys) if other is None else bisect_left(group.keys, other, first)
+        for key in self._done:
+            at = bisect_left(group.keys, key, first, end)
+            if at < end and group.keys[at] == key:
+                end = at
+        return end
+
+    def _look(self, group: Group, first: int, run: Run) -> int:
+        """Place the first gangs of a run or tell why they wait; how many were dealt with, 0 for all that are left."""
+        found = self._place(group, run)
+        if isinstance(found, Reasons):
+            if found.binding.code == YIELDING:
+                self._tell_one(group.entries[group.keys[first]], found)
+                return 1
+            self._tell(group, first, found)
+            return 0
+        for request, placement in zip(run[: len(found)], found, strict=True):
+            self._take(request, placement)
+        return len(found)
+
+    def _take(self, request: GangRequest, placement: Placement) -> None:
+        self.placed.append(GangPlacement(request.job, request.job_attempt, placement))
+        amounts = placed_amounts(self.trial.cluster, request, placement)
+        self._queues.charge(request.queue, request.user, request.groups, amounts)
+        self._charged.append((request, amounts))
+        if self._line is not None:
+            self._line.charged(request.queue)
+
+    def _place(self, group: Group, run: Run) -> Sequence[Placement] | Reasons:
+        """Place some of a run, at least its first, or say why that one waits."""
+        request, known = run[0], group.verdict
+        refused = self._over(request)
+        if refused is not None:
+            return refused
+        if isinstance(known, Verdict) and (known.against is None or known.against is self.reservation):
+            if known.against is None and (made := self._make_room(request, known.reasons)):
+                return made
+            self._maybe_head(request, known.reasons)
+            return known.reasons
+        if self.reservation is not None and not self.policy.backfill:
+            return self._behind("it waits its turn")
+        group.verdict = None
+        if self.reservation is not None:
+            return self._past(self.reservation, group, run)
+        found = self._try(group, run)
+        if found:
+            return found
+        reasons = why_not(self.trial, request, group.shape)
+        group.verdict = Verdict(reasons, None, self.trial.cluster.gains)
+        if made := self._make_room(request, reasons):
+            return made
+        self._maybe_head(request, reasons)
+        return reasons
+
+    def _over(self, request: GangRequest) -> Reasons | None:
+        """What the queue's or the user's bounds say against it."""
+        if self._queues.plain:
+            return None
+        ask = asked(request, self._queues.names)
+        never = self._queues.never(request.queue, ask)
+        found = never or self._queues.refusal(request.queue, request.user, request.groups, ask)
+        return Reasons(Reason(*found), possible=never is None) if found else None
+
+    def _try(self, group: Group, requests: Sequence[GangRequest]) -> Sequence[Placement]:
+        """Places for the first gangs of a run; none when its first finds none."""
+        found = place_alike(self.trial, requests, group.shape, self.now)
+        if found:
+            return found
+        marks, request = self.trial.marks(), requests[0]
+        placement = self.trial.place(request, group.shape)
+        if placement is None:
+            return ()
+        self.trial.started(request, marks, self.now)
+        return (placement,)
+
+    def _past(self, reservation: Reservation, group: Group, run: Run) -> Sequence[Placement] | Reasons:
+        """A gang behind the head takes what the head can spare; one that is over by its start may take anything."""
+        request = run[0]
+        reservation.lift()
+        with self.trial.supposing():
+            fits = self.trial.place(request, group.shape) is not None
+        if not fits:
+            reasons = why_not(self.trial, request, group.shape)
+            group.verdict = Verdict(reasons, None, self.trial.cluster.gains)
+            reservation.hold(self.trial.cluster)
+            return self._make_room(request, reasons) or reasons
+        reservation.hold(self.trial.cluster)
+        found = self._try(group, run)
+        if not found and reservation.lets_pass(request, self.now):
+            reservation.lift()
+            found = self._try(group, [request])
+        if found:
+            return found
+        reasons = self._behind("there is room for it, but starting it would make that one wait longer")
+        group.verdict = Verdict(reasons, reservation, self.trial.cluster.gains)
+        return reasons
+
+    def _make_room(self, request: GangRequest, reasons: Reasons) -> Reasons | None:
+        """Have others yield to a gang that does not fit, or wait for those who already do; None when nobody has to."""
+        if not self.policy.preemption or not reasons.possible:
+            return None
+        ask = asked(request, self._queues.names)
+        if not self._preemption.might(request, ask):
+            return None
+        if self._preemption.leaving_place(request) is None:
+            victims = self._preemption.find(request, ask)
+            if not victims:
+                return None
+            self.evictions += [self._eviction(victim, request) for victim in victims]
+        self.nominated.add(request.job)
+        return self._yielding_reasons()
+
+    def _yielding_reasons(self) -> Reasons:
+        count = len(self.trial.cluster.gangs.leaving | {eviction.job for eviction in self.evictions})
+        message = f"{counted(count, 'job')} told to yield; this one starts in the room that they leave."
+        return Reasons(Reason(YIELDING, message, {"jobs": count}))
+
+    def _eviction(self, victim: Victim, request: GangRequest) -> Eviction:
+        gang = victim.gang
+        bounded = request.max_duration_seconds
+        return Eviction(
+            job=gang.job,
+            job_attempt=gang.attempt,
+            rule=victim.rule,
+            message=_message(victim, request),
+            by=request.job,
+            by_queue=request.queue,
+            cost_device_seconds=victim.cost,
+            back_at=self.now + bounded if bounded else None,
+        )
+
+    def _maybe_head(self, request: GangRequest, reasons: Reasons) -> None:
+        """The first gang that waits gets a reservation; the last cycle's is kept when it is the same.
+
+        Growth that a gang can do without (every minimum 0) reserves nothing.
+        """
+        if self.reservation is not None or not reasons.possible or not any(role.minimum for role in request.roles):
+            return
+        found = reserve(self.trial, request, self.now)
+        if found is not None and found == self._last:
+            found = self._last
+        self.reservation = found
+
+    def _behind(self, why: str) -> Reasons:
+        head = self.reservation.job if self.reservation else ""
+        return Reasons(Reason(BEHIND, f"Behind job {head}, the first that waits: {why}."))
+
+    def _tell(self, group: Group, first: int, reasons: Reasons) -> None:
+        """Give the reasons to those of a group that did not hear them yet."""
+        if reasons is group.told and not group.fresh:
+            return
+        if group.told is not None and _much_the_same(group.told.binding.code, reasons.binding.code):
+            keys = group.keys[first : first + _REFRESHED]
+            keys += sorted(key for key in group.fresh if key > keys[-1])
+        else:
+            keys = group.keys[first:]
+        many = len(keys) * _RANKS_PER_KEY > len(self.queue)
+        ahead = self.queue.ranks().__getitem__ if many else self.queue.ahead
+        for key in keys:
+            if key not in self._done:
+                self._tell_one(group.entries[key], reasons, ahead(key))
+        group.told = reasons
+        group.fresh.difference_update(keys)
+
+    def _tell_one(self, entry: Entry, reasons: Reasons, ahead: int | None = None) -> None:
+        told = entry.told
+        if told is None or told.binding != reasons.binding or told.possible != reasons.possible:
+            place = self.queue.ahead(entry.key) if ahead is None else ahead
+            entry.told = Reasons(reasons.binding, reasons.others, place, reasons.possible)
+            self.reasons[entry.request.job] = entry.told
+
+
+def _much_the_same(old: str, new: str) -> bool:
+    """Whether only the first of a shape hear of it: a place that is free for a moment is theirs, if anybody's."""
+    return old == new or BEHIND in (old, new) or YIELDING in (old, new)
+
+
+def _message(victim: Victim, request: GangRequest) -> str:
+    """What the owner of a gang that yields is told."""
+    by = f"job {request.job} of {request.user or 'somebody'}"
+    match victim.rule:
+        case Rule.OPPORTUNISTIC:
+            return f"It ran with priority {victim.gang.priority}, while nobody else wanted its devices; now {by} does."
+        case Rule.RECLAIM:
+            return f"Queue {request.queue} takes back its part for {by}: queue {victim.gang.queue} holds more than its own."
+        case _:
+            return f"{by.capitalize()} has priority {request.priority}, this one {victim.gang.priority}."

@@ -1,0 +1,235 @@
+"""Why: a gang that is owed room that others hold gets it by ending the fewest and the least of them, under named rules.
+
+Candidates are sorted by rule, priority and damage; the shortest run of them with which the gang fits is found by
+doubling and halving on the real search, and whoever turns out not to be in the way is let off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from corral.kernel.ids import JobId
+from corral.model.plan import Rule
+from corral.model.queues import Reclaim, WithinQueue
+from corral.model.requests import GangRequest
+from corral.scheduler.backfill import Reservation, reservation_of
+from corral.scheduler.gangs import Running
+from corral.scheduler.placing import Trial
+from corral.scheduler.queues import QueueNode, QueueTree, divide
+
+_RULES = (Rule.OPPORTUNISTIC, Rule.RECLAIM, Rule.PRIORITY)
+_MOST_LET_OFF = 24
+"""Among so many victims each is tried whether it is needed; among more only those elsewhere are let off."""
+
+
+@dataclass(frozen=True)
+class Victim:
+    """A running gang that a waiting one may have ended, and why."""
+
+    gang: Running
+    rule: Rule
+    cost: float
+
+    def key(self) -> tuple[int, int, float, float, JobId]:
+        """Who yields first: by rule, then lowest priority, least damage, latest start."""
+        gang = self.gang
+        return (_RULES.index(self.rule), gang.priority, self.cost, -gang.placed_at, gang.job)
+
+
+class Preemption:
+    """Finds victims in one cycle; what it learns of the queues holds for that cycle."""
+
+    def __init__(self, trial: Trial, hungry: frozenset[str], now: float) -> None:
+        self.trial = trial
+        self.now = now
+        self.again = inf
+        """When a gang that is still protected by its minimum run time may be looked at again."""
+        self.places: list[Reservation] = []
+        """The places that gangs get when those have ended that were told to; nobody else may count on them."""
+        self.kept: set[JobId] = set()
+        """The gangs that these places are for."""
+        self._queues: QueueTree = trial.cluster.queues
+        self._hungry = hungry
+        self._chosen: set[JobId] = set()
+
+    def leaving_place(self, request: GangRequest) -> Reservation | None:
+        """The place of a gang that fits as soon as those have ended that were told to; it is kept for it from now on."""
+        if not self.trial.cluster.gangs.leaving and not self._chosen:
+            return None
+        return self._keep(request, self._place(request, ()))
+
+    def find(self, request: GangRequest, ask: Sequence[int]) -> tuple[Victim, ...]:
+        """Victims with whom gone the gang fits, as few and as cheap as can be; none when nobody may be ended for it.
+
+        The place that it gets is kept for it for the rest of the cycle.
+        """
+        victims = sorted(self.candidates(request, ask), key=Victim.key)
+        count = self._shortest(request, victims)
+        if count is None:
+            return ()
+        chosen = self._needed(request, victims[:count])
+        self._keep(request, self._place(request, chosen))
+        self._chosen.update(victim.gang.job for victim in chosen)
+        return tuple(chosen)
+
+    def _keep(self, request: GangRequest, place: Reservation | None) -> Reservation | None:
+        if place is not None:
+            place.hold(self.trial.cluster)
+            self.places.append(place)
+            self.kept.add(request.job)
+        return place
+
+    # -- who may be asked to yield ------------------------------------------------------------------------------------
+
+    def might(self, request: GangRequest, ask: Sequence[int]) -> bool:
+        """Whether any gang may be asked to yield to this one, or was."""
+        if request.job in self.kept:
+            return True
+        return next(self.candidates(request, ask), None) is not None
+
+    def candidates(self, request: GangRequest, ask: Sequence[int]) -> Iterator[Victim]:
+        """The running gangs that the rules let this one have ended."""
+        gangs = self.trial.cluster.gangs
+        own = self._queues.find(request.queue)
+        if request.priority >= 0:
+            for levels in gangs.by_queue.values():
+                for priority, members in levels.items():
+                    if priority < 0:
+                        yield from self._victims(members.values(), request, Rule.OPPORTUNISTIC)
+        if own.spec.within_queue is WithinQueue.LOWER_PRIORITY:
+            below = (gang for gang in gangs.below(own.name, request.priority) if gang.priority >= 0)
+            yield from self._victims(below, request, Rule.PRIORITY)
+        if own.spec.reclaim is not Reclaim.NEVER and request.priority >= 0:
+            yield from self._borrowers(request, own, ask)
+
+    def _victims(self, gangs: Iterable[Running], request: GangRequest, rule: Rule) -> Iterator[Victim]:
+        for gang in gangs:
+            if gang.preemptible and gang.stays and gang.job != request.job and gang.job not in self._chosen:
+                yield Victim(gang, rule, gang.cost(self.now))
+
+    def _borrowers(self, request: GangRequest, own: QueueNode, ask: Sequence[int]) -> Iterator[Victim]:
+        """Gangs of the queues that hold more than their fair part, while this one's has less than its own."""
+        for name, levels in self.trial.cluster.gangs.by_queue.items():
+            sides = self._queues.apart(own.name, name)
+            if sides is None:
+                continue
+            mine, theirs = sides
+            fair = self.fair_parts(mine.parent)
+            if not self._entitled(own, mine, ask, fair):
+                continue
+            beyond = [held - part for held, part in zip(theirs.used, fair[theirs.name], strict=True)]
+            wanted = [at for at, amount in enumerate(ask) if amount and beyond[at] > 0]
+            if not wanted:
+                continue
+            lowest_first = sorted(levels.items())
+            gangs = [gang for _, members in lowest_first for gang in sorted(members.values(), key=_newest)]
+            for victim in self._victims(gangs, request, Rule.RECLAIM):
+                gang = victim.gang
+                if gang.priority < 0 or not any(beyond[at] > 0 and gang.amounts[at] for at in wanted):
+                    continue
+                if own.spec.reclaim is Reclaim.LOWER_PRIORITY and gang.priority >= request.priority:
+                    continue
+                protected_until = gang.placed_at + self._queues.find(name).spec.min_runtime_seconds
+                if self.now < protected_until:
+                    self.again = min(self.again, protected_until)
+                    continue
+                beyond = [left - held for left, held in zip(beyond, gang.amounts, strict=True)]
+                yield victim
+
+    def _entitled(self, own: QueueNode, top: QueueNode, ask: Sequence[int], fair: dict[str, list[float]]) -> bool:
+        """Whether the queue, and each above it up to `top`, stays within its fair part with the gang."""
+        for node in own.chain():
+            part = fair[node.name] if node is top else self.fair_parts(node.parent)[node.name]
+            if any(amount and node.used[at] + amount > part[at] + 1e-6 for at, amount in enumerate(ask)):
+                return False
+            if node is top:
+                return True
+        return True
+
+    def fair_parts(self, parent: QueueNode | None) -> dict[str, list[float]]:
+        """By child what it should hold now: what it deserves, and by weight its part of the rest, as far as it wants."""
+        if parent is None:
+            return {}
+        children = parent.children
+        if parent.parent is None:
+            whole: Sequence[float] = self._queues.total
+        else:
+            whole = self.fair_parts(parent.parent)[parent.name]
+        parts: dict[str, list[float]] = {child.name: [] for child in children}
+        for at, total in enumerate(whole):
+            claims = [
+                (
+                    float(min(child.deserved[at], child.limit[at])),
+                    child.spec.weight,
+                    min(child.limit[at], child.borrowing[at], inf if self._wants(child) else float(child.used[at])),
+                )
+                for child in children
+            ]
+            for child, part in zip(children, divide(float(total), claims), strict=True):
+                parts[child.name].append(part)
+        return parts
+
+    def _wants(self, node: QueueNode) -> bool:
+        return node.name in self._hungry or any(self._wants(child) for child in node.children)
+
+    # -- which of them ------------------------------------------------------------------------------------------------
+
+    def _shortest(self, request: GangRequest, victims: Sequence[Victim]) -> int | None:
+        """How many of the first are enough; None when all of them are not."""
+        if not victims or not self._fits_without(request, victims):
+            return None
+        low, high = 0, 1
+        while high < len(victims) and not self._fits_without(request, victims[:high]):
+            low, high = high, high * 2
+        high = min(high, len(victims))
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._fits_without(request, victims[:middle]):
+                high = middle
+            else:
+                low = middle
+        return high
+
+    def _fits_without(self, request: GangRequest, victims: Sequence[Victim]) -> bool:
+        with self.trial.supposing():
+            self._suppose_gone(victims)
+            return self.trial.place(request) is not None
+
+    def _suppose_gone(self, victims: Sequence[Victim]) -> None:
+        """The cluster when these, and all that were told to, have ended, and the places kept for others are taken."""
+        for place in self.places:
+            place.lift()
+        self.trial.lift_leaving()
+        self.trial.lift([*self._chosen, *(victim.gang.job for victim in victims)])
+        for place in self.places:
+            place.occupy(self.trial.cluster)
+
+    def _place(self, request: GangRequest, victims: Sequence[Victim]) -> Reservation | None:
+        with self.trial.supposing():
+            self._suppose_gone(victims)
+            takes = self.trial.takes(request)
+            return reservation_of(request.job, self.now, takes) if takes is not None else None
+
+    def _needed(self, request: GangRequest, victims: Sequence[Victim]) -> list[Victim]:
+        """Those in the way of the place found without all of them; the dearest are let off first if they can be."""
+        place = self._place(request, victims)
+        nodes = {(need.engine, need.wanted.at) for need in place.needs} if place else set()
+        chosen = [
+            victim
+            for victim in victims
+            if any((index.tree.engine, take.at) in nodes for index, take in self.trial.cluster.takes(victim.gang.job))
+        ]
+        if not self._fits_without(request, chosen):
+            chosen = list(victims)
+        if len(chosen) <= _MOST_LET_OFF:
+            for victim in sorted(chosen, key=Victim.key, reverse=True):
+                rest = [other for other in chosen if other is not victim]
+                if rest and self._fits_without(request, rest):
+                    chosen = rest
+        return chosen
+
+
+def _newest(gang: Running) -> tuple[float, JobId]:
+    return (-gang.placed_at, gang.job)
