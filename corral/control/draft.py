@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from corral.kernel.ids import AttemptId, JobId, TaskKey
 from corral.model.commands import EngineCommand
 from corral.model.facts import Fact
+from corral.model.receipts import LedgerEntry, Receipt
 from corral.model.runs import TaskRun
 from corral.model.writes import AttemptWrite, ControlBatch, FactWrite, JobWrite, TaskWrite
 
@@ -21,12 +22,15 @@ class Draft:
     attempts: dict[AttemptId, AttemptWrite] = field(default_factory=dict)
     facts: list[FactWrite] = field(default_factory=list)
     outbox: list[tuple[JobId, EngineCommand]] = field(default_factory=list)
+    receipts: dict[str, Receipt] = field(default_factory=dict)
+    ledger: dict[tuple[str, str], LedgerEntry] = field(default_factory=dict)
     removed: list[JobId] = field(default_factory=list)
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to store."""
-        return self.cursor is None and not (self.jobs or self.tasks or self.facts or self.outbox or self.removed)
+        kept = self.jobs or self.tasks or self.facts or self.outbox or self.receipts or self.ledger or self.removed
+        return self.cursor is None and not kept
 
     def tell(self, job: JobId, at: float, fact: Fact, actor: str = "") -> None:
         """Add a fact to the event log."""
@@ -43,5 +47,7 @@ class Draft:
             facts=tuple(self.facts),
             outbox_add=tuple(self.outbox),
             outbox_done=done,
+            receipts=tuple(self.receipts.values()),
+            ledger=tuple(self.ledger.values()),
             removed_jobs=tuple(self.removed),
         )

@@ -10,23 +10,35 @@ import structlog
 
 from corral import launcher
 from corral.control.draft import Draft
+from corral.control.receipts import Held, Receipts, Yielded
 from corral.control.world import Job, World
 from corral.kernel.ids import AttemptId, JobId, TaskKey, parse_attempt_id
 from corral.launcher import InvalidTransition, LaunchPolicy, Step
 from corral.model.asks import gang_request
 from corral.model.commands import ForgetTask, ReleasePlacement, RequestPlacement, StopTask
-from corral.model.events import DependencyFailed, HoldReleased, JobEvent, Placed, StartRefused
+from corral.model.events import (
+    DependencyFailed,
+    HoldReleased,
+    JobEvent,
+    Placed,
+    Preempted,
+    StartRefused,
+    SuspendRequested,
+)
 from corral.model.facts import Fact
 from corral.model.launch import Exited, Started
 from corral.model.placement import Placement
 from corral.model.plan import GangPlacement
 from corral.model.runs import TaskRun
+from corral.model.states import TaskState
 from corral.model.writes import AttemptWrite
 from corral.scheduler import GangQueued, GangWithdrawn, TasksReleased, gang_placed
+from corral.scheduler.events import TasksLeaving
 
 log = structlog.get_logger()
 
 DEPENDENCY = "dependency"
+_LEAVING = frozenset({TaskState.DELETION_PENDING, TaskState.DELETION_REQUESTED, TaskState.DELETING})
 
 
 class Folder:
@@ -36,6 +48,7 @@ class Folder:
         self.world = world
         self.policy = policy
         self.draft = Draft()
+        self.receipts = Receipts()
 
     def take_draft(self) -> Draft:
         """What was gathered since the last call."""
@@ -63,7 +76,8 @@ class Folder:
                 job.id, job.run.attempt, job.document, keys, user=job.user, created_at=job.created_at
             )
             placements = tuple(task.placement for task in placed if task.placement is not None)
-            self.world.cluster.apply(gang_placed(request, Placement(placements), job.run.started_at or now))
+            self.world.cluster.apply(gang_placed(request, Placement(placements), job.run.placed_at or now))
+            self._leave(job, tuple(task.key for task in placed if task.state in _LEAVING))
         if unplaced := job.unplaced():
             self._queue(job, unplaced, grow=bool(placed))
 
@@ -72,9 +86,17 @@ class Folder:
         try:
             step = launcher.step(job.view, job.run, job.tasks, event, now, self.policy)
         except InvalidTransition as error:
-            log.error("an event that cannot be was dropped", job=job.id, message=error.message, story=str(error.details))
+            log.error(
+                "an event that cannot be was dropped", job=job.id, message=error.message, story=str(error.details)
+            )
             return
         self._apply(job, step, now)
+
+    def have_yield(self, job: Job, event: Preempted | SuspendRequested, why: Yielded, now: float) -> None:
+        """Have a job, or some tasks of it, give up what it holds, against a receipt."""
+        before = Held.of(job)
+        self.event(job, event, now)
+        self.receipts.write(self.draft, job, before, why, now)
 
     def engine_event(self, event: Started | Exited | StartRefused, now: float) -> None:
         """Bring what an engine saw to its job; attempts that nobody knows are ended and forgotten."""
@@ -97,10 +119,11 @@ class Folder:
         keys = {task.key for task in tasks}
         requests = self.world.queue.waiting(placed.job)
         request = next(each for each in requests if not keys.isdisjoint(each.tasks))
+        joins = bool(self.world.cluster.holds(placed.job))
         held = gang_placed(request, placement, now)
         self.world.cluster.apply(held)
         self.world.queue.apply(held)
-        self.event(job, Placed(placed.job_attempt, placement), now)
+        self.event(job, Placed(placed.job_attempt, placement, joins), now)
         job.reasons = None
 
     def tell(self, job: JobId, now: float, fact: Fact, actor: str = "") -> None:
@@ -116,6 +139,7 @@ class Folder:
             self._record_attempt(job, end.attempt, end.task)
         for fact in step.facts:
             self.draft.tell(job.id, now, fact)
+        leaving: list[TaskKey] = []
         for command in step.commands:
             match command:
                 case RequestPlacement(tasks=tasks, grow=grow):
@@ -124,8 +148,12 @@ class Folder:
                     self._release(job, tasks)
                 case _:
                     self.draft.outbox.append((job.id, command))
+                    if isinstance(command, StopTask):
+                        leaving.append(parse_attempt_id(command.attempt).task)
+        self._leave(job, tuple(key for key in leaving if key in job.tasks and job.tasks[key].holds))
         if job.run.wake_at != before.wake_at:
             self.world.set_timer(job.run.wake_at, job.id)
+        self.receipts.look(self.draft, job, now)
         if job.completed:
             self._completed(job, now)
 
@@ -171,6 +199,11 @@ class Folder:
         self.world.queue.apply(GangWithdrawn(job.id, tasks))
         self.world.cluster.apply(TasksReleased(job.id, tasks))
         self.world.plan_wanted = True
+
+    def _leave(self, job: Job, tasks: tuple[TaskKey, ...]) -> None:
+        """Have the scheduler know whose devices are free soon."""
+        if tasks:
+            self.world.cluster.apply(TasksLeaving(job.id, tasks))
 
     def _completed(self, job: Job, now: float) -> None:
         for waiting in self.world.dependents.pop(job.id, set()):

@@ -7,10 +7,22 @@ from collections.abc import Mapping, Sequence
 import structlog
 
 from corral.control.fold import Folder
+from corral.control.receipts import Yielded
 from corral.control.world import Job
 from corral.kernel.ids import JobId
-from corral.model.events import DependencyFailed, HoldReleased, RestartRequested, ScaleRequested, StopRequested
+from corral.model.cordons import CORDONS_CHANGED
+from corral.model.documents import CONFIGURED
+from corral.model.events import (
+    DependencyFailed,
+    HoldReleased,
+    RestartRequested,
+    ResumeRequested,
+    ScaleRequested,
+    StopRequested,
+    SuspendRequested,
+)
 from corral.model.facts import Fact
+from corral.model.plan import Rule
 from corral.model.writes import Intent, IntentKind
 from corral.store import Store
 
@@ -24,6 +36,10 @@ class Intents:
         self._store = store
         self._folder = folder
         self.cursor = cursor
+        self.reconfigure = False
+        """Whether the documents that configure the cluster have changed; who reads them anew takes it back."""
+        self.cordons_changed = False
+        """Whether nodes were closed or opened; who reads them anew takes it back."""
 
     async def fold(self, now: float, limit: int = 500) -> bool:
         """Fold the next intents; True when there may be more."""
@@ -39,12 +55,18 @@ class Intents:
     async def _load_missing(self, intents: Sequence[Intent]) -> None:
         """Bring the jobs that these intents are about, and that are over or new, into memory."""
         world = self._folder.world
-        missing = {intent.job for intent in intents if intent.job not in world.jobs}
+        missing = {intent.job for intent in intents if intent.job and intent.job not in world.jobs}
         self._loaded: dict[JobId, Job] = {
             record.id: Job.from_record(record) for record in await self._store.load_jobs(sorted(missing))
         }
 
     async def _fold_one(self, intent: Intent, now: float) -> None:
+        if intent.kind == CONFIGURED:
+            self.reconfigure = True
+            return
+        if intent.kind == CORDONS_CHANGED:
+            self.cordons_changed = True
+            return
         world = self._folder.world
         job = world.jobs.get(intent.job) or self._loaded.get(intent.job)
         if job is None:
@@ -63,6 +85,11 @@ class Intents:
                 self._folder.event(job, RestartRequested(intent.actor), now)
             case IntentKind.SCALE:
                 self._scale(job, intent, now)
+            case IntentKind.SUSPEND:
+                why = Yielded(Rule.SUSPENDED, f"{intent.actor} suspended the job", by_user=intent.actor)
+                self._folder.have_yield(job, SuspendRequested(intent.actor), why, now)
+            case IntentKind.RESUME:
+                self._folder.event(job, ResumeRequested(intent.actor), now)
             case IntentKind.DELETE:
                 self._delete(job, now)
             case _:
@@ -94,9 +121,7 @@ class Intents:
             return
         data = intent.data
         remove = tuple(int(index) for index in data.get("remove", ()))
-        self._folder.event(
-            job, ScaleRequested(str(data["role"]), int(data["replicas"]), intent.actor, remove), now
-        )
+        self._folder.event(job, ScaleRequested(str(data["role"]), int(data["replicas"]), intent.actor, remove), now)
 
     def _delete(self, job: Job, now: float) -> None:
         if not job.completed:

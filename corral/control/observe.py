@@ -1,15 +1,20 @@
-"""Why: the cluster index changes only when the machines were seen to change, and what was seen is stored for everybody."""
+"""Why: the cluster index changes only when the machines were seen to change, and what was seen is stored for everybody.
+
+A cordon is laid over what an engine reports: the scheduler sees a node that is not ready, `Machines` knows why.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+import msgspec
 import structlog
 
 from corral.engines.base import Engine
 from corral.kernel.errors import CorralError, Unavailable
 from corral.kernel.ids import AttemptId
-from corral.model.inventory import Inventory, Node
+from corral.model.cordons import Cordon
+from corral.model.inventory import Device, Inventory, Node
 from corral.scheduler import EngineUnknown, NodesSeen
 from corral.store import Store
 
@@ -17,13 +22,20 @@ log = structlog.get_logger()
 
 
 class Machines:
-    """All engines and what was last seen of their nodes."""
+    """All engines, what was last seen of their nodes, and which of those people closed."""
 
-    def __init__(self, store: Store, engines: Mapping[str, Engine]) -> None:
+    def __init__(self, store: Store, engines: Mapping[str, Engine], *, not_ready_seconds: float = 60.0) -> None:
+        """`not_ready_seconds`: how long a node is not ready before it counts as lost."""
         self._store = store
         self._engines = engines
+        self._patience = not_ready_seconds
+        self._seen: dict[str, Inventory] = {}
+        self._not_ready_since: dict[str, float] = {}
         self.stale = False
         self.nodes: dict[str, Node] = {}
+        self.cordons: dict[str, Cordon] = {}
+        self.unhealthy: dict[str, dict[int, str]] = {}
+        """By node, the devices that are not healthy, with the reason."""
 
     async def look(self, epoch: int, now: float) -> list[NodesSeen | EngineUnknown]:
         """Ask every engine for its nodes, store them, and say what the cluster index has to learn."""
@@ -37,9 +49,33 @@ class Machines:
                 learned.append(EngineUnknown(engine.name, error.message))
                 continue
             await self._store.put_nodes(epoch, engine.name, list(inventory.nodes), now)
-            self._remember(inventory)
-            learned.append(NodesSeen(inventory))
+            self._remember(inventory, now)
+            learned.append(self._overlaid(inventory))
         return learned
+
+    async def read_cordons(self) -> list[NodesSeen]:
+        """Read which nodes are closed to new tasks, and say what the cluster index has to learn of it."""
+        self.cordons = await self._store.cordons()
+        return [self._overlaid(inventory) for inventory in self._seen.values()]
+
+    @property
+    def trouble(self) -> bool:
+        """Whether anything that a gang could hold is broken."""
+        return bool(self.unhealthy or self._not_ready_since)
+
+    def lost(self, node: str, now: float) -> str:
+        """Why a node counts as lost: it has not been ready for long; "" when it does not."""
+        since = self._not_ready_since.get(node)
+        if since is None or now - since < self._patience:
+            return ""
+        known = self.nodes.get(node)
+        return f"{node} is gone" if known is None else f"{node} is not ready: {known.ready_reason or 'no reason given'}"
+
+    def next_loss(self, now: float) -> float | None:
+        """When the next node that is not ready will count as lost."""
+        return min(
+            (at for at in (s + self._patience for s in self._not_ready_since.values()) if at > now), default=None
+        )
 
     def node(self, name: str) -> Node | None:
         """A node by its name, as last seen."""
@@ -54,7 +90,35 @@ class Machines:
             return next(iter(self._engines))
         raise CorralError("unknown-engine", f"No engine is known to have {attempt}.")
 
-    def _remember(self, inventory: Inventory) -> None:
+    def _remember(self, inventory: Inventory, now: float) -> None:
+        before = self._seen.get(inventory.engine)
+        self._seen[inventory.engine] = inventory
         prefix = f"{inventory.engine}/"
         self.nodes = {name: node for name, node in self.nodes.items() if not name.startswith(prefix)}
         self.nodes |= {node.name: node for node in inventory.nodes}
+        self.unhealthy = {name: bad for name, bad in self.unhealthy.items() if not name.startswith(prefix)}
+        self.unhealthy |= {node.name: bad for node in inventory.nodes if (bad := _unhealthy(node.devices))}
+        names = {node.name for node in before.nodes} if before else set()
+        absent = {
+            name for name in {*names, *self._not_ready_since} if name.startswith(prefix) and name not in self.nodes
+        }
+        lacking = absent | {node.name for node in inventory.nodes if not node.ready}
+        others = {name: at for name, at in self._not_ready_since.items() if not name.startswith(prefix)}
+        self._not_ready_since = others | {name: self._not_ready_since.get(name, now) for name in lacking}
+
+    def _overlaid(self, inventory: Inventory) -> NodesSeen:
+        """The inventory in which closed nodes take no tasks."""
+        if not any(node.name in self.cordons for node in inventory.nodes):
+            return NodesSeen(inventory)
+        return NodesSeen(msgspec.structs.replace(inventory, nodes=tuple(self._closed(inventory.nodes))))
+
+    def _closed(self, nodes: Iterable[Node]) -> Iterable[Node]:
+        for node in nodes:
+            cordon = self.cordons.get(node.name)
+            closed = cordon is not None and node.ready
+            reason = cordon.reason if cordon else ""
+            yield msgspec.structs.replace(node, ready=False, ready_reason=reason) if closed else node
+
+
+def _unhealthy(devices: Iterable[Device]) -> dict[int, str]:
+    return {device.index: device.health_reason or "no reason given" for device in devices if not device.healthy}

@@ -78,6 +78,8 @@ class Placed(msgspec.Struct, frozen=True, tag=True):
 
     job_attempt: int
     placement: Placement
+    joins: bool = False
+    """Whether other tasks of the job held places already."""
 
 
 class Unplaceable(msgspec.Struct, frozen=True, tag=True):

@@ -13,6 +13,7 @@ import msgspec
 from corral.kernel.ids import AttemptId, JobId, TaskKey
 from corral.model.commands import EngineCommand
 from corral.model.facts import Fact
+from corral.model.receipts import LedgerEntry, Receipt
 from corral.model.records import JobSummary
 from corral.model.runs import JobRun, TaskRun
 
@@ -28,6 +29,10 @@ class IntentKind(StrEnum):
     """Begin it anew."""
     SCALE = "job.scale-requested"
     """`data`: {"role": str, "replicas": int, "remove": [int, …]}."""
+    SUSPEND = "job.suspend-requested"
+    """End it like one that is preempted, and hold it."""
+    RESUME = "job.resume-requested"
+    """Let a suspended job go on."""
     DELETE = "job.delete-requested"
     """Remove it from the store, once it is over."""
 
@@ -178,6 +183,9 @@ class ControlBatch(msgspec.Struct, frozen=True):
     facts: tuple[FactWrite, ...] = ()
     outbox_add: tuple[tuple[JobId, EngineCommand], ...] = ()
     outbox_done: tuple[int, ...] = ()
+    receipts: tuple[Receipt, ...] = ()
+    """New ones, and those that were closed."""
+    ledger: tuple[LedgerEntry, ...] = ()
     removed_jobs: tuple[JobId, ...] = ()
     """Jobs to remove with everything of theirs but a line of history."""
 

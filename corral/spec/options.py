@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -55,6 +55,11 @@ class JobOptions(SpecModel):
     network: Network = Field(default_factory=Network, description="What is needed of the network.")
     retry_policy: RetryPolicy = Field(default_factory=RetryPolicy, description="When the whole job is tried again.")
     checkpoint: Checkpoint = Field(default_factory=Checkpoint, description="How tasks are asked to end.")
+    bad_hardware: Literal["auto", "replace", "keep"] = Field(
+        "auto",
+        description="When a node is lost or a device turns unhealthy under the job: replace moves it elsewhere, keep lets "
+        "it run on; auto moves it off a lost node and keeps it on an unhealthy device.",
+    )
     barrier: Barrier = Field(default_factory=Barrier, description="Whether tasks wait for each other at the start.")
     tags: list[Tag] = Field(default_factory=list, max_length=100, description="Words to find the job by.")
     parameters: Parameters = Field(

@@ -31,6 +31,7 @@ from corral.store.faults import LeadershipLost
 from corral.store.removal import remove_jobs
 from corral.store.rows import add_events, clean, encode, fact_row, put
 from corral.store.writer import Transaction
+from corral.store.yields import write_ledger, write_receipts
 
 _jobs, _runs, _tasks, _outbox = tables.jobs, tables.job_runs, tables.tasks, tables.outbox
 _RUN: Final = msgspec.json.Decoder(JobRun)
@@ -193,6 +194,10 @@ def _commit(transaction: Transaction, batch: ControlBatch) -> CommitResult:
         put(transaction, tables.attempts, [_attempt_row(each) for each in _last_of_each(batch.attempts)])
     if batch.facts:
         add_events(transaction, [fact_row(each) for each in batch.facts])
+    if batch.receipts:
+        write_receipts(transaction, batch.receipts)
+    if batch.ledger:
+        write_ledger(transaction, batch.ledger)
     if batch.outbox_done:
         transaction.write(_OUTBOX_DONE, [{"s": seq} for seq in batch.outbox_done])
     seqs = _add_outbox(transaction, batch)

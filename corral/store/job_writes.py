@@ -100,6 +100,8 @@ _WORDS: Final = {
     IntentKind.STOP: "stop",
     IntentKind.RESTART: "restart",
     IntentKind.SCALE: "scale",
+    IntentKind.SUSPEND: "suspend",
+    IntentKind.RESUME: "resume",
     IntentKind.DELETE: "delete",
 }
 

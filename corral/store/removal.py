@@ -21,6 +21,7 @@ _PARTS: Final = (
     (tables.attempts, tables.attempts.c.job),
     (tables.events, tables.events.c.job),
     (tables.outbox, tables.outbox.c.job),
+    (tables.receipts, tables.receipts.c.job),
     (tables.idempotency, tables.idempotency.c.job),
 )
 _DELETES: Final = tuple(delete(table).where(column == bindparam("j")) for table, column in _PARTS)

@@ -26,6 +26,7 @@ from corral.store.leadership import Leadership
 from corral.store.retention import Retention
 from corral.store.schema import bring_up
 from corral.store.wakeup import NotifyWakeup, NoWakeup, SocketWakeup, Wakeup
+from corral.store.yields import Yields
 
 _OPENING_SECONDS: Final = 60.0
 """How long a start waits for the other process, whose first commit may stand behind gigabytes that go to the disk."""
@@ -42,6 +43,7 @@ class Store(
     Audit,
     Retention,
     Backups,
+    Yields,
 ):
     """The open store."""
 

@@ -144,6 +144,39 @@ outbox = Table(
     Column("command", Text, nullable=False),
 )
 
+receipts = Table(
+    "receipts",
+    metadata,
+    Column("job", Text, primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("queue", Text, nullable=False),
+    Column("by_queue", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("closed", Boolean, nullable=False),
+    Column("doc", Text, nullable=False),
+    Index("receipts_by_time", "at", "job", "number"),
+    Index("receipts_by_queue", "queue", "at"),
+    Index("receipts_open", "job", sqlite_where=text("NOT closed")),
+)
+
+ledger = Table(
+    "ledger",
+    metadata,
+    Column("lender", Text, primary_key=True),
+    Column("borrower", Text, primary_key=True),
+    Column("device_seconds", Double, nullable=False),
+    Column("devices", Integer, nullable=False),
+    Column("since", Double, nullable=False),
+    Column("at", Double, nullable=False),
+)
+
+cordons = Table(
+    "cordons",
+    metadata,
+    Column("node", Text, primary_key=True),
+    Column("doc", Text, nullable=False),
+)
+
 counters = Table(
     "counters",
     metadata,

@@ -1,0 +1,67 @@
+"""Why: what one queue lends another is a promise kept over time, so it is added up as it happens and survives restarts.
+
+Between two changes the sum grows evenly: an entry says how many devices are lent since when, and needs no writing while
+nothing changes, but for a heartbeat that bounds what a killed process can forget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from corral.control.draft import Draft
+from corral.model.receipts import LedgerEntry
+
+Loans = Mapping[tuple[str, str], int]
+"""Devices lent now, by lender and borrower; a lender "" is what no queue owns."""
+HEARTBEAT_SECONDS: Final = 5.0
+"""How much of a loan that ended while no control ran may be missing from the ledger."""
+
+
+class Ledger:
+    """The running sums; `draft` takes what has to be stored."""
+
+    def __init__(self, found: Sequence[LedgerEntry] = ()) -> None:
+        self._entries = {(entry.lender, entry.borrower): entry for entry in found}
+        self._resumed = not found
+        self._beat = 0.0
+
+    def fold(self, draft: Draft, loans: Loans, now: float) -> None:
+        """These are the loans from now on.
+
+        The first call after a start does not know when a loan that is gone ended: it counts until the last heartbeat.
+        """
+        changed = [
+            pair for pair in {*self._entries, *loans} if loans.get(pair, 0) != self._devices(pair) or not self._resumed
+        ]
+        for pair in changed:
+            entry = self._entries.get(pair) or LedgerEntry(*pair, 0.0, 0, now, now)
+            lent = entry.devices if self._resumed else min(entry.devices, loans.get(pair, 0))
+            total = entry.device_seconds + lent * max(0.0, now - entry.at)
+            self._put(draft, msgspec.structs.replace(entry, device_seconds=total, devices=loans.get(pair, 0), at=now))
+        self._resumed = True
+        self._keep(draft, now)
+
+    def _keep(self, draft: Draft, now: float) -> None:
+        """Write down how far the sums are known."""
+        if now - self._beat < HEARTBEAT_SECONDS:
+            return
+        self._beat = now
+        for entry in list(self._entries.values()):
+            if entry.devices and entry.at < now:
+                self._put(draft, msgspec.structs.replace(entry, device_seconds=entry.until(now), at=now))
+
+    @property
+    def running(self) -> bool:
+        """Whether anything is lent now."""
+        return any(entry.devices for entry in self._entries.values())
+
+    def _devices(self, pair: tuple[str, str]) -> int:
+        entry = self._entries.get(pair)
+        return entry.devices if entry else 0
+
+    def _put(self, draft: Draft, entry: LedgerEntry) -> None:
+        self._entries[entry.lender, entry.borrower] = entry
+        draft.ledger[entry.lender, entry.borrower] = entry

@@ -1,0 +1,135 @@
+"""Why: whoever had to yield is told by whom, why, what it cost and when it is likely back, and that stays written down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from corral.control.draft import Draft
+from corral.control.world import Job
+from corral.kernel.ids import JobId, TaskKey
+from corral.model.plan import Eviction, Rule
+from corral.model.receipts import Receipt
+from corral.model.runs import TaskRun
+from corral.model.states import JobState, TaskState
+
+
+class Yielded(msgspec.Struct, frozen=True):
+    """What is known of a yielding before it is known whether it takes effect."""
+
+    rule: Rule
+    message: str
+    by_job: str = ""
+    by_queue: str = ""
+    by_user: str = ""
+    cost_device_seconds: float | None = None
+    back_at: float | None = None
+
+
+def from_eviction(eviction: Eviction) -> Yielded:
+    """The terms of what the scheduler decided."""
+    return Yielded(
+        eviction.rule,
+        eviction.message,
+        by_job=eviction.by or "",
+        by_queue=eviction.by_queue,
+        cost_device_seconds=eviction.cost_device_seconds,
+        back_at=eviction.back_at,
+    )
+
+
+class Held(msgspec.Struct, frozen=True):
+    """What a job held before it had to yield."""
+
+    yields: int
+    tasks: dict[TaskKey, tuple[int, float | None]]
+    """Devices and start of each task that had its place and was not ending."""
+
+    @classmethod
+    def of(cls, job: Job) -> Held:
+        """What `job` holds now."""
+        kept = (TaskState.PREPARING, TaskState.RUNNING)
+        return cls(job.run.yields, {key: _use(task) for key, task in job.tasks.items() if task.state in kept})
+
+    def cost(self, tasks: Iterable[TaskKey], now: float) -> float:
+        """Device-seconds since these tasks started."""
+        uses = [self.tasks[key] for key in tasks]
+        return sum(devices * max(0.0, now - started) for devices, started in uses if started is not None)
+
+
+def _use(task: TaskRun) -> tuple[int, float | None]:
+    return len(task.placement.devices) if task.placement else 0, task.started_at
+
+
+class Receipts:
+    """The receipts of jobs that are away; new and closed ones go into the draft."""
+
+    def __init__(self, found: Sequence[Receipt] = ()) -> None:
+        self._open: dict[JobId, list[Receipt]] = {}
+        for receipt in found:
+            self._open.setdefault(receipt.job, []).append(receipt)
+
+    def write(self, draft: Draft, job: Job, before: Held, why: Yielded, now: float) -> None:
+        """A receipt for what `job` has just given up, if it gave anything up."""
+        if job.run.yields == before.yields:
+            return
+        whole = job.run.yielded is not None and job.run.yielded.rule == why.rule and job.run.completion is not None
+        gone = [key for key in before.tasks if whole or (key in job.tasks and job.tasks[key].yielding)]
+        if not gone:
+            return
+        cost = before.cost(gone, now) if why.cost_device_seconds is None else why.cost_device_seconds
+        receipt = Receipt(
+            job=job.id,
+            number=job.run.yields,
+            name=job.document.name,
+            user=job.user,
+            queue=job.document.spec.queue,
+            job_attempt=job.run.attempt,
+            rule=str(why.rule),
+            message=why.message,
+            at=now,
+            devices=sum(before.tasks[key][0] for key in gone),
+            tasks=() if whole else tuple(gone),
+            by_job=why.by_job,
+            by_queue=why.by_queue,
+            by_user=why.by_user,
+            cost_device_seconds=cost,
+            back_at=why.back_at,
+        )
+        self._open.setdefault(job.id, []).append(receipt)
+        draft.receipts[receipt.id] = receipt
+
+    def look(self, draft: Draft, job: Job, now: float) -> None:
+        """Close the receipts of a job that is back, or over."""
+        waiting = self._open.get(job.id)
+        if waiting is None:
+            return
+        left = []
+        for receipt in waiting:
+            if _is_back(job, receipt):
+                closed = msgspec.structs.replace(receipt, returned_at=now)
+            elif job.completed or not _is_missed(job, receipt):
+                closed = msgspec.structs.replace(receipt, over=True)
+            else:
+                left.append(receipt)
+                continue
+            draft.receipts[closed.id] = closed
+        if left:
+            self._open[job.id] = left
+        else:
+            del self._open[job.id]
+
+
+def _is_back(job: Job, receipt: Receipt) -> bool:
+    if job.run.state is not JobState.RUNNING:
+        return False
+    if not receipt.tasks:
+        return job.run.attempt > receipt.job_attempt
+    found = [job.tasks.get(key) for key in receipt.tasks]
+    return all(task is not None and task.state is TaskState.RUNNING for task in found)
+
+
+def _is_missed(job: Job, receipt: Receipt) -> bool:
+    """Whether what was given up is still to come back: a scale-down may have made it superfluous."""
+    return not receipt.tasks or any(key in job.tasks for key in receipt.tasks)

@@ -1,0 +1,151 @@
+"""Why: a team whose job had to yield is owed a receipt, and every queue an account of what it lent and borrowed.
+
+Times are seconds since 1970 in what control stores, RFC 3339 in what people are shown. Devices times seconds are
+*device-seconds*.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from corral.kernel.ids import JobId, TaskKey
+from corral.model.records import Record, rfc3339, rfc3339_or_none
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """One time that a job, or some tasks of it, had to yield; `number` counts them from 1."""
+
+    job: JobId
+    number: int
+    name: str
+    user: str
+    queue: str
+    job_attempt: int
+    rule: str
+    """`corral.model.plan.Rule`."""
+    message: str
+    at: float
+    devices: int
+    """How many devices were given up."""
+    tasks: tuple[TaskKey, ...] = ()
+    """The tasks of an elastic gang that left it; empty: the whole gang ended."""
+    by_job: str = ""
+    by_queue: str = ""
+    by_user: str = ""
+    cost_device_seconds: float = 0.0
+    """The work lost at most: since the last checkpoint that is known of, else since the start."""
+    back_at: float | None = None
+    """When it was likely to be back, as was thought when it yielded."""
+    returned_at: float | None = None
+    """When it ran again with as much as before."""
+    over: bool = False
+    """The job ended without coming back."""
+
+    @property
+    def id(self) -> str:
+        """Unique: the job and the number."""
+        return f"{self.job}.{self.number}"
+
+
+class LedgerEntry(msgspec.Struct, frozen=True):
+    """What one queue has lent to another since `since`; at `at` it was lending `devices`."""
+
+    lender: str
+    borrower: str
+    device_seconds: float
+    devices: int
+    since: float
+    at: float
+
+    def until(self, now: float) -> float:
+        """The device-seconds until `now`, if nothing has changed since `at`."""
+        return self.device_seconds + self.devices * max(0.0, now - self.at)
+
+
+class ReceiptView(Record, frozen=True):
+    """One receipt; `state` is `away`, `returned` or `ended`, `awaySeconds` how long it was (or is) without its devices."""
+
+    id: str
+    job: str
+    name: str
+    user: str
+    queue: str
+    attempt: int
+    rule: str
+    message: str
+    at: str
+    state: str
+    devices: int
+    tasks: tuple[str, ...] = ()
+    by_job: str = ""
+    by_queue: str = ""
+    by_user: str = ""
+    cost_device_seconds: float = 0.0
+    back_at: str | None = None
+    returned_at: str | None = None
+    away_seconds: float | None = None
+    """None when the job ended without coming back."""
+
+
+class LedgerLine(Record, frozen=True):
+    """Device-seconds lent to, or borrowed from, one other queue, and the devices that are so now."""
+
+    queue: str
+    device_seconds: float
+    devices: int
+    since: str
+
+
+class LedgerView(Record, frozen=True):
+    """What a queue has lent and borrowed, by the other queue."""
+
+    queue: str
+    at: str
+    lent_device_seconds: float = 0.0
+    borrowed_device_seconds: float = 0.0
+    lent: tuple[LedgerLine, ...] = ()
+    borrowed: tuple[LedgerLine, ...] = ()
+
+
+def receipt_view(receipt: Receipt, now: float) -> ReceiptView:
+    """A receipt as the API shows it."""
+    away = None if receipt.over else (receipt.returned_at or now) - receipt.at
+    return ReceiptView(
+        id=receipt.id,
+        job=receipt.job,
+        name=receipt.name,
+        user=receipt.user,
+        queue=receipt.queue,
+        attempt=receipt.job_attempt,
+        rule=receipt.rule,
+        message=receipt.message,
+        at=rfc3339(receipt.at),
+        state="returned" if receipt.returned_at is not None else "ended" if receipt.over else "away",
+        devices=receipt.devices,
+        tasks=tuple(str(task) for task in receipt.tasks),
+        by_job=receipt.by_job,
+        by_queue=receipt.by_queue,
+        by_user=receipt.by_user,
+        cost_device_seconds=round(receipt.cost_device_seconds, 3),
+        back_at=rfc3339_or_none(receipt.back_at),
+        returned_at=rfc3339_or_none(receipt.returned_at),
+        away_seconds=None if away is None else round(max(0.0, away), 3),
+    )
+
+
+def ledger_view(queue: str, entries: list[LedgerEntry], now: float) -> LedgerView:
+    """The account of one queue, from all entries that name it."""
+    lent = tuple(_line(each.borrower, each, now) for each in entries if each.lender == queue)
+    borrowed = tuple(_line(each.lender, each, now) for each in entries if each.borrower == queue)
+    return LedgerView(
+        queue,
+        rfc3339(now),
+        round(sum(line.device_seconds for line in lent), 3),
+        round(sum(line.device_seconds for line in borrowed), 3),
+        lent,
+        borrowed,
+    )
+
+
+def _line(queue: str, entry: LedgerEntry, now: float) -> LedgerLine:
+    return LedgerLine(queue, round(entry.until(now), 3), entry.devices, rfc3339(entry.since))
