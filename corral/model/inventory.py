@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+LEVELS = ("block", "rack", "node", "numa", "nvlink", "pcie-switch", "device")
+"""The cell levels where nobody configures others, outermost first."""
+
 
 class Device(msgspec.Struct, frozen=True):
     """One accelerator of a node."""
@@ -21,6 +24,19 @@ class Device(msgspec.Struct, frozen=True):
     health_reason: str = ""
     described: bool = False
     """Whether the cluster document made it up: then no vendor variable is set for it."""
+    chain: str = ""
+    """The type of the outermost cell it is in (HiveD's cell chain); "" where no cell types are configured."""
+    parent: int = -1
+    """The index of the device that this is a slice of: one of the two is given, never both; -1 is none."""
+
+
+class Taint(msgspec.Struct, frozen=True):
+    """Why a node takes only tasks that tolerate it (Kubernetes' meaning)."""
+
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+    """`NoSchedule`, `NoExecute` (which asks also those to leave that run there), or `PreferNoSchedule`."""
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -37,9 +53,23 @@ class Node(msgspec.Struct, frozen=True):
     memory_bytes: int = 0
     shm_bytes: int = 0
     max_tasks: int = 1_000_000
+    resources: dict[str, int] = {}
+    """Every other resource by its name: `ports` (how many can be given), `disk` (bytes), or any count."""
     labels: dict[str, str] = msgspec.field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
     ready: bool = True
     ready_reason: str = ""
+
+
+class PinnedCell(msgspec.Struct, frozen=True):
+    """A cell with a name of its own, which one queue can own exactly."""
+
+    name: str
+    level: str
+    type: str
+    """Its cell type; "" where no cell types are configured."""
+    devices: tuple[tuple[str, tuple[int, ...]], ...]
+    """By node, the indexes of its devices."""
 
 
 class Inventory(msgspec.Struct, frozen=True):
@@ -47,4 +77,5 @@ class Inventory(msgspec.Struct, frozen=True):
 
     engine: str
     nodes: tuple[Node, ...]
-    levels: tuple[str, ...] = ("block", "rack", "node", "numa", "pcie-switch", "device")
+    levels: tuple[str, ...] = LEVELS
+    pinned: tuple[PinnedCell, ...] = ()

@@ -9,6 +9,13 @@ import msgspec
 from corral.kernel.ids import TaskKey
 
 
+class DeviceShare(msgspec.Struct, frozen=True):
+    """The part of a device that a task was given, in millionths of its computing power and of its memory."""
+
+    compute: int
+    memory: int
+
+
 class TaskPlacement(msgspec.Struct, frozen=True):
     """Where one task runs: a node (`engine/node`) and the device indexes on it that are its own."""
 
@@ -18,6 +25,8 @@ class TaskPlacement(msgspec.Struct, frozen=True):
     devices: tuple[int, ...] = ()
     order: int = 0
     """The task's place in its gang's topology order: neighbours in this order are near each other."""
+    share: DeviceShare | None = None
+    """The part that it has of its one device; None is the whole."""
 
     @property
     def key(self) -> TaskKey:

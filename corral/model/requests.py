@@ -101,7 +101,7 @@ class RoleAsk(msgspec.Struct, frozen=True):
     node_selector: dict[str, str] = {}
     resources: dict[str, int] = {}
     """Of every other resource, by its name (`ports`, `disk` in bytes, …), what one task needs."""
-    nodes: NodeRules = NodeRules()
+    nodes: NodeRules | None = None
 
 
 class GangRequest(msgspec.Struct, frozen=True):

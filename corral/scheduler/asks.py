@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from corral.model.requests import GangRequest, RoleAsk, TopologyAsk
+from corral.model.requests import Company, GangRequest, RoleAsk, TopologyAsk
 from corral.scheduler.levels import resolve, spoken
 from corral.scheduler.shapes import TaskShape, task_shape
 
@@ -34,6 +34,10 @@ class Part(NamedTuple):
     preferred: int
     group_size: int
     group_depth: int
+    spread: int = 0
+    """The depth of the cells that its tasks are spread over; 0 is no spreading."""
+    max_skew: int = 0
+    same_model: bool = False
 
     def batches(self, count: int, node_depth: int) -> tuple[Batch, ...]:
         """`count` tasks as full blocks and one of the rest."""
@@ -58,18 +62,45 @@ class Ask(NamedTuple):
     notes: tuple[str, ...]
     unknown_level: str
     """A required level that nobody knows; then nothing fits."""
+    company: Company = Company()
+    averse_depth: int = 0
+    """The depth of the cells that it shares with none of those it is averse to."""
+    tags: tuple[str, ...] = ()
+    same_model: bool = False
+
+    @property
+    def particular(self) -> bool:
+        """Whether it matters who else is on a node, or how many of its own."""
+        company = self.company
+        return company.exclusive or company.one_per_node or bool(company.averse)
+
+    @property
+    def plain(self) -> bool:
+        """Whether room for its tasks is all that it asks of the nodes together."""
+        return not (
+            self.particular or self.tags or self.same_model or any(p.spread or p.same_model for p in self.parts)
+        )
 
 
-def understand(request: GangRequest, levels: Sequence[str], known: Sequence[Sequence[str]], *, rdma: bool) -> Ask:
-    """What a request means on an engine with these levels; `known` are the levels of all engines."""
+def understand(
+    request: GangRequest, levels: Sequence[str], known: Sequence[Sequence[str]], *, rdma: bool, avoid: bool = False
+) -> Ask:
+    """What a request means on an engine with these levels; `known` are the levels of all engines.
+
+    `rdma`: only on nodes with such a network; `avoid`: only on nodes that do not mind.
+    """
     reader = _Reader(levels, known)
     required, preferred = reader.scope(request.topology)
-    parts = [reader.part(at, role, rdma=rdma) for at, role in enumerate(request.roles)]
+    parts = [reader.part(at, role, task_shape(role, rdma=rdma, avoid=avoid)) for at, role in enumerate(request.roles)]
     if not any(part.shape.devices for part in parts):
         node = levels.index("node")
         required, preferred = min(required, node), min(preferred, node)
     parts.sort(key=lambda part: (-part.shape.devices, -part.shape.cpu, -part.shape.memory, part.role))
-    return Ask(required, preferred, tuple(parts), tuple(reader.notes), reader.unknown)
+    company = request.company or Company()
+    averse = min(reader.level(company.averse_level), levels.index("node")) if company.averse else 0
+    model = request.topology.same_model
+    notes = tuple(reader.notes)
+    return Ask(required, preferred, tuple(parts), notes, reader.unknown, company, averse, request.tags, model)
 
 
 class _Reader:
@@ -83,7 +114,7 @@ class _Reader:
 
     def scope(self, topology: TopologyAsk) -> tuple[int, int]:
         """The required depth, and the preferred one if it is there (else 0)."""
-        required = self._required(topology.required)
+        required = self.level(topology.required)
         preferred = 0
         if topology.preferred:
             if topology.preferred in self.levels:
@@ -92,18 +123,20 @@ class _Reader:
                 self._note(f"the preferred level {topology.preferred} does not exist here and was ignored")
         return required, preferred
 
-    def part(self, at: int, role: RoleAsk, *, rdma: bool) -> Part:
+    def part(self, at: int, role: RoleAsk, shape: TaskShape) -> Part:
         """One role in depths; tasks without devices are nowhere in particular inside their node."""
-        shape, node = task_shape(role, rdma=rdma), self.levels.index("node")
-        required, preferred = self.scope(role.topology)
-        size, depth = role.topology.group_size, self._required(role.topology.group_required)
+        node, topology = self.levels.index("node"), role.topology
+        required, preferred = self.scope(topology)
+        size, depth = topology.group_size, self.level(topology.group_required)
         if not size or not depth:
             size, depth = 1, node
         if not shape.devices:
             required, preferred, depth = min(required, node), min(preferred, node), min(depth, node)
-        return Part(at, shape, required, preferred, size, depth)
+        spread = min(self.level(topology.spread_level), node)
+        return Part(at, shape, required, preferred, size, depth, spread, topology.max_skew, topology.same_model)
 
-    def _required(self, level: str) -> int:
+    def level(self, level: str) -> int:
+        """The depth of a level that has to be; the next lower one's where there is none."""
         depth = resolve(level, self.levels, self.known)
         if depth is None:
             self.unknown = level

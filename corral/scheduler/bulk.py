@@ -11,9 +11,10 @@ from collections.abc import Hashable, Sequence
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.requests import GangRequest
 from corral.scheduler.asks import Ask
-from corral.scheduler.index import EngineIndex, Take
+from corral.scheduler.index import EngineIndex
 from corral.scheduler.layout import indexes
 from corral.scheduler.placing import Trial
+from corral.scheduler.takes import take_of
 
 
 def place_alike(trial: Trial, requests: Sequence[GangRequest], shape: Hashable, now: float) -> list[Placement]:
@@ -41,7 +42,10 @@ def _plain(index: EngineIndex, ask: Ask) -> bool:
     """Whether a single node answers everything that is asked."""
     node, part = index.tree.node_depth, ask.parts[0]
     levels = (ask.required, ask.preferred, part.required, part.preferred, part.group_depth)
-    return not ask.unknown_level and not part.shape.ids and max(levels) <= node
+    shape = part.shape
+    if ask.unknown_level or shape.ids or shape.share is not None or not ask.plain or index.tree.avoided:
+        return False
+    return max(levels) <= node
 
 
 def _fill(index: EngineIndex, ask: Ask, requests: Sequence[GangRequest], placed: list[Placement]) -> None:
@@ -74,5 +78,4 @@ def _fill(index: EngineIndex, ask: Ask, requests: Sequence[GangRequest], placed:
                     notes,
                 )
             )
-        total = gangs * tasks
-        index.take(Take(at, used, total, total * shape.cpu, total * shape.memory, total * shape.shm))
+        index.take(take_of(shape, at, used, gangs * tasks))

@@ -68,9 +68,7 @@ def _out_of_order(cluster: Cluster, shortage: Reason) -> Reason:
     if unknown:
         message = f"The engine {unknown[0]} does not answer, and without it: {shortage.message}"
         return Reason("engine-unknown", message, counts)
-    message = (
-        f"{counted(nodes, 'node')} not ready and {counted(devices, 'device')} unhealthy; without them: {shortage.message}"
-    )
+    message = f"{counted(nodes, 'node')} not ready and {counted(devices, 'device')} unhealthy; without them: {shortage.message}"
     return Reason("bad-hardware", message, counts)
 
 
@@ -110,7 +108,9 @@ def _part_lacks(index: EngineIndex, part: Part, count: int, scope: int, who: str
         return _no_such(index, shape, who)
     room, _ = _best_room(index, _bare(shape), scope)
     if room < count:
-        message = f"{who}Needs {counted(count, 'task')}{_inside(index, scope)}; the nodes take no more than {room} more."
+        message = (
+            f"{who}Needs {counted(count, 'task')}{_inside(index, scope)}; the nodes take no more than {room} more."
+        )
         return Reason("too-many-tasks", message, {"needed": count, "free": room})
     if shape.devices:
         reason = _devices_lack(index, shape, count, scope, who)
@@ -166,9 +166,7 @@ def _devices_lack(index: EngineIndex, shape: TaskShape, count: int, scope: int, 
         )
         return Reason("fragmented", message, counts)
     if scope:
-        message = (
-            f"{who}Needs {counted(needed, kind)} inside one {level}; the best {level} ({name}) has {free} of {total} free."
-        )
+        message = f"{who}Needs {counted(needed, kind)} inside one {level}; the best {level} ({name}) has {free} of {total} free."
         return Reason("no-cell-holds-gang", message, counts)
     return Reason("not-enough-devices", f"{who}Needs {counted(needed, kind)}; {free} of {total} are free.", counts)
 
@@ -189,7 +187,7 @@ def _together(index: EngineIndex, ask: Ask, request: GangRequest) -> Reason:
 
 
 def _bare(shape: TaskShape) -> TaskShape:
-    return TaskShape(0, "", "", (), 0, 0, 0, shape.selector)
+    return TaskShape(0, "", "", (), 0, 0, 0, shape.selector, where=shape.where, avoid=shape.avoid)
 
 
 def _inside(index: EngineIndex, scope: int) -> str:

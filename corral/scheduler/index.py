@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import NamedTuple
 
 from corral.model.inventory import Inventory, Node
 from corral.scheduler.asks import Ask
+from corral.scheduler.layout import indexes
 from corral.scheduler.shapes import TaskShape
+from corral.scheduler.shares import Shared, ShareSlots
 from corral.scheduler.slots import Slots
+from corral.scheduler.takes import Extra, Neighbours, Take, named_columns
 from corral.scheduler.tree import Tree
 
 _MOST_SLOTS = 512
 """So many shapes are followed at once; beyond it the one not used for longest is dropped."""
 
 
-class Take(NamedTuple):
-    """What some tasks hold on one node."""
-
-    at: int
-    devices: int
-    tasks: int
-    cpu: int
-    memory: int
-    shm: int
-
-
 class EngineIndex:
     """The free resources of one engine by node position, with the room that every shape in use finds in them.
 
-    `free` are masks of devices that can be given now; `held` those that are given, healthy or not.
+    `free` are masks of devices that can be given whole now; `held` those that are given, healthy or not, also in part.
     """
 
     def __init__(self, tree: Tree) -> None:
@@ -43,6 +34,13 @@ class EngineIndex:
         self.memory = [node.memory_bytes for node in nodes]
         self.shm = [node.shm_bytes for node in nodes]
         self.tasks = [node.max_tasks for node in nodes]
+        """What is left of the tasks that each node takes; far below 0 where a job has the node for itself."""
+        self.more = named_columns(nodes)
+        """What is left of every other resource, by its name."""
+        self.shared = Shared()
+        """What is given of devices in parts."""
+        self.neighbours = Neighbours()
+        """The jobs that keep others away, or that others keep away from."""
         self.unknown = ""
         """Why the engine's cells are unknown; empty while it answers."""
         self.journal: list[int] = []
@@ -61,7 +59,7 @@ class EngineIndex:
         if found is None:
             while len(self._slots) >= _MOST_SLOTS:
                 del self._slots[next(iter(self._slots))]
-            found = Slots(self, shape, size, depth)
+            found = kind_of_slots(shape)(self, shape, size, depth)
         self._slots[key] = found
         return found.sync(self)
 
@@ -106,6 +104,10 @@ class EngineIndex:
         self.memory[at] -= take.memory
         self.shm[at] -= take.shm
         self.tasks[at] -= take.tasks
+        if take.extra is not None:
+            self._add_extra(at, take.extra)
+        if at in self.tree.rivals:
+            self.free[at] = self._free(at)
         self._changed(at)
 
     def remove(self, take: Take) -> None:
@@ -118,7 +120,74 @@ class EngineIndex:
         self.memory[at] += take.memory
         self.shm[at] += take.shm
         self.tasks[at] += take.tasks
+        if take.extra is not None:
+            self._remove_extra(at, take.extra)
+        if at in self.tree.rivals:
+            self.free[at] = self._free(at)
         self._changed(at)
+
+    def may_add(self, take: Take) -> bool:
+        """Whether nobody holds the devices of it, nor too much of those that it has in parts."""
+        at = take.at
+        if self.held[at] & take.devices:
+            return False
+        shared = self.shared.at.get(at, {})
+        return take.extra is None or all(
+            self.shared.room(at, part) and (part.device in shared or not self.held[at] >> part.device & 1)
+            for part in take.extra.shares
+        )
+
+    def short(self, at: int, wanted: Extra | None, returned: Extra | None) -> Extra | None:
+        """What is free on a node of what is wanted there, as far as it is not among what is given back."""
+        if wanted is None:
+            return None
+        back = dict(returned.amounts) if returned else {}
+        amounts = tuple(
+            (name, max(0, min(self.more[name][at], amount - back.get(name, 0))))
+            for name, amount in wanted.amounts
+            if name in self.more
+        )
+        mark, parts = self.mark(), []
+        for part in wanted.shares:
+            take = Take(at, 0, 0, 0, 0, 0, Extra(shares=(part,)))
+            if self.usable[at] and self.offered[at] >> part.device & 1 and self.may_add(take):
+                self.take(take)
+                parts.append(part)
+        self.undo(mark)
+        return Extra(amounts, tuple(parts))
+
+    def _add_extra(self, at: int, extra: Extra) -> None:
+        for name, amount in extra.amounts:
+            if name in self.more:
+                self.more[name][at] -= amount
+        for near in extra.near:
+            self.neighbours.add(at, near)
+        for part in extra.shares:
+            self.shared.add(at, part)
+            self.held[at] |= 1 << part.device
+            self.free[at] &= ~(1 << part.device)
+
+    def _remove_extra(self, at: int, extra: Extra) -> None:
+        for name, amount in extra.amounts:
+            if name in self.more:
+                self.more[name][at] += amount
+        for near in extra.near:
+            self.neighbours.remove(at, near)
+        for part in extra.shares:
+            if self.shared.remove(at, part):
+                self.held[at] &= ~(1 << part.device)
+        self.free[at] = self._free(at)
+
+    def _free(self, at: int) -> int:
+        """The healthy devices of a node that nobody holds, nor a slice of them, nor what they are a slice of."""
+        if not self.usable[at]:
+            return 0
+        free = self.offered[at] & ~self.held[at]
+        rivals = self.tree.rivals.get(at)
+        if rivals:
+            for device in indexes(self.held[at]):
+                free &= ~rivals.get(device, 0)
+        return free
 
     def refresh(self, inventory: Inventory) -> bool:
         """Take over what is new about the health of the nodes; False when more than that changed."""
@@ -131,7 +200,7 @@ class EngineIndex:
             if was_unknown or node != old.nodes[at]:
                 self.usable[at] = node.ready
                 self.offered[at] = _healthy(node)
-                self.free[at] = self.offered[at] & ~self.held[at] if node.ready else 0
+                self.free[at] = self._free(at)
                 self._changed(at)
         return True
 
@@ -155,12 +224,13 @@ class EngineIndex:
         return (
             bytes(self.usable), self.offered, self.free, self.held,
             self.cpu, self.memory, self.shm, self.tasks, self.unknown,
+            sorted(self.more.items()), self.shared.listed(), self.neighbours.listed(),
         )  # fmt: skip
 
     def consistent(self) -> bool:
         """Whether every kept room equals one counted anew."""
         return all(
-            found.sync(self).same_as(Slots(self, shape, size, depth))
+            found.sync(self).same_as(kind_of_slots(shape)(self, shape, size, depth))
             for (shape, size, depth), found in self._slots.items()
         )
 
@@ -182,11 +252,22 @@ class EngineIndex:
         twin.usable, twin.offered = self.usable[:], self.offered[:]
         twin.free, twin.held, twin.cpu = self.free[:], self.held[:], self.cpu[:]
         twin.memory, twin.shm, twin.tasks = self.memory[:], self.shm[:], self.tasks[:]
+        twin.more = {name: column[:] for name, column in self.more.items()}
+        twin.shared, twin.neighbours = self.shared.copy(), self.neighbours.copy()
         twin.asks = dict(self.asks)
         twin.journal, twin._trail = self.journal[:], self._trail[:]
         twin._slots = {key: slots.copy() for key, slots in self._slots.items()}
         return twin
 
 
+def kind_of_slots(shape: TaskShape) -> type[Slots]:
+    """How the room for a shape is kept."""
+    return Slots if shape.share is None else ShareSlots
+
+
 def _healthy(node: Node) -> int:
-    return sum(1 << device.index for device in node.devices if device.healthy)
+    """The devices that may be given; no slice of a device that is not healthy is."""
+    sick = {device.index for device in node.devices if not device.healthy}
+    if not sick:
+        return sum(1 << device.index for device in node.devices)
+    return sum(1 << device.index for device in node.devices if device.index not in sick and device.parent not in sick)

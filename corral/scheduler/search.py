@@ -7,15 +7,26 @@ roles see each other; a cell that fails is undone.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corral.scheduler.asks import Ask, Batch, Part
-from corral.scheduler.index import EngineIndex, Take
-from corral.scheduler.slots import WHOLE, Slots
+from corral.scheduler import asks
+from corral.scheduler.asks import Ask, Batch
+from corral.scheduler.fitting import WHOLE
+from corral.scheduler.index import EngineIndex
+from corral.scheduler.limits import Limits, View, limited, neighbours
+from corral.scheduler.shapes import TaskShape
+from corral.scheduler.shares import ShareSlots
+from corral.scheduler.slots import Slots
+from corral.scheduler.spreading import evenly
+from corral.scheduler.takes import Neighbour, Part, take_of
+from corral.scheduler.variants import variants
+
+Room = Slots | View
 
 
 class Domain(NamedTuple):
@@ -34,6 +45,8 @@ class Spot(NamedTuple):
     block: int
     at: int
     devices: int
+    part: Part | None = None
+    """What it has of its one device when not the whole."""
 
 
 class Anchors(NamedTuple):
@@ -41,6 +54,12 @@ class Anchors(NamedTuple):
 
     job: tuple[int, ...] = ()
     roles: tuple[tuple[int, ...], ...] = ()
+    running: tuple[tuple[int, ...], ...] = ()
+    """By role the node of each of its tasks."""
+
+    def running_of(self, role: int) -> tuple[int, ...]:
+        """The node of each task of this role that runs."""
+        return self.running[role] if self.running else ()
 
     def of(self, role: int) -> tuple[int, ...]:
         """Where tasks of this role run."""
@@ -51,51 +70,75 @@ NOWHERE = Anchors()
 """For a gang that joins nothing."""
 
 
+class Scope(NamedTuple):
+    """Within how wide a cell something has to be, and within how narrow a one it is tried."""
+
+    required: int
+    preferred: int
+    spread: int
+    """The depth of the cells that it is spread over, which no narrower cell could do; 0 is no spreading."""
+    near: tuple[int, ...]
+
+    def deepest(self, node_depth: int) -> int:
+        """The depth of the narrowest cells to try."""
+        if self.spread:
+            return max(self.required, min(self.preferred, self.spread - 1))
+        return max(self.required, self.preferred, node_depth)
+
+
 class Search:
     """Places one gang on one engine."""
 
-    def __init__(self, index: EngineIndex, ask: Ask, anchors: Anchors = NOWHERE) -> None:
+    def __init__(self, index: EngineIndex, ask: Ask, anchors: Anchors = NOWHERE, job: str = "") -> None:
         self.index = index
         self.ask = ask
         self.anchors = anchors
+        self.job = job
         self.tree = index.tree
         self.node_depth = index.tree.node_depth
         self.spots: list[Spot] = []
         self._block = 0
+        self._limits = Limits(index, ask, job, anchors.job, self.spots) if limited(index, ask) else None
+        self._views: dict[Slots, View] = {}
+        self._neighbours: tuple[Neighbour, ...] = neighbours(ask, job)
 
     def place(self, counts: Sequence[int]) -> list[Spot] | None:
         """Spots for `counts[role]` tasks of each role, taken on the index; None and nothing taken when there are none."""
         if self.ask.unknown_level or not self.tree.nodes:
             return None
-        self.spots = []
-        parts = [(part, part.batches(counts[part.role], self.node_depth)) for part in self.ask.parts]
+        self.spots.clear()
+        self._block = 0
+        for ask in variants(self.index, self.ask):
+            if self._place(ask, counts):
+                return self.spots[:]
+        return None
+
+    def _place(self, ask: Ask, counts: Sequence[int]) -> bool:
+        """Place the gang as one of its variants wants it."""
+        parts = [(part, part.batches(counts[part.role], self.node_depth)) for part in ask.parts]
         batches = [batch for _, of_part in parts for batch in of_part]
         if not batches:
-            return []
+            return True
         if any(int(self._room(batch, 0)[0]) < batch.blocks for batch in batches):
-            return None
+            return False
         everything = Domain(0, 0, len(self.tree.nodes))
-        required, preferred = self.ask.required, self.ask.preferred
+        required, preferred, spread = ask.required, ask.preferred, _widest_spread(ask.parts)
         if len(parts) == 1:
             part = parts[0][0]
             required, preferred = max(required, part.required), max(preferred, part.preferred)
             near = self.anchors.job or self.anchors.of(part.role)
-            found = self._scope(everything, required, preferred, batches, near, lambda cell: self._fill(cell, batches))
-        else:
-            found = self._scope(
-                everything, required, preferred, batches, self.anchors.job, lambda cell: self._roles(cell, parts)
-            )
-        return self.spots if found else None
+            scope = Scope(required, preferred, spread, near)
+            return self._scope(everything, scope, batches, lambda cell: self._fill(cell, part, batches))
+        scope = Scope(required, preferred, spread, self.anchors.job)
+        return self._scope(everything, scope, batches, lambda cell: self._roles(cell, parts))
 
-    def _roles(self, cell: Domain, parts: Sequence[tuple[Part, tuple[Batch, ...]]]) -> bool:
+    def _roles(self, cell: Domain, parts: Sequence[tuple[asks.Part, tuple[Batch, ...]]]) -> bool:
         return all(
             self._scope(
                 cell,
-                part.required,
-                part.preferred,
+                Scope(part.required, part.preferred, part.spread, self.anchors.of(part.role)),
                 batches,
-                self.anchors.of(part.role),
-                lambda inner, batches=batches: self._fill(inner, batches),  # type: ignore[misc]
+                lambda inner, part=part, batches=batches: self._fill(inner, part, batches),  # type: ignore[misc]
             )
             for part, batches in parts
             if batches
@@ -104,21 +147,19 @@ class Search:
     def _scope(
         self,
         outer: Domain,
-        required: int,
-        preferred: int,
+        scope: Scope,
         batches: Sequence[Batch],
-        near: tuple[int, ...],
         inner: Callable[[Domain], bool],
     ) -> bool:
         """Try the cells inside `outer`, deepest level first, not wider than required, until `inner` finds room."""
-        deepest = max(required, preferred, self.node_depth, outer.depth)
-        for depth in range(deepest, max(required, outer.depth) - 1, -1):
-            for cell in self._cells(outer, depth, batches, near):
+        deepest = max(scope.deepest(self.node_depth), outer.depth)
+        for depth in range(deepest, max(scope.required, outer.depth) - 1, -1):
+            for cell in self._cells(outer, depth, batches, scope.near):
                 mark, spots, block = self.index.mark(), len(self.spots), self._block
                 if inner(cell):
                     return True
-                self.index.undo(mark)
                 del self.spots[spots:]
+                self.index.undo(mark)
                 self._block = block
         return False
 
@@ -195,25 +236,37 @@ class Search:
                 return False
         return True
 
-    def _slots(self, batch: Batch, inside: int = 0) -> Slots:
+    def _slots(self, batch: Batch, inside: int = 0) -> Room:
         """Room per node for a batch; a block constraint that the cell at `inside` meets anyway is left out."""
         depth = max(batch.depth, self.node_depth)
         if inside >= depth:
             depth = self.node_depth
-        return self.index.slots(batch.shape, batch.size, depth - self.node_depth)
+        return self._of(batch.shape, batch.size, depth - self.node_depth)
+
+    def _of(self, shape: TaskShape, size: int = 1, depth: int = 0) -> Room:
+        """Room for blocks of a shape, less what this gang may not take."""
+        slots = self.index.slots(shape, size, depth)
+        if self._limits is None:
+            return slots
+        view = self._views.get(slots)
+        if view is None:
+            view = self._views[slots] = View(slots, self._limits)
+        return view.sync(self.index)
 
     def _room(self, batch: Batch, depth: int) -> NDArray[np.int64]:
         """Blocks of a batch that fit in each cell at an upper `depth`, whole blocks inside cells of their own level."""
         if batch.depth >= self.node_depth:
             return self._slots(batch).totals[depth]
-        tasks = self.index.slots(batch.shape).totals[max(batch.depth, depth)] // batch.size
+        tasks = self._of(batch.shape).totals[max(batch.depth, depth)] // batch.size
         if depth >= batch.depth:
             return tasks
         inner = self.tree.cells[batch.depth].of
         return np.add.reduceat(tasks, [inner[start] for start in self.tree.cells[depth].starts.tolist()])
 
-    def _fill(self, cell: Domain, batches: Sequence[Batch]) -> bool:
+    def _fill(self, cell: Domain, part: asks.Part, batches: Sequence[Batch]) -> bool:
         """Put the batches of one role into a cell."""
+        if part.spread > cell.depth:
+            return all(self._spread_over(cell, part, batch) for batch in batches)
         for batch in batches:
             if batch.depth >= self.node_depth or cell.depth >= batch.depth:
                 if not self._spread(cell, self._block_slots(cell, batch), batch.blocks, batch):
@@ -223,18 +276,43 @@ class Search:
                 return False
         return True
 
-    def _block_slots(self, cell: Domain, batch: Batch) -> Slots:
+    def _spread_over(self, cell: Domain, part: asks.Part, batch: Batch) -> bool:
+        """Divide tasks over the cells of the part's level as evenly as can be; False when that is not even enough.
+
+        Only cells with a node that works and would take such a task count.
+        """
+        slots = self._of(batch.shape)
+        cells = self.tree.cells[part.spread]
+        first, last = cells.of[cell.start], cells.of[cell.end - 1] + 1
+        open_to = {cells.of[at] for at in range(cell.start, cell.end) if slots.masks[at] and self.index.usable[at]}
+        there = Counter(cells.of[at] for at in self.anchors.running_of(part.role))
+        room = {at: int(slots.totals[part.spread][at]) for at in range(first, last) if at in open_to}
+        counts = evenly(room, {at: there[at] for at in room}, batch.blocks)
+        if counts is None:
+            return False
+        levels = [counts[at] + there[at] for at in room]
+        if part.max_skew and max(levels) - min(levels) > part.max_skew:
+            return False
+        mark = len(self.spots)
+        for at, count in counts.items():
+            inner = Domain(part.spread, int(cells.starts[at]), int(cells.ends[at]))
+            if count and not self._descend(inner, slots, count, batch):
+                return False
+        self._number(mark, 1, mixed=True)
+        return True
+
+    def _block_slots(self, cell: Domain, batch: Batch) -> Room:
         """Tasks count one by one where the cell itself keeps every block together, else block by block."""
         if cell.depth >= batch.depth:
-            return self.index.slots(batch.shape)
+            return self._of(batch.shape)
         return self._slots(batch)
 
     def _block_in(self, outer: Domain, block: Batch) -> bool:
         """Put one block into one cell of its level."""
-        slots = self.index.slots(block.shape)
-        return self._scope(outer, block.depth, 0, [block], (), lambda cell: self._spread(cell, slots, 1, block))
+        slots, scope = self._of(block.shape), Scope(block.depth, 0, 0, ())
+        return self._scope(outer, scope, [block], lambda cell: self._spread(cell, slots, 1, block))
 
-    def _spread(self, cell: Domain, slots: Slots, blocks: int, batch: Batch) -> bool:
+    def _spread(self, cell: Domain, slots: Room, blocks: int, batch: Batch) -> bool:
         """Divide blocks over the cells below, as few and as near as can be; False when they do not fit."""
         wanted = blocks * batch.size if slots.size == 1 else blocks
         first_spot = len(self.spots)
@@ -243,7 +321,7 @@ class Search:
         self._number(first_spot, batch.size, mixed=slots.size == 1)
         return True
 
-    def _descend(self, cell: Domain, slots: Slots, wanted: int, batch: Batch) -> bool:
+    def _descend(self, cell: Domain, slots: Room, wanted: int, batch: Batch) -> bool:
         if cell.depth >= self.node_depth:
             return self._on_node(cell.start, cell.within, slots, wanted, batch)
         slots.sync(self.index)
@@ -267,12 +345,18 @@ class Search:
             wanted -= count
         return True
 
-    def _on_node(self, at: int, within: int, slots: Slots, wanted: int, batch: Batch) -> bool:
+    def _on_node(self, at: int, within: int, slots: Room, wanted: int, batch: Batch) -> bool:
         index, shape = self.index, slots.shape
         if slots.measure(index, at, within) < wanted:
             return False
         tasks = wanted * slots.size
-        if not shape.devices:
+        parts: list[Part] = []
+        if shape.share is not None:
+            given = slots.slots if isinstance(slots, View) else slots
+            assert isinstance(given, ShareSlots)
+            parts = given.give_blocks(index, at, within, wanted)
+            masks = [1 << part.device for part in parts]
+        elif not shape.devices:
             masks = [0] * tasks
         elif shape.ids:
             masks = [slots.masks[at]]
@@ -280,8 +364,12 @@ class Search:
             free = index.free[at] & slots.masks[at] & within
             blocks = self.tree.layouts[at].allot(free, wanted, slots.size, shape.devices, slots.depth)
             masks = [mask for block in blocks for mask in block]
-        index.take(Take(at, sum(masks), tasks, tasks * shape.cpu, tasks * shape.memory, tasks * shape.shm))
-        self.spots.extend(Spot(batch.role, 0, at, mask) for mask in masks)
+        if parts:
+            self.spots.extend(Spot(batch.role, 0, at, 1 << part.device, part) for part in parts)
+        else:
+            self.spots.extend(Spot(batch.role, 0, at, mask) for mask in masks)
+        exclusive, whole = self.ask.company.exclusive, 0 if parts else sum(masks)
+        index.take(take_of(shape, at, whole, tasks, tuple(parts), self._neighbours, exclusive=exclusive))
         return True
 
     def _number(self, first: int, size: int, *, mixed: bool) -> None:
@@ -290,5 +378,10 @@ class Search:
         if mixed and len(fresh) > 1:
             fresh.sort(key=lambda spot: (spot.at, spot.devices & -spot.devices))
         for i, spot in enumerate(fresh):
-            self.spots[first + i] = Spot(spot.role, self._block + i // size, spot.at, spot.devices)
+            self.spots[first + i] = Spot(spot.role, self._block + i // size, spot.at, spot.devices, spot.part)
         self._block += -(-len(fresh) // size)
+
+
+def _widest_spread(parts: Sequence[asks.Part]) -> int:
+    """The widest level that any of the parts is spread over; 0 when none is."""
+    return min((part.spread for part in parts if part.spread), default=0)

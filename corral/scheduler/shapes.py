@@ -5,10 +5,22 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
-from corral.model.requests import GangRequest, RoleAsk, TopologyAsk
+from corral.model.requests import GangRequest, NodeRules, RoleAsk, TopologyAsk
 
 RDMA_LABEL = ("corral.dev/rdma", "true")
 """What a node's labels say when it can do remote direct memory access."""
+
+Amounts = tuple[tuple[str, int], ...]
+"""Amounts of resources by name, in the order of names."""
+
+
+class ShareShape(NamedTuple):
+    """The part of a device that a task asks for: millionths, or bytes of its memory; 0 is unsaid."""
+
+    compute: int
+    memory: int
+    memory_bytes: int
+    spread: bool
 
 
 class TaskShape(NamedTuple):
@@ -22,14 +34,21 @@ class TaskShape(NamedTuple):
     memory: int
     shm: int
     selector: tuple[tuple[str, str], ...]
+    more: Amounts = ()
+    share: ShareShape | None = None
+    """A part of one device instead of whole ones; `devices` is 1 then."""
+    where: NodeRules | None = None
+    avoid: bool = False
+    """Leave out the nodes that would rather be left alone (PreferNoSchedule)."""
 
 
-def task_shape(role: RoleAsk, *, rdma: bool = False) -> TaskShape:
+def task_shape(role: RoleAsk, *, rdma: bool = False, avoid: bool = False) -> TaskShape:
     """The shape of a role's tasks; named devices count as many as are named."""
     ask = role.devices
-    selector = dict(role.node_selector)
+    selector = role.node_selector
     if rdma:
-        selector[RDMA_LABEL[0]] = RDMA_LABEL[1]
+        selector = selector | dict([RDMA_LABEL])
+    share = ask.share
     return TaskShape(
         len(ask.ids) or ask.count,
         ask.kind,
@@ -38,7 +57,11 @@ def task_shape(role: RoleAsk, *, rdma: bool = False) -> TaskShape:
         role.cpu_millis,
         role.memory_bytes,
         role.shm_bytes,
-        tuple(sorted(selector.items())),
+        tuple(sorted(selector.items())) if selector else (),
+        tuple(sorted(role.resources.items())) if role.resources else (),
+        ShareShape(share.compute, share.memory, share.memory_bytes, share.spread) if share else None,
+        role.nodes,
+        avoid,
     )
 
 
@@ -48,8 +71,12 @@ def gang_shape(request: GangRequest) -> Hashable:
         (task_shape(role), len(role.indexes), role.minimum, _topology(role.topology)) for role in request.roles
     )
     joining = (request.job, request.tasks, request.beside) if request.beside else ()
-    return (roles, _topology(request.topology), request.network_rdma, request.max_duration_seconds, joining)
+    company = (request.company, request.tags) if request.company is not None or request.tags else ()
+    return (roles, _topology(request.topology), request.network_rdma, request.max_duration_seconds, joining, company)
 
 
-def _topology(ask: TopologyAsk) -> tuple[str, str, int, str]:
-    return (ask.required, ask.preferred, ask.group_size, ask.group_required)
+def _topology(ask: TopologyAsk) -> tuple[object, ...]:
+    plain = (ask.required, ask.preferred, ask.group_size, ask.group_required)
+    return (
+        plain if not (ask.spread_level or ask.same_model) else (*plain, ask.spread_level, ask.max_skew, ask.same_model)
+    )

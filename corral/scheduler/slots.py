@@ -16,18 +16,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from corral.model.inventory import Node
+from corral.scheduler.fitting import WHOLE, fitting_devices
 from corral.scheduler.shapes import TaskShape
-from corral.scheduler.tree import Tree
+from corral.scheduler.takes import UNBOUNDED
 
 if TYPE_CHECKING:
     from corral.scheduler.index import EngineIndex
 
-_SECOND = 1 << 24
-"""Bucket keys are first * _SECOND + second; both stay below it."""
-_MOST_MASKS = 256
-WHOLE = -1
-"""The mask that leaves out no device."""
+SECOND = 1 << 24
+"""Bucket keys are first * SECOND + second; both stay below it."""
 
 
 class Slots:
@@ -42,7 +39,7 @@ class Slots:
         self.depth = depth
         self._cursor = 0
         self._fitting: list[int] = []
-        self.masks = _fitting_devices(index.tree, shape)
+        self.masks = fitting_devices(index.tree, shape)
         self._rebuild(index)
 
     def sync(self, index: EngineIndex) -> Slots:
@@ -58,10 +55,13 @@ class Slots:
             self._cursor = index.changes
         return self
 
-    def measure(self, index: EngineIndex, at: int, within: int = WHOLE) -> int:
-        """How many blocks fit on the node at a position now, using only devices of the mask `within`."""
+    def measure(self, index: EngineIndex, at: int, within: int = WHOLE, tasks: int | None = None) -> int:
+        """How many blocks fit on the node at a position now, using only devices of the mask `within`.
+
+        `tasks` is how many more tasks it takes, when that is not what the index says.
+        """
         shape, size = self.shape, self.size
-        tasks = index.tasks[at]
+        tasks = index.tasks[at] if tasks is None else tasks
         if tasks <= 0 or not index.usable[at]:
             return 0
         room = tasks // size
@@ -76,12 +76,23 @@ class Slots:
                 room = min(room, index.tree.layouts[at].room(free, size, shape.devices, self.depth))
         elif self.masks[at] == 0:
             return 0
+        return self.amounts_room(index, at, room)
+
+    def amounts_room(self, index: EngineIndex, at: int, room: int) -> int:
+        """How many of `room` blocks find what they need besides devices."""
+        shape, size = self.shape, self.size
         if shape.cpu:
             room = min(room, index.cpu[at] // (shape.cpu * size))
         if shape.memory:
             room = min(room, index.memory[at] // (shape.memory * size))
         if shape.shm:
             room = min(room, index.shm[at] // (shape.shm * size))
+        for name, amount in shape.more:
+            column = index.more.get(name)
+            if column is not None:
+                room = min(room, column[at] // (amount * size))
+            elif name not in UNBOUNDED:
+                return 0
         return max(room, 0)
 
     def fitting(self, start: int, end: int) -> int:
@@ -97,15 +108,17 @@ class Slots:
     def tightest_first(self, blocks: int, start: int, end: int) -> Iterator[int]:
         """All positions in [start, end) that hold `blocks`, tightest first."""
         inside = -1 if end - start == len(self._kept) else (1 << end) - (1 << start)
-        first = bisect_left(self._keys, blocks * _SECOND) if self.shape.devices else 0
-        keys = self._keys[first:]
-        if not self.shape.devices:
-            keys = [key for key in keys if key % _SECOND >= blocks]
-        for bits in [self._buckets[key] & inside for key in keys]:
+        for bits in [self._buckets[key] & inside for key in self._from(blocks)]:
             while bits:
                 lowest = bits & -bits
                 yield lowest.bit_length() - 1
                 bits ^= lowest
+
+    def _from(self, blocks: int) -> list[int]:
+        """The keys of nodes that hold so many, tightest first."""
+        if self.shape.devices:
+            return self._keys[bisect_left(self._keys, blocks * SECOND) :]
+        return [key for key in self._keys if key % SECOND >= blocks]
 
     def _rebuild(self, index: EngineIndex) -> None:
         count = len(index.tree.nodes)
@@ -133,7 +146,11 @@ class Slots:
         if shape.devices:
             free = np.array(index.free, dtype=np.uint64) & np.array(self.masks, dtype=np.uint64)
             np.minimum(room, np.bitwise_count(free) // shape.devices, out=room)
-        for column, wanted in ((index.cpu, shape.cpu), (index.memory, shape.memory), (index.shm, shape.shm)):
+        columns = [(index.cpu, shape.cpu), (index.memory, shape.memory), (index.shm, shape.shm)]
+        for name, amount in shape.more:
+            if name in index.more or name not in UNBOUNDED:
+                columns.append((index.more.get(name, [0] * count), amount))
+        for column, wanted in columns:
             if wanted:
                 np.minimum(room, np.array(column, dtype=np.int64) // wanted, out=room)
         room *= np.frombuffer(index.usable, dtype=np.bool_)
@@ -144,7 +161,7 @@ class Slots:
         if not self.shape.devices or max(self.masks, default=0) >> 63:
             return np.array([self._key(index, at, room) for at, room in enumerate(self._kept)], dtype=np.int64)
         free = np.array(index.free, dtype=np.uint64) & np.array(self.masks, dtype=np.uint64)
-        keys = np.minimum(self.room, _SECOND - 1) * _SECOND + np.bitwise_count(free)
+        keys = np.minimum(self.room, SECOND - 1) * SECOND + np.bitwise_count(free)
         return np.where(self.room > 0, keys, -1)
 
     def _update(self, index: EngineIndex, at: int) -> None:
@@ -178,8 +195,8 @@ class Slots:
         if not room:
             return -1
         if self.shape.devices:
-            return min(room, _SECOND - 1) * _SECOND + (index.free[at] & self.masks[at]).bit_count()
-        return index.free[at].bit_count() * _SECOND + min(room, _SECOND - 1)
+            return min(room, SECOND - 1) * SECOND + (index.free[at] & self.masks[at]).bit_count()
+        return index.free[at].bit_count() * SECOND + min(room, SECOND - 1)
 
     def same_as(self, other: Slots) -> bool:
         """Whether both know the same, bit for bit; both are synchronous with their engines."""
@@ -193,7 +210,7 @@ class Slots:
 
     def copy(self) -> Slots:
         """An independent copy that follows an independent copy of the engine."""
-        twin = object.__new__(Slots)
+        twin = object.__new__(type(self))
         twin.shape, twin.size, twin.depth, twin.masks = self.shape, self.size, self.depth, self.masks
         twin._kept = self._kept[:]
         twin.room = np.frombuffer(twin._kept, dtype=np.int64)
@@ -202,45 +219,6 @@ class Slots:
         twin.totals = [*(np.frombuffer(total, dtype=np.int64) for total in twin._totals), twin.room]
         twin._cursor, twin._fitting = self._cursor, self._fitting
         return twin
-
-
-def _fitting_devices(tree: Tree, shape: TaskShape) -> list[int]:
-    """By position the mask of the devices that fit a shape; shapes that differ in amounts share it."""
-    key = (shape.devices > 0, shape.kind, shape.model, shape.ids, shape.selector)
-    found = tree.masks.get(key)
-    if found is None:
-        if len(tree.masks) >= _MOST_MASKS:
-            tree.masks.clear()
-        if shape.selector or shape.ids:
-            found = [_fitting(node, shape) for node in tree.nodes]
-        else:
-            first = dict(zip(reversed(tree.alike), reversed(tree.nodes), strict=True))
-            masks = {number: _fitting(node, shape) for number, node in first.items()}
-            found = [masks[number] for number in tree.alike]
-        tree.masks[key] = found
-    return found
-
-
-def _fitting(node: Node, shape: TaskShape) -> int:
-    """The mask of a node's devices that fit the shape; for no devices anything but 0 where its labels fit."""
-    if any(node.labels.get(name) != value for name, value in shape.selector):
-        return 0
-    if not shape.devices:
-        return WHOLE
-    mask = 0
-    for device in node.devices:
-        if (not shape.kind or device.kind == shape.kind) and (not shape.model or device.model == shape.model):
-            mask |= 1 << device.index
-    if not shape.ids:
-        return mask
-    by_name = {str(device.index): 1 << device.index for device in node.devices}
-    by_name |= {device.id: 1 << device.index for device in node.devices}
-    named = 0
-    for name in shape.ids:
-        if not by_name.get(name, 0) & mask:
-            return 0
-        named |= by_name[name]
-    return named
 
 
 def _bit_sets(keys: NDArray[np.int64]) -> dict[int, int]:

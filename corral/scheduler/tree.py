@@ -18,6 +18,7 @@ from corral.model.inventory import Inventory, Node
 from corral.scheduler.layout import Layout
 from corral.scheduler.levels import complete
 
+AVOIDED = "PreferNoSchedule"
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -49,10 +50,17 @@ class Tree:
         self.cells = self._cells([paths[node.name] for node in self.nodes])
         alike: dict[Hashable, int] = {}
         self.alike = tuple(
-            alike.setdefault(tuple((device.index, device.kind, device.model) for device in node.devices), len(alike))
+            alike.setdefault((node.taints, *((d.index, d.kind, d.model, d.parent) for d in node.devices)), len(alike))
             for node in self.nodes
         )
-        """By position: nodes with the same number have the same devices, but for names and health."""
+        """By position: nodes with the same number have the same taints and devices, but for names and health."""
+        first = dict(zip(reversed(self.alike), reversed(self.nodes), strict=True)).values()
+        self.models = tuple(sorted({device.model for node in first for device in node.devices}))
+        """The models of devices that there are."""
+        self.avoided = any(taint.effect == AVOIDED for node in self.nodes for taint in node.taints)
+        """Whether some node would rather be left alone."""
+        self.rivals = {at: found for at, node in enumerate(self.nodes) if (found := _rivals(node))}
+        """By position and device the mask of its slices, or of what it is a slice of; empty where nothing is sliced."""
         layouts: dict[Any, Layout] = {}
         self.layouts = tuple(self._layout(node, layouts) for node in self.nodes)
 
@@ -102,6 +110,15 @@ class Tree:
         """The name of the cell at an upper `depth` that a position is in."""
         cells = self.cells[depth]
         return cells.names[cells.of[position]]
+
+
+def _rivals(node: Node) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for device in node.devices:
+        if device.parent >= 0:
+            found[device.index] = found.get(device.index, 0) | 1 << device.parent
+            found[device.parent] = found.get(device.parent, 0) | 1 << device.index
+    return found
 
 
 def _lasting(node: Node) -> Node:

@@ -1,0 +1,112 @@
+"""Why: labels, taints, names, kinds and models decide where a task may be whoever runs there: as masks, once a shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from corral.model.inventory import Node, Taint
+from corral.model.requests import Expression, NodeRules, Toleration
+from corral.scheduler.shapes import TaskShape
+from corral.scheduler.tree import AVOIDED, Tree
+
+_MOST_MASKS = 256
+ANY_NODE = NodeRules()
+WHOLE = -1
+"""The mask that leaves out no device."""
+
+
+def fitting_devices(tree: Tree, shape: TaskShape) -> list[int]:
+    """By position the mask of the devices that fit a shape; shapes that differ in amounts share it."""
+    key = (shape.devices > 0, shape.kind, shape.model, shape.ids, shape.selector, shape.where, shape.avoid)
+    found = tree.masks.get(key)
+    if found is None:
+        if len(tree.masks) >= _MOST_MASKS:
+            tree.masks.clear()
+        if shape.selector or shape.ids or shape.where:
+            found = [_fitting(node, shape) for node in tree.nodes]
+        else:
+            first = dict(zip(reversed(tree.alike), reversed(tree.nodes), strict=True))
+            masks = {number: _fitting(node, shape) for number, node in first.items()}
+            found = [masks[number] for number in tree.alike]
+        tree.masks[key] = found
+    return found
+
+
+def _fitting(node: Node, shape: TaskShape) -> int:
+    """The mask of a node's devices that fit the shape; for no devices anything but 0 where its labels fit."""
+    if refusal(node, shape):
+        return 0
+    if not shape.devices:
+        return WHOLE
+    mask = 0
+    for device in node.devices:
+        if (not shape.kind or device.kind == shape.kind) and (not shape.model or device.model == shape.model):
+            mask |= 1 << device.index
+    if not shape.ids:
+        return _undivided(node, mask)
+    by_name = {str(device.index): 1 << device.index for device in node.devices}
+    by_name |= {device.id: 1 << device.index for device in node.devices}
+    named = 0
+    for name in shape.ids:
+        if not by_name.get(name, 0) & mask:
+            return 0
+        named |= by_name[name]
+    return named if _undivided(node, named) == named else 0
+
+
+def _undivided(node: Node, mask: int) -> int:
+    """Without slices of devices that are in the mask themselves: what is asked for is whole where it can be."""
+    for device in node.devices:
+        if device.parent >= 0 and mask >> device.parent & 1:
+            mask &= ~(1 << device.index)
+    return mask
+
+
+def refusal(node: Node, shape: TaskShape) -> str:
+    """Why a node takes no task of a shape, whatever is free: the code of the reason, or "" when it does."""
+    rules = shape.where or ANY_NODE
+    if any(node.labels.get(name) != value for name, value in shape.selector):
+        return "node-selector"
+    if not all(_says(node, expression) for expression in rules.expressions):
+        return "node-selector"
+    if rules.include and not _named(node, rules.include):
+        return "node-names"
+    if _named(node, rules.exclude):
+        return "node-names"
+    if any(_keeps_off(taint, rules) for taint in node.taints if shape.avoid or taint.effect != AVOIDED):
+        return "tainted"
+    return ""
+
+
+def _named(node: Node, names: Iterable[str]) -> bool:
+    return any(name in (node.name, node.name.partition("/")[2]) for name in names)
+
+
+def _says(node: Node, expression: Expression) -> bool:
+    """Kubernetes' operators on labels; NotIn also holds where there is no such label, Gt and Lt compare whole numbers."""
+    value = node.labels.get(expression.key)
+    match expression.operator:
+        case "In":
+            return value in expression.values
+        case "NotIn":
+            return value not in expression.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+    if value is None or not value.lstrip("-").isdigit():
+        return False
+    bound = int(expression.values[0])
+    return int(value) > bound if expression.operator == "Gt" else int(value) < bound
+
+
+def _keeps_off(taint: Taint, rules: NodeRules) -> bool:
+    return not any(_tolerates(toleration, taint) for toleration in rules.tolerations)
+
+
+def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.operator == "Exists":
+        return toleration.key in ("", taint.key)
+    return toleration.key == taint.key and toleration.value == taint.value

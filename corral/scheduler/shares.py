@@ -1,0 +1,209 @@
+"""Why: several tasks may use one device in parts; packed well, the other devices stay whole for those who need them whole.
+
+Parts are counted in millionths of a device, of its computing power and of its memory, so that parts of unequal devices
+add up exactly and never to more than the whole.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corral.model.inventory import Device
+from corral.scheduler.fitting import WHOLE
+from corral.scheduler.shapes import ShareShape
+from corral.scheduler.slots import SECOND, Slots
+from corral.scheduler.takes import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from corral.scheduler.index import EngineIndex
+    from corral.scheduler.search import Spot
+    from corral.scheduler.tree import Tree
+
+WHOLE_DEVICE = 1_000_000
+MPS_LABEL = ("corral.dev/mps", "true")
+"""What a node's labels say when NVIDIA's Multi-Process Service runs there: then it keeps tasks to their parts."""
+_NAMED = 3
+
+
+class Used(NamedTuple):
+    """What is given of one device, to how many tasks."""
+
+    compute: int
+    memory: int
+    tasks: int
+
+
+class Shared:
+    """By node position and device what is given of it in parts; a device that is whole or given whole is not here."""
+
+    def __init__(self) -> None:
+        self.at: dict[int, dict[int, Used]] = {}
+
+    def add(self, at: int, part: Part) -> None:
+        """One more task holds a part."""
+        here = self.at.setdefault(at, {})
+        used = here.get(part.device, Used(0, 0, 0))
+        here[part.device] = Used(used.compute + part.compute, used.memory + part.memory, used.tasks + 1)
+
+    def remove(self, at: int, part: Part) -> bool:
+        """One task less; whether nobody holds any of the device now."""
+        here = self.at[at]
+        used = here[part.device]
+        if used.tasks > 1:
+            here[part.device] = Used(used.compute - part.compute, used.memory - part.memory, used.tasks - 1)
+            return False
+        del here[part.device]
+        if not here:
+            del self.at[at]
+        return True
+
+    def room(self, at: int, part: Part) -> bool:
+        """Whether the part is still to be had, of a device that is given in parts or not at all."""
+        used = self.at.get(at, {}).get(part.device, Used(0, 0, 0))
+        return used.compute + part.compute <= WHOLE_DEVICE and used.memory + part.memory <= WHOLE_DEVICE
+
+    def listed(self) -> list[tuple[int, list[tuple[int, Used]]]]:
+        """All of it in one order."""
+        return sorted((at, sorted(here.items())) for at, here in self.at.items())
+
+    def copy(self) -> Shared:
+        """An independent copy."""
+        twin = Shared()
+        twin.at = {at: dict(here) for at, here in self.at.items()}
+        return twin
+
+
+def part_of(device: Device, share: ShareShape) -> Part | None:
+    """The part of a device that a share of it is; None where the device has no such share to give.
+
+    Of computing power and memory what is not said is as much as the other.
+    """
+    memory = share.memory
+    if share.memory_bytes:
+        if device.memory_bytes < share.memory_bytes:
+            return None
+        memory = -(-share.memory_bytes * WHOLE_DEVICE // device.memory_bytes)
+    compute = share.compute or memory
+    return Part(device.index, compute, memory or compute)
+
+
+class ShareSlots(Slots):
+    """How many tasks that want a part of a device fit on each node of an engine."""
+
+    def measure(self, index: EngineIndex, at: int, within: int = WHOLE, tasks: int | None = None) -> int:
+        """How many blocks fit on the node at a position now, using only devices of the mask `within`."""
+        room = self._besides(index, at, tasks)
+        if room <= 0:
+            return 0
+        if self.depth == 0:
+            return min(room, self._parts(index, at, within) // self.size)
+        cells = index.tree.layouts[at].depths[self.depth]
+        return min(room, sum(self._parts(index, at, within & cell) // self.size for cell in cells))
+
+    def _besides(self, index: EngineIndex, at: int, tasks: int | None) -> int:
+        """How many blocks find all but devices."""
+        tasks = index.tasks[at] if tasks is None else tasks
+        if tasks <= 0 or not index.usable[at] or not self.masks[at]:
+            return 0
+        return self.amounts_room(index, at, tasks // self.size)
+
+    def _parts(self, index: EngineIndex, at: int, within: int) -> int:
+        """How many parts there are to be had on the devices of a mask."""
+        return sum(count for _, count in self.choices(index, at, within))
+
+    def choices(self, index: EngineIndex, at: int, within: int = WHOLE) -> list[tuple[Part, int]]:
+        """The parts to be had by device, with how many each still gives, in the order in which they are given.
+
+        To pack: on devices that are given in parts already first, the fullest of them before the others, then on whole
+        ones. To spread: the emptiest first.
+        """
+        share, node = self.shape.share, index.tree.nodes[at]
+        assert share is not None
+        mask, used = self.masks[at] & within, index.shared.at.get(at, {})
+        found: list[tuple[tuple[int, ...], Part, int]] = []
+        for device in node.devices:
+            bit = 1 << device.index
+            given = used.get(device.index)
+            if not mask & bit or not (index.free[at] & bit or (given and index.offered[at] & bit)):
+                continue
+            part = part_of(device, share)
+            if part is None:
+                continue
+            compute, memory = (given.compute, given.memory) if given else (0, 0)
+            count = min((WHOLE_DEVICE - compute) // part.compute, (WHOLE_DEVICE - memory) // part.memory)
+            if count > 0:
+                order = max(compute, memory) if share.spread else -max(compute, memory)
+                found.append(((order, *self._wholeness(index, at, bit)), part, count))
+        return [(part, count) for _, part, count in sorted(found, key=lambda entry: entry[0])]
+
+    def _wholeness(self, index: EngineIndex, at: int, bit: int) -> tuple[int, int]:
+        """Of equal devices the one whose cell has the fewest free ones."""
+        cells = index.tree.layouts[at].depths[-2]
+        return next((cell & index.free[at]).bit_count() for cell in cells if cell & bit), bit
+
+    def give(self, index: EngineIndex, at: int, within: int, tasks: int) -> list[Part]:
+        """Parts for so many tasks that there is room for."""
+        share = self.shape.share
+        assert share is not None
+        choices = self.choices(index, at, within)
+        if share.spread:
+            return _round_robin(choices, tasks)
+        return [part for part, count in choices for _ in range(count)][:tasks]
+
+    def give_blocks(self, index: EngineIndex, at: int, within: int, blocks: int) -> list[Part]:
+        """Parts for so many blocks, each in one cell."""
+        if self.depth == 0:
+            return self.give(index, at, within, blocks * self.size)
+        out: list[Part] = []
+        for cell in index.tree.layouts[at].depths[self.depth]:
+            count = min(blocks - len(out) // self.size, self._parts(index, at, within & cell) // self.size)
+            out += self.give(index, at, within & cell, count * self.size)
+        return out
+
+    def _measure_all(self, index: EngineIndex) -> array[int]:
+        return array("q", (self.measure(index, at) for at in range(len(index.free))))
+
+    def _all_keys(self, index: EngineIndex) -> NDArray[np.int64]:
+        return np.array([self._key(index, at, room) for at, room in enumerate(self._kept)], dtype=np.int64)
+
+    def _from(self, blocks: int) -> list[int]:
+        return [key for key in self._keys if key % SECOND >= blocks]
+
+    def _key(self, index: EngineIndex, at: int, room: int) -> int:
+        """-1 for no room. To pack: first where devices are given in parts already, then where fewest are free."""
+        if not room:
+            return -1
+        share = self.shape.share
+        free = (index.free[at] & self.masks[at]).bit_count()
+        room = min(room, SECOND - 1)
+        if share is not None and share.spread:
+            return (SECOND - room) * SECOND + room
+        broken = any(part.device in index.shared.at.get(at, {}) for part, _ in self.choices(index, at))
+        return (0 if broken else 1 + free) * SECOND + room
+
+
+def _round_robin(choices: list[tuple[Part, int]], tasks: int) -> list[Part]:
+    """One part of each device after the other."""
+    out: list[Part] = []
+    left = dict(choices)
+    while len(out) < tasks:
+        for part in left:
+            if left[part] and len(out) < tasks:
+                left[part] -= 1
+                out.append(part)
+    return out
+
+
+def unenforced(tree: Tree, spots: Sequence[Spot]) -> tuple[str, ...]:
+    """A note when nothing on their nodes keeps tasks to their parts."""
+    nodes = (tree.nodes[at] for at in sorted({spot.at for spot in spots if spot.part}))
+    free = [node.name for node in nodes if node.labels.get(MPS_LABEL[0]) != MPS_LABEL[1]]
+    if not free:
+        return ()
+    return (f"device shares are counted but not enforced on {', '.join(free[:_NAMED])}{'…' * (len(free) > _NAMED)}",)
