@@ -16,9 +16,11 @@ from corral.kernel.draw import draw, draw_integer
 from corral.kernel.ids import JobId
 from corral.model.inventory import Device, Inventory, Node
 from corral.model.requests import DeviceAsk, GangRequest, RoleAsk, TopologyAsk
-from corral.scheduler import Cluster, GangQueued, NodesSeen, Policy, Queue, TasksReleased, gang_placed, plan
+from corral.scheduler import Cluster, GangQueued, NodesSeen, Queue, TasksReleased, find_policy, gang_placed, plan
 
 SEED = 2026
+POLICY = find_policy()
+"""What `corral up` schedules by."""
 CHURN = 2000
 
 
@@ -86,7 +88,7 @@ def _cycle(nodes: int, racks: int, requests: list[GangRequest]) -> float:
     """One cycle from indexes to plan, on machines that are all free at first."""
     cluster, queue = made(nodes, racks), waiting(requests)
     found: list[int] = []
-    took = _timed(lambda: found.append(len(plan(cluster, queue, Policy(), 0.0).placements)))
+    took = _timed(lambda: found.append(len(plan(cluster, queue, POLICY, 0.0).placements)))
     if found != [len(requests)]:
         raise RuntimeError(f"{found[0]} of {len(requests)} gangs were placed")
     return took
@@ -95,7 +97,7 @@ def _cycle(nodes: int, racks: int, requests: list[GangRequest]) -> float:
 def _start(cluster: Cluster, queue: Queue, requests: dict[JobId, GangRequest]) -> list[GangRequest]:
     """One cycle, committed."""
     started = []
-    for placed in plan(cluster, queue, Policy(), 0.0).placements:
+    for placed in plan(cluster, queue, POLICY, 0.0).placements:
         event = gang_placed(requests[placed.job], placed.placement, 0.0)
         cluster.apply(event)
         queue.apply(event)
@@ -109,7 +111,7 @@ def _hopeless() -> float:
     full = {request.job: request for request in (gang(at, devices=8) for at in range(500))}
     _start(cluster, waiting(full.values()), full)
     queue = waiting([gang(1000, tasks=64, devices=8), *(gang(2000 + at) for at in range(4000))])
-    return _timed(lambda: plan(cluster, queue, Policy(), 0.0))
+    return _timed(lambda: plan(cluster, queue, POLICY, 0.0))
 
 
 def _steady() -> float:
@@ -123,7 +125,7 @@ def _steady() -> float:
         for request in (gang(100_000 + at, devices=kinds[at % 40][0], cpu=kinds[at % 40][1]) for at in range(20_000))
     }
     queue = waiting(wanted.values())
-    plan(cluster, queue, Policy(), 0.0)
+    plan(cluster, queue, POLICY, 0.0)
 
     def second() -> None:
         for request in running[:100]:

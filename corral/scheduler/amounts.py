@@ -24,19 +24,23 @@ def asked(request: GangRequest, names: Sequence[str]) -> list[int]:
     return total
 
 
-def placed_amounts(cluster: Cluster, request: GangRequest, placement: Placement) -> list[int]:
-    """What a gang holds where it was placed, in the terms of the cluster's queues."""
+def placed_amounts(cluster: Cluster, request: GangRequest, placements: Sequence[Placement]) -> list[int]:
+    """What equal gangs hold where they were placed, in the terms of the cluster's queues."""
     names = cluster.queues.names
-    counts = Counter(task.role for task in placement.tasks)
     total = [0] * len(names)
+    if all(role.minimum == len(role.indexes) for role in request.roles):
+        counts = {role.role: len(role.indexes) * len(placements) for role in request.roles}
+    else:
+        counts = Counter(task.role for placement in placements for task in placement.tasks)
     for role in request.roles:
         for at, amount in enumerate(_each(role)):
             total[at] += counts[role.role] * amount
     if len(names) > len(BASE):
-        for model, count in cluster.models_of(placement).items():
-            name = f"devices/{model}"
-            if name in names:
-                total[names.index(name)] += count
+        for placement in placements:
+            for model, count in cluster.models_of(placement).items():
+                name = f"devices/{model}"
+                if name in names:
+                    total[names.index(name)] += count
     return total
 
 

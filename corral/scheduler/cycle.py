@@ -134,9 +134,9 @@ class Cycle:
             group = self.queue.groups[entry.group]
             found = () if self._over(entry.request) else self._try(group, [entry.request])
             if found:
-                self._take(entry.request, found[0])
+                self._take([entry.request], found)
                 self._done.add(entry.key)
-            elif self._preemption.leaving_place(entry.request) is not None:
+            elif self._preemption.leaving_place(entry.request, asked(entry.request, self._queues.names)) is not None:
                 self.nominated.add(entry.request.job)
                 self._tell_one(entry, self._yielding_reasons())
                 self._done.add(entry.key)
@@ -182,17 +182,21 @@ class Cycle:
                 return 1
             self._tell(group, first, found)
             return 0
-        for request, placement in zip(run[: len(found)], found, strict=True):
-            self._take(request, placement)
+        self._take(run[: len(found)], found)
         return len(found)
 
-    def _take(self, request: GangRequest, placement: Placement) -> None:
-        self.placed.append(GangPlacement(request.job, request.job_attempt, placement))
-        amounts = placed_amounts(self.trial.cluster, request, placement)
-        self._queues.charge(request.queue, request.user, request.groups, amounts)
-        self._charged.append((request, amounts))
+    def _take(self, requests: Sequence[GangRequest], placements: Sequence[Placement]) -> None:
+        """Count gangs of one group as placed."""
+        self.placed += [
+            GangPlacement(request.job, request.job_attempt, placement)
+            for request, placement in zip(requests, placements, strict=True)
+        ]
+        first = requests[0]
+        amounts = placed_amounts(self.trial.cluster, first, placements)
+        self._queues.charge(first.queue, first.user, first.groups, amounts)
+        self._charged.append((first, amounts))
         if self._line is not None:
-            self._line.charged(request.queue)
+            self._line.charged(first.queue)
 
     def _place(self, group: Group, run: Run) -> Sequence[Placement] | Reasons:
         """Place some of a run, at least its first, or say why that one waits."""
@@ -270,7 +274,7 @@ class Cycle:
         ask = asked(request, self._queues.names)
         if not self._preemption.might(request, ask):
             return None
-        if self._preemption.leaving_place(request) is None:
+        if self._preemption.leaving_place(request, ask) is None:
             victims = self._preemption.find(request, ask)
             if not victims:
                 return None

@@ -20,6 +20,7 @@ from corral.scheduler.placing import Trial
 from corral.scheduler.queues import QueueNode, QueueTree, divide
 
 _RULES = (Rule.OPPORTUNISTIC, Rule.RECLAIM, Rule.PRIORITY)
+_SLACK = 1e-6
 _MOST_LET_OFF = 24
 """Among so many victims each is tried whether it is needed; among more only those elsewhere are let off."""
 
@@ -32,10 +33,10 @@ class Victim:
     rule: Rule
     cost: float
 
-    def key(self) -> tuple[int, int, float, float, JobId]:
-        """Who yields first: by rule, then lowest priority, least damage, latest start."""
+    def key(self) -> tuple[int, int, float, float]:
+        """Who yields first: by rule, then lowest priority, least damage, latest start; then who was submitted last."""
         gang = self.gang
-        return (_RULES.index(self.rule), gang.priority, self.cost, -gang.placed_at, gang.job)
+        return (_RULES.index(self.rule), gang.priority, self.cost, -gang.placed_at)
 
 
 class Preemption:
@@ -53,29 +54,49 @@ class Preemption:
         self._queues: QueueTree = trial.cluster.queues
         self._hungry = hungry
         self._chosen: set[JobId] = set()
+        self._moved: dict[str, list[int]] = {}
+        """By queue, what it will hold more or less when those have ended and the places are taken."""
+        for job in trial.cluster.gangs.leaving:
+            gang = trial.cluster.gangs.by_job[job]
+            for task in gang.leaving:
+                self._move(gang.queue, gang.charges[task], -1)
 
-    def leaving_place(self, request: GangRequest) -> Reservation | None:
+    def _move(self, queue: str, amounts: Sequence[int], sign: int) -> None:
+        for node in self._queues.find(queue).chain():
+            moved = self._moved.setdefault(node.name, [0] * len(self._queues.names))
+            for at, amount in enumerate(amounts):
+                moved[at] += sign * amount
+
+    def _held(self, node: QueueNode, at: int) -> int:
+        moved = self._moved.get(node.name)
+        return node.used[at] + (moved[at] if moved else 0)
+
+    def leaving_place(self, request: GangRequest, ask: Sequence[int]) -> Reservation | None:
         """The place of a gang that fits as soon as those have ended that were told to; it is kept for it from now on."""
         if not self.trial.cluster.gangs.leaving and not self._chosen:
             return None
-        return self._keep(request, self._place(request, ()))
+        return self._keep(request, ask, self._place(request, ()))
 
     def find(self, request: GangRequest, ask: Sequence[int]) -> tuple[Victim, ...]:
         """Victims with whom gone the gang fits, as few and as cheap as can be; none when nobody may be ended for it.
 
         The place that it gets is kept for it for the rest of the cycle.
         """
-        victims = sorted(self.candidates(request, ask), key=Victim.key)
+        latest_first = sorted(self.candidates(request, ask), key=lambda victim: victim.gang.job, reverse=True)
+        victims = sorted(latest_first, key=Victim.key)
         count = self._shortest(request, victims)
         if count is None:
             return ()
         chosen = self._needed(request, victims[:count])
-        self._keep(request, self._place(request, chosen))
-        self._chosen.update(victim.gang.job for victim in chosen)
+        self._keep(request, ask, self._place(request, chosen))
+        for victim in chosen:
+            self._chosen.add(victim.gang.job)
+            self._move(victim.gang.queue, victim.gang.amounts, -1)
         return tuple(chosen)
 
-    def _keep(self, request: GangRequest, place: Reservation | None) -> Reservation | None:
+    def _keep(self, request: GangRequest, ask: Sequence[int], place: Reservation | None) -> Reservation | None:
         if place is not None:
+            self._move(request.queue, ask, 1)
             place.hold(self.trial.cluster)
             self.places.append(place)
             self.kept.add(request.job)
@@ -119,12 +140,14 @@ class Preemption:
             fair = self.fair_parts(mine.parent)
             if not self._entitled(own, mine, ask, fair):
                 continue
-            beyond = [held - part for held, part in zip(theirs.used, fair[theirs.name], strict=True)]
+            beyond = [self._held(theirs, at) - part for at, part in enumerate(fair[theirs.name])]
             wanted = [at for at, amount in enumerate(ask) if amount and beyond[at] > 0]
             if not wanted:
                 continue
             lowest_first = sorted(levels.items())
-            gangs = [gang for _, members in lowest_first for gang in sorted(members.values(), key=_newest)]
+            gangs = [
+                gang for _, members in lowest_first for gang in sorted(members.values(), key=_newest, reverse=True)
+            ]
             for victim in self._victims(gangs, request, Rule.RECLAIM):
                 gang = victim.gang
                 if gang.priority < 0 or not any(beyond[at] > 0 and gang.amounts[at] for at in wanted):
@@ -142,7 +165,7 @@ class Preemption:
         """Whether the queue, and each above it up to `top`, stays within its fair part with the gang."""
         for node in own.chain():
             part = fair[node.name] if node is top else self.fair_parts(node.parent)[node.name]
-            if any(amount and node.used[at] + amount > part[at] + 1e-6 for at, amount in enumerate(ask)):
+            if any(amount and self._held(node, at) + amount > part[at] + _SLACK for at, amount in enumerate(ask)):
                 return False
             if node is top:
                 return True
@@ -163,7 +186,11 @@ class Preemption:
                 (
                     float(min(child.deserved[at], child.limit[at])),
                     child.spec.weight,
-                    min(child.limit[at], child.borrowing[at], inf if self._wants(child) else float(child.used[at])),
+                    min(
+                        child.limit[at],
+                        child.borrowing[at],
+                        inf if self._wants(child) else float(self._held(child, at)),
+                    ),
                 )
                 for child in children
             ]
@@ -232,4 +259,4 @@ class Preemption:
 
 
 def _newest(gang: Running) -> tuple[float, JobId]:
-    return (-gang.placed_at, gang.job)
+    return (gang.placed_at, gang.job)

@@ -84,11 +84,13 @@ def gang(
     priority: int = 10,
     required: str = "",
     preferred: str = "",
+    queue: str = "default",
+    user: str = "ada",
     **fields: object,
 ) -> GangRequest:
     """A gang submitted at time `at`."""
     return GangRequest(
-        JobId(job), 0, "ada", "default", priority, at, roles or (role(),), TopologyAsk(required, preferred), **fields  # type: ignore[arg-type]
+        JobId(job), 0, user, queue, priority, at, roles or (role(),), TopologyAsk(required, preferred), **fields  # type: ignore[arg-type]
     )  # fmt: skip
 
 

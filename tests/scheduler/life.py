@@ -1,0 +1,104 @@
+"""A cluster that lives: what a plan proposes is carried out, and those who yield end when the test says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from corral.kernel.ids import JobId
+from corral.model.inventory import Node
+from corral.model.plan import Eviction, Plan, Rule
+from corral.model.queues import QueueSpec
+from corral.model.requests import GangRequest
+from corral.scheduler import (
+    GangQueued,
+    Policy,
+    Queue,
+    QueuesConfigured,
+    TasksLeaving,
+    TasksReleased,
+    find_policy,
+    gang_placed,
+    plan,
+)
+from tests.scheduler.machines import check, cluster
+
+
+class Life:
+    """Virtual time, one cluster, one queue; every placement is checked, every index compared with a rebuilt one."""
+
+    def __init__(self, nodes: Sequence[Node], queues: Sequence[QueueSpec] = (), policy: Policy | None = None) -> None:
+        self.cluster = cluster(*nodes)
+        self.queue = Queue()
+        self.policy = policy or find_policy()
+        self.now = 0.0
+        self.requests: dict[str, GangRequest] = {}
+        self.running: dict[str, float] = {}
+        """By job, since when."""
+        self.leaving: dict[str, Eviction] = {}
+        self.receipts: list[Eviction] = []
+        self.configure(*queues)
+
+    def configure(self, *queues: QueueSpec) -> None:
+        """These are the queues from now on."""
+        event = QueuesConfigured(tuple(queues))
+        self.cluster.apply(event)
+        self.queue.apply(event)
+
+    def submit(self, *requests: GangRequest) -> None:
+        """They wait from now on."""
+        for request in requests:
+            self.requests[request.job] = request
+            self.queue.apply(GangQueued(request))
+
+    def cycle(self, at: float | None = None) -> Plan:
+        """Plan once and carry it out; those who must yield are told to, and go on holding what they hold."""
+        self.now = self.now if at is None else at
+        before = self.cluster.digest(), self.queue.digest()
+        found = plan(self.cluster, self.queue, self.policy, self.now)
+        assert (self.cluster.digest(), self.queue.digest()) == before
+        for placed in found.placements:
+            request = self.requests[placed.job]
+            check(self.cluster, request, placed.placement)
+            event = gang_placed(request, placed.placement, self.now)
+            self.cluster.apply(event)
+            self.queue.apply(event)
+            self.running[placed.job] = self.now
+        for eviction in found.evictions:
+            assert eviction.job in self.running and eviction.job not in self.leaving
+            self.cluster.apply(TasksLeaving(eviction.job, eviction.tasks or tuple(self.cluster.holds(eviction.job))))
+            self.leaving[eviction.job] = eviction
+            self.receipts.append(eviction)
+        assert self.cluster.consistent()
+        return found
+
+    def end(self, *jobs: str) -> None:
+        """These jobs are over."""
+        for job in jobs:
+            self.cluster.apply(TasksReleased(JobId(job), tuple(self.cluster.holds(JobId(job))), self.now))
+            self.running.pop(job, None)
+            self.leaving.pop(job, None)
+
+    def yielded(self) -> None:
+        """All who were told to yield have ended, and wait again in their old places."""
+        for job in list(self.leaving):
+            self.end(job)
+            self.queue.apply(GangQueued(self.requests[job]))
+
+    def settle(self, at: float | None = None, cycles: int = 20) -> None:
+        """Plan until nothing changes any more; whoever must yield ends at once."""
+        for _ in range(cycles):
+            found = self.cycle(at)
+            self.yielded()
+            if not found.placements and not found.evictions:
+                return
+        raise AssertionError(f"nothing settles: {self.receipts[-4:]}")
+
+    def why(self, job: str) -> str:
+        """The code of the reason last told to a waiting job."""
+        entry = self.queue.first(JobId(job))
+        assert entry is not None and entry.told is not None
+        return entry.told.binding.code
+
+    def rules(self) -> list[tuple[str, Rule]]:
+        """Who had to yield under which rule, in order."""
+        return [(receipt.job, receipt.rule) for receipt in self.receipts]
