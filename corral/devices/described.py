@@ -5,14 +5,24 @@ from __future__ import annotations
 
 import os
 
-from corral.model.inventory import Device, Node
+from corral.model.inventory import Device, Inventory, Node, PinnedCell
 from corral.spec.cluster import ClusterDocument
-from corral.spec.layout import NodeDescription
+from corral.spec.machines import NodeDescription
 
 
 def described_nodes(document: ClusterDocument, engine: str) -> tuple[Node, ...]:
     """The nodes that a cluster document describes; an amount it leaves out is this machine's."""
     return tuple(_node(description, engine) for description in document.nodes)
+
+
+def described_inventory(document: ClusterDocument, engine: str) -> Inventory:
+    """All that a cluster document describes, as the engine of that name would see it."""
+    machines = document.machines
+    pins = tuple(
+        PinnedCell(name, pin.level, pin.type, tuple((f"{engine}/{node}", indexes) for node, indexes in pin.devices))
+        for name, pin in machines.pinned.items()
+    )
+    return Inventory(engine, described_nodes(document, engine), machines.levels, pins)
 
 
 def machine_memory() -> int:
@@ -41,13 +51,8 @@ def _node(description: NodeDescription, engine: str) -> Node:
         cells=description.cells,
         devices=tuple(
             Device(
-                index=device.index,
-                id=f"{name}:{device.index}",
-                kind=device.kind,
-                model=device.model,
-                cells=device.cells,
-                memory_bytes=device.memory_bytes,
-                described=True,
+                device.index, f"{name}:{device.index}", device.kind, device.model, device.cells, device.memory_bytes,
+                described=True, chain=device.chain,
             )
             for device in description.devices
         ),
@@ -55,4 +60,4 @@ def _node(description: NodeDescription, engine: str) -> Node:
         memory_bytes=description.memory_bytes or machine_memory(),
         shm_bytes=description.shm_bytes or shared_memory(),
         labels=dict(description.labels),
-    )
+    )  # fmt: skip

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from corral.devices import amd, ascend, nvidia
-from corral.devices.described import machine_cpu_millis, machine_memory, shared_memory
+from corral.devices.described import described_inventory, machine_cpu_millis, machine_memory, shared_memory
 from corral.devices.found import Found
-from corral.model.inventory import Node
+from corral.model.inventory import Inventory, Node
+from corral.spec.cluster import ClusterDocument
+
+
+def presented(document: ClusterDocument | None, engine: str) -> Inventory:
+    """What an engine of this machine presents: the nodes that its document describes, or else the machine as found."""
+    if document is not None and document.nodes:
+        return described_inventory(document, engine)
+    return Inventory(engine, (this_machine(engine),))
 
 
 def this_machine(engine: str, name: str = "machine") -> Node:

@@ -14,21 +14,24 @@ queues:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from corral.spec.base import Labels, Memory, Name, QueueName, SpecModel, Text, refusal
+from corral.spec.base import LabelKey, Labels, Memory, Name, QueueName, SpecModel, Text, refusal
+from corral.spec.celltypes import CellType, DeviceModel, NodeNames, ShortCell, TypeKey
 from corral.spec.errors import Path, SpecError, describe
-from corral.spec.layout import NodeDescription, census_of, findings, nodes_of
+from corral.spec.layout import machines_of
+from corral.spec.machines import Machines, NodeDescription
 from corral.spec.queue import QueueDocument, QueueShape
-from corral.spec.quotas import in_order
+from corral.spec.quotas import in_order, queue_findings
 from corral.spec.source import Source, parse_source
 from corral.spec.sugar import ShortCpu
 from corral.spec.translate import problems_of
 
-DEFAULT_LEVELS = ("block", "rack", "node", "numa", "pcie-switch", "device")
+DEFAULT_LEVELS = ("block", "rack", "node", "numa", "nvlink", "pcie-switch", "device")
 """The levels of the cell tree, outermost first, where a document names no others."""
 
 LevelName = Annotated[Name, Field(max_length=40)]
@@ -39,6 +42,8 @@ def _count(value: Any) -> Any:
 
 
 def _names(value: Any) -> Any:
+    if isinstance(value, str):
+        return {value: {}}
     if isinstance(value, list):
         named: dict[str, Any] = {}
         for name in value:
@@ -90,13 +95,13 @@ class FreeNode(NodeShape):
 
 
 Nodes = Annotated[
-    dict[Name, NodeShape],
-    BeforeValidator(_names, json_schema_input_type=list[Name] | dict[Name, NodeShape | None]),
+    dict[NodeNames, NodeShape],
+    BeforeValidator(_names, json_schema_input_type=NodeNames | list[NodeNames] | dict[NodeNames, NodeShape | None]),
     Field(max_length=100_000),
 ]
 FreeNodes = Annotated[
-    dict[Name, FreeNode],
-    BeforeValidator(_names, json_schema_input_type=list[Name] | dict[Name, FreeNode | None]),
+    dict[NodeNames, FreeNode],
+    BeforeValidator(_names, json_schema_input_type=NodeNames | list[NodeNames] | dict[NodeNames, FreeNode | None]),
     Field(max_length=100_000),
 ]
 
@@ -104,13 +109,17 @@ FreeNodes = Annotated[
 class Rack(SpecModel):
     """Nodes that are near each other."""
 
-    nodes: Nodes = Field(description="The rack's nodes: names, or names with what each has.")
+    nodes: Nodes = Field(
+        description="The rack's nodes: names, or names with what each has; many at once as node[1-16]."
+    )
 
 
 class Block(SpecModel):
     """Racks that are near each other."""
 
-    racks: dict[Name, Rack] = Field(min_length=1, description="The block's racks by name.")
+    racks: dict[NodeNames, Rack] = Field(
+        min_length=1, description="The block's racks by name; those of several blocks at once are shared out evenly."
+    )
 
 
 class ClusterDocument(SpecModel):
@@ -128,10 +137,33 @@ class ClusterDocument(SpecModel):
         description="The levels of the cell tree, outermost first; node and device are always among them.",
     )
     node: NodeShape = Field(default_factory=NodeShape, description="What every node has unless it says otherwise.")
-    blocks: dict[Name, Block] = Field(default_factory=dict, max_length=10_000, description="Blocks of racks by name.")
-    racks: dict[Name, Rack] = Field(default_factory=dict, max_length=10_000, description="Racks in no block, by name.")
+    blocks: dict[NodeNames, Block] = Field(
+        default_factory=dict, max_length=10_000, description="Blocks of racks by name."
+    )
+    racks: dict[NodeNames, Rack] = Field(
+        default_factory=dict,
+        max_length=10_000,
+        description="Racks in no block, by name; `rack[1-512]` with `node[1-8192]` shares the nodes out evenly.",
+    )
     free_nodes: FreeNodes = Field(
         default_factory=dict, alias="nodes", description="Nodes in no rack, or in cells they name themselves."
+    )
+    cell_types: dict[TypeKey, CellType] = Field(
+        default_factory=dict,
+        max_length=1000,
+        description="Types of cells by name, for clusters that are no equal racks.",
+    )
+    models: dict[TypeKey, DeviceModel] = Field(
+        default_factory=dict, max_length=1000, description="What is to be known of the device models in cellTypes."
+    )
+    cells: list[ShortCell] = Field(
+        default_factory=list, max_length=100_000, description="The cells there are, of these types."
+    )
+    level_labels: dict[LevelName, LabelKey] = Field(
+        default_factory=dict,
+        max_length=16,
+        description="Labels whose value names the cell of a node where nothing else does, such as "
+        "{rack: topology.kubernetes.io/rack}.",
     )
     queue_shapes: dict[QueueName, QueueShape] = Field(
         default_factory=dict,
@@ -142,7 +174,8 @@ class ClusterDocument(SpecModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> ClusterDocument:
-        found = findings(self)
+        _, found = self._machines
+        found = found + queue_findings(self.queue_shapes)
         if found:
             raise PydanticCustomError("inconsistent", "the parts do not fit together", {"findings": found})
         return self
@@ -150,7 +183,16 @@ class ClusterDocument(SpecModel):
     @property
     def nodes(self) -> tuple[NodeDescription, ...]:
         """Every node in document order, complete; empty when the document describes none (the machine as found)."""
-        return nodes_of(self)
+        return self.machines.nodes
+
+    @property
+    def machines(self) -> Machines:
+        """Every node, level, pinned cell and cell type, written out."""
+        return self._machines[0]
+
+    @cached_property
+    def _machines(self) -> tuple[Machines, list[tuple[Path, str]]]:
+        return machines_of(self)
 
     @property
     def queues(self) -> tuple[QueueDocument, ...]:
@@ -159,15 +201,6 @@ class ClusterDocument(SpecModel):
             {"default": QueueShape()} | self.queue_shapes if "default" not in self.queue_shapes else self.queue_shapes
         )
         return tuple(QueueDocument(name=name, **dict(shape)) for name, shape in in_order(named).items())
-
-    @property
-    def pinned(self) -> frozenset[str]:
-        """The names of all pinned cells."""
-        return frozenset()
-
-    def census(self) -> dict[tuple[str, str], int]:
-        """How many cells there are by level and by device model; the model "" counts cells of any."""
-        return census_of(self.nodes)
 
 
 def load_cluster(document: str | bytes | Mapping[str, Any], *, filename: str = "cluster.yaml") -> ClusterDocument:

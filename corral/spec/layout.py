@@ -2,66 +2,222 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from corral.kernel import units
+from corral.spec import ranges
 from corral.spec.errors import Path, did_you_mean
-from corral.spec.quotas import queue_findings
+from corral.spec.forest import Forest
+from corral.spec.machines import Cells, DeviceDescription, Machines, NodeDescription, TypeLevel
+from corral.spec.typerules import Rule, level_name, ordered_levels, rules_of
 
 if TYPE_CHECKING:
-    from corral.spec.cluster import ClusterDocument, DescribedDevices, NodeShape
+    from corral.spec.cluster import ClusterDocument, DescribedDevices, NodeShape, Rack
 
-Cells = tuple[tuple[str, str], ...]
-"""(level, name) pairs, outermost first."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceDescription:
-    """One described device; `cells` are those between its node and itself, named by number within the node."""
-
-    index: int
-    id: str
-    kind: str
-    model: str
-    memory_bytes: int = 0
-    cells: Cells = ()
+Findings = list[tuple[Path, str]]
+_MOST_NODES = 200_000
 
 
-@dataclass(frozen=True, slots=True)
-class NodeDescription:
-    """One described node, without its engine's prefix; amounts of 0 are the machine's own."""
+class _Placed(NamedTuple):
+    """One node of the rack form: where it is written, what it says, and the cells above it."""
 
+    path: Path
     name: str
-    cells: Cells = ()
-    devices: tuple[DeviceDescription, ...] = ()
-    cpu_millis: int = 0
-    memory_bytes: int = 0
-    shm_bytes: int = 0
-    labels: dict[str, str] = field(default_factory=dict)
+    shape: NodeShape
+    cells: Cells
 
 
-def _placed(document: ClusterDocument) -> Iterator[tuple[Path, str, NodeShape, dict[str, str]]]:
-    """Every node: where it is written, its name, what it says, and its cells by level."""
-    for block_name, block in document.blocks.items():
-        for rack_name, rack in block.racks.items():
-            for name, shape in rack.nodes.items():
-                path: Path = ("blocks", block_name, "racks", rack_name, "nodes", name)
-                yield path, name, shape, {"block": block_name, "rack": rack_name}
-    for rack_name, rack in document.racks.items():
-        for name, shape in rack.nodes.items():
-            yield ("racks", rack_name, "nodes", name), name, shape, {"rack": rack_name}
-    for name, free in document.free_nodes.items():
-        yield ("nodes", name), name, free, dict(free.cells)
+def machines_of(document: ClusterDocument) -> tuple[Machines, Findings]:
+    """All machines of a document, in its order, and everything that does not fit together among them."""
+    findings = [*_level_findings(document.levels)]
+    rules, wrong = rules_of(document.cell_types, document.models)
+    findings += wrong
+    if findings:
+        return Machines(tuple(document.levels)), findings
+    racked = _Racked(document)
+    nodes = racked.nodes()
+    forest = Forest(rules, lambda model: _described(document, model))
+    for at, cell in enumerate(document.cells):
+        forest.add(cell, ("cells", at))
+    planted = forest.nodes(lambda rule: _base(document, rule))
+    findings = [*racked.findings, *forest.findings]
+    seen = {node.name for node in nodes}
+    for node in planted:
+        if node.name in seen:
+            findings.append(
+                (forest.parts[node.name][0].path, f'the node "{node.name}" is among the racks or nodes too')
+            )
+    levels, circle = ordered_levels(_chains(document, forest, racked), tuple(document.levels))
+    if circle:
+        findings.append((("cellTypes",), f"the types put the levels {', '.join(circle)} in no one order"))
+    everything = tuple(_labelled(document, levels, [*nodes, *planted]))
+    return Machines(tuple(levels), everything, forest.pinned, _type_levels(forest)), findings
 
 
-def nodes_of(document: ClusterDocument) -> tuple[NodeDescription, ...]:
-    """Every node of a consistent document, in its order."""
-    return tuple(
-        _node(document, name, _complete(document.node, shape), cells) for _, name, shape, cells in _placed(document)
+def _chains(document: ClusterDocument, forest: Forest, racked: _Racked) -> Iterator[tuple[str, ...]]:
+    """The levels in the orders that must hold: the document's own list where it is used, and each chain of types."""
+    if racked.count or not forest.parts or "levels" in document.model_fields_set:
+        yield tuple(document.levels)
+    else:
+        yield ("node", "device")
+    yield from ((level, "node") for level in document.level_labels)
+    for top in dict.fromkeys(part.chain for parts in forest.parts.values() for part in parts):
+        chain, name = [], top
+        while name in forest.rules:
+            rule = forest.rules[name]
+            chain.append(rule.level)
+            if rule.is_node and name in forest.shared:
+                chain.append(level_name(name))
+            name = rule.child
+        yield (*chain, "device")
+
+
+def _type_levels(forest: Forest) -> dict[str, TypeLevel]:
+    return {
+        name: TypeLevel(level_name(name) if name in forest.shared else rule.level, rule.leaf)
+        for name, rule in forest.rules.items()
+    }
+
+
+def _described(document: ClusterDocument, model: str) -> tuple[str, int]:
+    """The kind and memory of a device model."""
+    said = document.models.get(model)
+    return (said.kind, units.parse_memory(said.memory)) if said else ("gpu", 0)
+
+
+def _base(document: ClusterDocument, rule: Rule) -> NodeDescription:
+    common, own = document.node, rule.amounts
+    said = own.model_fields_set
+    return NodeDescription(
+        name="",
+        cpu_millis=units.parse_cpu(own.cpu if "cpu" in said else common.cpu),
+        memory_bytes=units.parse_memory(own.memory if "memory" in said else common.memory),
+        shm_bytes=units.parse_memory(own.shm if "shm" in said else common.shm),
+        labels=common.labels | own.labels,
     )
+
+
+def _labelled(
+    document: ClusterDocument, levels: Sequence[str], nodes: list[NodeDescription]
+) -> Iterator[NodeDescription]:
+    """The nodes with the cells that their labels name, outermost first."""
+    if not document.level_labels:
+        yield from nodes
+        return
+    for node in nodes:
+        named = {level: node.labels[label] for level, label in document.level_labels.items() if label in node.labels}
+        cells = named | dict(node.cells)
+        yield replace(node, cells=tuple((level, cells[level]) for level in levels if level in cells))
+
+
+@dataclass
+class _Racked:
+    """The nodes of `blocks`, `racks` and `nodes`; equal ones share what is described of them."""
+
+    document: ClusterDocument
+    findings: Findings = field(default_factory=list)
+    count: int = 0
+    _bases: dict[int, NodeDescription] = field(default_factory=dict)
+
+    def nodes(self) -> list[NodeDescription]:
+        """Every node, complete."""
+        levels = self.document.levels
+        split = levels.index("node")
+        above, below = levels[:split], levels[split + 1 : -1]
+        self.findings += _cell_findings(("node", "devices"), self.document.node.devices, below)
+        seen: set[str] = set()
+        homes: dict[tuple[str, str], Cells] = {}
+        checked: Cells | None = None
+        out = []
+        for path, name, shape, cells in self._placed():
+            if name in seen:
+                self.findings.append((path, f'the node "{name}" is already there; nodes have unique names'))
+            seen.add(name)
+            if cells is not checked:
+                self._check(path, cells, above, homes)
+                checked = cells
+            base = self._bases.get(id(shape)) or self._base(path, shape, below)
+            out.append(NodeDescription(
+                name, cells, base.devices, base.cpu_millis, base.memory_bytes, base.shm_bytes, base.labels,
+            ))  # fmt: skip
+        self.count = len(out)
+        return out
+
+    def _check(self, path: Path, cells: Cells, above: list[str], homes: dict[tuple[str, str], Cells]) -> None:
+        unknown = [level for level, _ in cells if level not in above]
+        for level in unknown:
+            self.findings.append(((*path, "cells", level), f"not a level above the node{did_you_mean(level, above)}"))
+        for depth, cell in enumerate(() if unknown else cells):
+            if homes.setdefault(cell, cells[:depth]) != cells[:depth]:
+                self.findings.append((path, f'the {cell[0]} "{cell[1]}" is in two places; cells have unique names'))
+
+    def _base(self, path: Path, shape: NodeShape, below: list[str]) -> NodeDescription:
+        """What nodes of one shape have; a shape that says nothing is the common one."""
+        common = self.document.node
+        own = shape.model_fields_set - {"cells"}
+        complete = _complete(common, shape) if own else common
+        key = id(shape if own else common)
+        if key not in self._bases:
+            if "devices" in own:
+                self.findings += _cell_findings((*path, "devices"), complete.devices, below)
+            self._bases[key] = NodeDescription(
+                name="",
+                devices=tuple(_devices(complete.devices, self.document.levels)),
+                cpu_millis=units.parse_cpu(complete.cpu),
+                memory_bytes=units.parse_memory(complete.memory),
+                shm_bytes=units.parse_memory(complete.shm),
+                labels=dict(complete.labels),
+            )
+        return self._bases.setdefault(id(shape), self._bases[key])
+
+    def _placed(self) -> Iterator[_Placed]:
+        document = self.document
+        for block_key, block in document.blocks.items():
+            path: Path = ("blocks", block_key)
+            blocks = [(("block", name),) for name in self._expand(path, block_key)]
+            for rack_key, rack in block.racks.items():
+                yield from self._racks((*path, "racks", rack_key), rack_key, rack, blocks)
+        for rack_key, rack in document.racks.items():
+            yield from self._racks(("racks", rack_key), rack_key, rack, [()])
+        for key, free in document.free_nodes.items():
+            cells = tuple((level, free.cells[level]) for level in _in_order(document.levels, free.cells))
+            for name in self._expand(("nodes", key), key):
+                yield _Placed(("nodes", key), name, free, cells)
+
+    def _racks(self, path: Path, key: str, rack: Rack, outer: Sequence[Cells]) -> Iterator[_Placed]:
+        """The racks of one entry, shared out evenly over the cells around them, and the nodes over the racks."""
+        names = self._expand(path, key)
+        nodes = [
+            ((*path, "nodes", node_key), name, shape)
+            for node_key, shape in rack.nodes.items()
+            for name in self._expand((*path, "nodes", node_key), node_key)
+        ]
+        for many, few, what in ((names, outer, "racks in blocks"), (nodes, names, "nodes in racks")):
+            if len(many) % len(few):
+                self.findings.append(
+                    (path, f"{len(many)} {what} of which there are {len(few)}: they do not divide evenly")
+                )
+                return
+        per_outer, per_rack = len(names) // len(outer), len(nodes) // len(names)
+        for at, name in enumerate(names):
+            cells = (*outer[at // per_outer], ("rack", name)) if per_outer else ()
+            for node_path, node, shape in nodes[at * per_rack : (at + 1) * per_rack]:
+                yield _Placed(node_path, node, shape, cells)
+
+    def _expand(self, path: Path, text: str) -> list[str]:
+        if not ranges.is_range(text):
+            return [text]
+        try:
+            return ranges.expand(text)
+        except ValueError as error:
+            self.findings.append((path, str(error)))
+            return [text]
+
+
+def _in_order(levels: Sequence[str], cells: Mapping[str, str]) -> list[str]:
+    return sorted(cells, key=lambda level: levels.index(level) if level in levels else -1)
 
 
 def _complete(common: NodeShape, own: NodeShape) -> NodeShape:
@@ -77,81 +233,20 @@ def _complete(common: NodeShape, own: NodeShape) -> NodeShape:
     return common.model_copy(update=said)
 
 
-def _node(document: ClusterDocument, name: str, shape: NodeShape, cells: dict[str, str]) -> NodeDescription:
-    return NodeDescription(
-        name=name,
-        cells=tuple((level, cells[level]) for level in document.levels if level in cells),
-        devices=tuple(_devices(name, shape.devices, document.levels)),
-        cpu_millis=units.parse_cpu(shape.cpu),
-        memory_bytes=units.parse_memory(shape.memory),
-        shm_bytes=units.parse_memory(shape.shm),
-        labels=dict(shape.labels),
-    )
-
-
-def _devices(node: str, devices: DescribedDevices, levels: list[str]) -> Iterator[DeviceDescription]:
+def _devices(devices: DescribedDevices, levels: list[str]) -> Iterator[DeviceDescription]:
     sizes = [(level, devices.cells[level]) for level in levels if level in devices.cells]
+    memory = units.parse_memory(devices.memory)
     for index in range(devices.count):
-        yield DeviceDescription(
-            index=index,
-            id=f"{node}:{index}",
-            kind=devices.kind,
-            model=devices.model,
-            memory_bytes=units.parse_memory(devices.memory),
-            cells=tuple((level, str(index // size)) for level, size in sizes),
-        )
+        cells = tuple((level, str(index // size)) for level, size in sizes)
+        yield DeviceDescription(index, devices.kind, devices.model, memory, cells)
 
 
-def census_of(nodes: tuple[NodeDescription, ...]) -> dict[tuple[str, str], int]:
-    """How many cells there are by level and model; a cell has a model when all its devices have, "" counts every cell."""
-    models: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for node in nodes:
-        for device in node.devices:
-            inside = [(level, f"{node.name}/{name}") for level, name in device.cells]
-            cells = (*node.cells, ("node", node.name), *inside, ("device", device.id))
-            for cell in cells:
-                models[cell].add(device.model)
-    counts: Counter[tuple[str, str]] = Counter()
-    for (level, _), found in models.items():
-        counts[level, ""] += 1
-        if len(found) == 1:
-            counts[level, next(iter(found))] += 1
-    return dict(counts)
-
-
-def findings(document: ClusterDocument) -> list[tuple[Path, str]]:
-    """What does not fit together in a document whose fields are right alone."""
-    return [*_level_findings(document), *_node_findings(document), *queue_findings(document.queue_shapes)]
-
-
-def _level_findings(document: ClusterDocument) -> Iterator[tuple[Path, str]]:
-    levels = document.levels
+def _level_findings(levels: list[str]) -> Iterator[tuple[Path, str]]:
     for index, level in enumerate(levels):
         if level in levels[:index]:
             yield ("levels", index), f'"{level}" is already there'
     if levels[-1] != "device" or "node" not in levels:
         yield ("levels",), "expected levels outermost first, with node among them and device last"
-
-
-def _node_findings(document: ClusterDocument) -> Iterator[tuple[Path, str]]:
-    levels = document.levels
-    split = levels.index("node") if "node" in levels else 0
-    above, below = levels[:split], levels[split + 1 : -1]
-    seen: set[str] = set()
-    homes: dict[tuple[str, str], Cells] = {}
-    yield from _cell_findings(("node", "devices"), document.node.devices, below)
-    for path, name, shape, cells in _placed(document):
-        if name in seen:
-            yield path, f'the node "{name}" is already there; nodes have unique names'
-        seen.add(name)
-        for level in cells.keys() - set(above):
-            yield (*path, "cells", level), f"not a level above the node{did_you_mean(level, above)}"
-        if "devices" in shape.model_fields_set:
-            yield from _cell_findings((*path, "devices"), _complete(document.node, shape).devices, below)
-        chain = tuple((level, cells[level]) for level in above if level in cells)
-        for depth, cell in enumerate(chain):
-            if homes.setdefault(cell, chain[:depth]) != chain[:depth]:
-                yield path, f'the {cell[0]} "{cell[1]}" is in two places; cells have unique names'
 
 
 def _cell_findings(path: Path, devices: DescribedDevices, below: list[str]) -> Iterator[tuple[Path, str]]:

@@ -149,21 +149,46 @@ def capacity(cluster: ClusterDocument) -> dict[str, int]:
     return dict(total) if nodes else {}
 
 
+def census(cluster: ClusterDocument) -> dict[tuple[str, str], int]:
+    """How many cells there are by level or type, and by model.
+
+    A cell has a model when all its devices have; "" counts every cell. CHAIN.TYPE are those of a type in one chain.
+    """
+    kinds: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
+    for node in cluster.nodes:
+        for device in node.devices:
+            inside = [(level, f"{node.name}/{name}") for level, name in device.cells]
+            for cell in (*node.cells, ("node", node.name), *inside, ("device", f"{node.name}/{device.index}")):
+                kinds[cell].add((device.model, device.chain))
+    counts: Counter[tuple[str, str]] = Counter()
+    types = defaultdict(list)
+    for name, rule in cluster.machines.types.items():
+        types[rule.level, rule.model].append(name)
+    for (level, _), found in kinds.items():
+        counts[level, ""] += 1
+        for model, chain in found if len(found) == 1 else ():
+            counts[level, model] += 1
+            for name in types.get((level, model), ()):
+                counts.update([(name, ""), (name, model), (f"{chain}.{name}", ""), (f"{chain}.{name}", model)])
+    return dict(counts)
+
+
 def _cells_above(cluster: ClusterDocument, queues: Mapping[str, QueueDocument]) -> Iterator[tuple[Path, str]]:
     """Queues may not own together more cells of one kind than there are (what they own at several levels is the
     scheduler's to prove)."""
     if not cluster.nodes:
         return
-    there = cluster.census()
-    pins = cluster.pinned
+    there = census(cluster)
+    pins = cluster.machines.pinned
     owned: Counter[tuple[str, str]] = Counter()
     for name, queue in queues.items():
         for at, cells in enumerate(queue.cells):
-            key = (cells.what, cells.model)
+            what = _chain_and_type(cells.what)
+            key = (what, cells.model)
             path: Path = ("queues", name, "cells", at)
             most = there.get(key, 0)
             owned[key] += cells.count
-            what = f"{cells.what} of {cells.model}" if cells.model else cells.what
+            what = f"{what} of {cells.model}" if cells.model else what
             if not most:
                 yield path, f"the cluster has no {what}{did_you_mean(cells.what, {known for known, _ in there})}"
             elif owned[key] > most >= owned[key] - cells.count:
@@ -171,3 +196,9 @@ def _cells_above(cluster: ClusterDocument, queues: Mapping[str, QueueDocument]) 
         for at, pin in enumerate(queue.pinned_cells):
             if pin not in pins:
                 yield ("queues", name, "pinnedCells", at), f'no cell is pinned as "{pin}"{did_you_mean(pin, pins)}'
+
+
+def _chain_and_type(written: str) -> str:
+    """HiveD writes every type between a chain and the cells meant; the first and the last say which."""
+    first, _, rest = written.partition(".")
+    return f"{first}.{rest.rpartition('.')[2]}" if rest else first

@@ -49,7 +49,7 @@ from corral.engines.local.processes import boot_id
 from corral.engines.local.sessions import spawn_session
 from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId
-from corral.model.inventory import Inventory, Node
+from corral.model.inventory import LEVELS, Inventory, Node
 from corral.model.launch import EngineEvent, InventoryChanged, TaskLaunch
 from corral.runtime.process import Identity
 from corral.storage.blobs import BlobStore
@@ -88,7 +88,7 @@ class LocalEngine:
         self._root = root
         self._attempts_folder = str(root / "attempts")
         self._trash = str(root / "trash")
-        self._inventory = Inventory(name, tuple(nodes), tuple(levels)) if levels else Inventory(name, tuple(nodes))
+        self._inventory = Inventory(name, tuple(nodes), tuple(levels) or LEVELS)
         self._nodes = {node.name: node for node in nodes}
         self._logs = logs
         self._uid_of = uid_of
@@ -160,11 +160,15 @@ class LocalEngine:
         """Every attempt that this machine knows and was not told to forget."""
         return frozenset(self._live)
 
-    def set_nodes(self, nodes: Sequence[Node]) -> None:
-        """The machine is not what it was (a device failed or came back): report it."""
-        self._inventory = Inventory(self.name, tuple(nodes), self._inventory.levels)
-        self._nodes = {node.name: node for node in nodes}
-        self._events.put_nowait(InventoryChanged(self.name))
+    def set_inventory(self, inventory: Inventory) -> None:
+        """The machine is not what it was (a device failed, a document describes other nodes): report it.
+
+        Nodes that went keep their tasks, and a start that was decided before they went is still carried out.
+        """
+        self._nodes |= {node.name: node for node in inventory.nodes}
+        if inventory != self._inventory:
+            self._inventory = inventory
+            self._events.put_nowait(InventoryChanged(self.name))
 
     async def start(self, launch: TaskLaunch) -> None:
         """Start the attempt unless it was started before.
