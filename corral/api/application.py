@@ -11,7 +11,7 @@ from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import Response
 
 import corral
-from corral.api import accounts, cluster, code, events, exec, faults, jobs, logs, runtime, session
+from corral.api import accounts, cluster, code, documents, events, exec, faults, jobs, logs, runtime, session, yielding
 from corral.api.express import Express
 from corral.api.guard import Guard
 from corral.api.limits import FailureLimit
@@ -75,7 +75,7 @@ def create_app(
     app.add_middleware(Express)
     app.add_middleware(Guard, code_limit=code_limit, secure=secure)
     faults.install(app)
-    for room in (session, jobs, logs, events, exec, code, cluster, accounts, runtime):
+    for room in (session, jobs, logs, events, exec, code, cluster, documents, yielding, accounts, runtime):
         app.include_router(room.router, prefix="/api/v3", default_response_class=Json)
     app.include_router(health, default_response_class=Json)
     app.router.default = Portal(portal_folder)

@@ -112,14 +112,29 @@ def ls_command(
 
 
 @click.command("get")
-@click.argument("job")
+@click.argument("thing", metavar="JOB|KIND|KIND/NAME")
+@click.option("--revision", type=click.IntRange(1), default=None, help="An earlier revision of KIND/NAME.")
 @output_option
-def get_command(job: str, output: str) -> None:
-    """Show one job: where its tasks run, why it waits, how it ended.
+def get_command(thing: str, revision: int | None, output: str) -> None:
+    """Show one job: where its tasks run, why it waits, how it ended; or a configuration document.
 
-    JOB is an id, a name (the latest job of that name), or USER~NAME. With -o yaml the document is included.
+    JOB is an id, a name (the latest job of that name), or USER~NAME. With -o yaml the document is included. KIND is
+    cluster, queue or policy: alone it lists them.
+
+    \b
+    corral get digits                          a job
+    corral get queues                          the Queue documents
+    corral get queue/research -o yaml          one of them, to edit and apply
     """
+    from corral.cli.configuration import list_documents, names_configuration, show_document
     from corral.cli.detail import detail_text
+
+    if names_configuration(thing):
+        show_document(thing, revision, output) if "/" in thing else list_documents(thing, output)
+        return
+    if revision is not None:
+        raise click.UsageError("Only configuration documents (KIND/NAME) have revisions.")
+    job = thing
 
     with connect() as client:
         found = client.job(job)
@@ -143,6 +158,8 @@ def explain_command(job: str, output: str) -> None:
             click.echo(f"  also: {other['message']}")
         if reasons["ahead"]:
             click.echo(f"  {reasons['ahead']} ahead of it" + _names(found.get("ahead", ())))
+    for receipt in found.get("receipts", ()):
+        click.echo(f"  it had to yield {age(receipt['at'])} ago ({receipt['rule']}): {receipt['message']}")
     if found.get("change"):
         click.echo(f"  {paint('It would start now with:', bold=True)} {found['change']}")
 

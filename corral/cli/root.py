@@ -23,18 +23,29 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "submit": ("submit", "Jobs", "Submit a job file."),
     "run": ("submit", "Jobs", "Run a command as a job, without a file."),
     "ls": ("jobs", "Jobs", "List jobs."),
-    "get": ("jobs", "Jobs", "Show one job: placement, why it waits, how it ended."),
+    "get": ("jobs", "Jobs", "Show one job, or a configuration document (KIND/NAME)."),
     "logs": ("logs", "Jobs", "Print or follow what a job prints."),
     "events": ("logs", "Jobs", "Show what happened, to a job or to all."),
     "explain": ("jobs", "Jobs", "Say why a job waits and what would start it."),
     "stop": ("jobs", "Jobs", "End jobs."),
     "restart": ("jobs", "Jobs", "Begin jobs anew."),
+    "suspend": ("yielding", "Jobs", "End jobs with their checkpoint signal and hold them."),
+    "resume": ("yielding", "Jobs", "Let suspended jobs go on."),
+    "receipts": ("yielding", "Jobs", "Show what had to yield, to whom, and what it cost."),
     "scale": ("jobs", "Jobs", "Set how many replicas an elastic job asks for."),
     "rm": ("jobs", "Jobs", "Remove ended jobs."),
     "exec": ("shell", "Jobs", "Run a command inside a running task."),
     "cp": ("shell", "Jobs", "Copy files to or from a running task."),
     "nodes": ("cluster", "Cluster", "List machines, their devices and who holds them."),
+    "cordon": ("yielding", "Cluster", "Close machines to new tasks."),
+    "uncordon": ("yielding", "Cluster", "Open machines to new tasks again."),
+    "drain": ("yielding", "Cluster", "Close machines and have their tasks run elsewhere."),
     "top": ("cluster", "Cluster", "Watch what runs, live."),
+    "apply": ("configuration", "Configuration", "Apply Cluster, Queue and Policy documents."),
+    "diff": ("configuration", "Configuration", "Show what a file would change, or what changed."),
+    "history": ("configuration", "Configuration", "List a document's revisions."),
+    "rollback": ("configuration", "Configuration", "Make an earlier revision the current one again."),
+    "delete": ("configuration", "Configuration", "Delete documents; their revisions stay."),
     "validate": ("documents", "Documents", "Check a job file without a server."),
     "convert": ("documents", "Documents", "Show a job file's canonical form."),
     "completion": ("extras", "Other", "Print a shell's completion script."),
@@ -70,7 +81,7 @@ class Root(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands in sections, from the table alone."""
-        for section in ("Jobs", "Cluster", "Documents", "Account", "Server", "Other"):
+        for section in ("Jobs", "Cluster", "Configuration", "Documents", "Account", "Server", "Other"):
             rows = [(name, line) for name, (_, kind, line) in COMMANDS.items() if kind == section]
             with formatter.section(section):
                 formatter.write_dl(rows)

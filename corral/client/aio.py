@@ -180,6 +180,22 @@ class AsyncClient:
         """Begin a job anew."""
         return await self._ask(calls.call("POST", calls.job_path(ref, "restart")))
 
+    async def suspend(self, ref: str) -> Job:
+        """End a job with its checkpoint signal, and hold it until it is resumed."""
+        return await self._ask(calls.call("POST", calls.job_path(ref, "suspend")))
+
+    async def resume(self, ref: str) -> Job:
+        """Let a suspended job go on."""
+        return await self._ask(calls.call("POST", calls.job_path(ref, "resume")))
+
+    async def receipts(
+        self, ref: str = "", *, queue: str = "", since: str = "", limit: int = 100, after: str = ""
+    ) -> Page[Record]:
+        """A page of the receipts for what had to yield: of one job, of a queue, or of all, the latest first."""
+        path = calls.job_path(ref, "receipts") if ref else "/receipts"
+        query = {"limit": limit, "after": after} | ({} if ref else {"queue": queue, "since": since})
+        return await self._ask(calls.call("GET", path, query))
+
     async def scale(self, ref: str, replicas: int, *, role: str = "") -> Job:
         """Set how many replicas an elastic job asks for."""
         return await self._ask(
@@ -295,9 +311,103 @@ class AsyncClient:
         """A page of the queues."""
         return await self._ask(calls.call("GET", "/queues", {"limit": limit, "after": after}))
 
+    async def ledger(self, queue: str) -> Record:
+        """What a queue has lent and borrowed, in device-seconds."""
+        return await self._ask(calls.call("GET", f"/queues/{queue}/ledger"))
+
+    async def cordon(self, node: str, *, why: str = "") -> Record:
+        """Close a machine (ENGINE/NODE) to new tasks."""
+        return await self._ask(calls.call("POST", f"/nodes/{node}/cordon", data={"why": why}))
+
+    async def uncordon(self, node: str) -> None:
+        """Open a machine to new tasks again."""
+        await self._ask(calls.call("POST", f"/nodes/{node}/uncordon"))
+
+    async def drain(
+        self, node: str, *, why: str = "", grace_seconds: float | None = None, after_jobs: bool = False
+    ) -> Record:
+        """Close a machine and have its tasks run elsewhere, or end by themselves first."""
+        data = {"why": why, "graceSeconds": grace_seconds, "afterJobs": after_jobs}
+        return await self._ask(calls.call("POST", f"/nodes/{node}/drain", data=data))
+
     async def top(self) -> Record:
         """Totals, and what runs."""
         return await self._ask(calls.call("GET", "/top"))
+
+    # -- configuration
+
+    async def documents(self, *, kind: str = "", limit: int = 200, after: str = "") -> Page[Record]:
+        """A page of the documents that configure the cluster."""
+        return await self._ask(calls.call("GET", "/documents", {"kind": kind, "limit": limit, "after": after}))
+
+    async def configuration(self, kind: str, name: str, *, revision: int | None = None) -> Record:
+        """One configuration document, as data and as YAML (`text`)."""
+        return await self._ask(calls.call("GET", calls.document_path(kind, name), {"revision": revision}))
+
+    async def apply(self, text: str | bytes, *, note: str = "", dry_run: bool = False, preempt: bool = False) -> Record:
+        """Apply every document of a file, or none."""
+        return await self._ask(calls.put_documents("/documents", text, query=calls.changing(note, dry_run, preempt)))
+
+    async def put_configuration(
+        self,
+        kind: str,
+        name: str,
+        text: str | bytes,
+        *,
+        guard: int | None = None,
+        note: str = "",
+        dry_run: bool = False,
+        preempt: bool = False,
+    ) -> Record:
+        """Apply one document; `guard` is the revision that must be the current one, 0 when there must be none."""
+        query = calls.changing(note, dry_run, preempt)
+        path = calls.document_path(kind, name)
+        return await self._ask(calls.put_documents(path, text, method="PUT", query=query, guard=guard))
+
+    async def diff(self, text: str | bytes) -> Record:
+        """What applying a file would change."""
+        return await self._ask(calls.put_documents("/documents/diff", text))
+
+    async def configuration_history(self, kind: str, name: str, *, limit: int = 100, after: str = "") -> Page[Record]:
+        """A page of a document's revisions, the latest first."""
+        path = calls.document_path(kind, name, "history")
+        return await self._ask(calls.call("GET", path, {"limit": limit, "after": after}))
+
+    async def configuration_diff(
+        self, kind: str, name: str, *, before: int | None = None, after: int | None = None
+    ) -> Record:
+        """What differs between two revisions, by default the last two."""
+        query = {"from": None if before is None else str(before), "to": after}
+        return await self._ask(calls.call("GET", calls.document_path(kind, name, "diff"), query))
+
+    async def roll_back(
+        self,
+        kind: str,
+        name: str,
+        revision: int,
+        *,
+        guard: int | None = None,
+        note: str = "",
+        dry_run: bool = False,
+        preempt: bool = False,
+    ) -> Record:
+        """Make an earlier revision the current one again, as a new revision."""
+        path, query = calls.document_path(kind, name, "rollback"), calls.changing(note, dry_run, preempt)
+        return await self._ask(calls.call("POST", path, query, data={"revision": revision}, **calls.guarded(guard)))
+
+    async def delete_configuration(
+        self,
+        kind: str,
+        name: str,
+        *,
+        guard: int | None = None,
+        note: str = "",
+        dry_run: bool = False,
+        preempt: bool = False,
+    ) -> Record:
+        """Delete a document; its revisions stay."""
+        query = calls.changing(note, dry_run, preempt)
+        return await self._ask(calls.call("DELETE", calls.document_path(kind, name), query, **calls.guarded(guard)))
 
     # -- accounts
 

@@ -94,6 +94,32 @@ def history(*, user: str = "", limit: int = 50, after: str = "") -> Call:
     return call("GET", "/history", {"user": user, "limit": limit, "after": after})
 
 
+def document_path(kind: str, name: str, *parts: str) -> str:
+    """The path of a configuration document, or of something of it."""
+    return "/".join(["/documents", quote(kind, safe=""), quote(name, safe=""), *parts])
+
+
+def put_documents(
+    path: str, text: str | bytes, *, method: str = "POST", query: Query | None = None, guard: int | None = None
+) -> Call:
+    """Send documents; `guard` is the revision that must be the current one, 0 when there must be none."""
+    made = call(method, path, query, **guarded(guard))
+    body = text.encode() if isinstance(text, str) else text
+    return made._replace(body=body, headers={**made.headers, "content-type": media_type(body)})
+
+
+def guarded(guard: int | None) -> dict[str, str]:
+    """The header that says which revision must be the current one."""
+    if guard is None:
+        return {}
+    return {"if_match": f'"{guard}"'} if guard else {"if_none_match": "*"}
+
+
+def changing(note: str, dry_run: bool, preempt: bool) -> Query:
+    """The query of a change of documents."""
+    return {"note": note, "dryRun": dry_run, "preempt": preempt}
+
+
 def log_path(
     ref: str, role: str = "", index: int = 0, *, follow: bool = False, tail: int | None = None, **query: Any
 ) -> str:

@@ -175,6 +175,22 @@ class Client:
         """Begin a job anew."""
         return self._ask(calls.call("POST", calls.job_path(ref, "restart")))
 
+    def suspend(self, ref: str) -> Job:
+        """End a job with its checkpoint signal, and hold it until it is resumed."""
+        return self._ask(calls.call("POST", calls.job_path(ref, "suspend")))
+
+    def resume(self, ref: str) -> Job:
+        """Let a suspended job go on."""
+        return self._ask(calls.call("POST", calls.job_path(ref, "resume")))
+
+    def receipts(
+        self, ref: str = "", *, queue: str = "", since: str = "", limit: int = 100, after: str = ""
+    ) -> Page[Record]:
+        """A page of the receipts for what had to yield: of one job, of a queue, or of all, the latest first."""
+        path = calls.job_path(ref, "receipts") if ref else "/receipts"
+        query = {"limit": limit, "after": after} | ({} if ref else {"queue": queue, "since": since})
+        return self._ask(calls.call("GET", path, query))
+
     def scale(self, ref: str, replicas: int, *, role: str = "") -> Job:
         """Set how many replicas an elastic job asks for."""
         return self._ask(calls.call("POST", calls.job_path(ref, "scale"), data={"replicas": replicas, "role": role}))
@@ -282,9 +298,103 @@ class Client:
         """A page of the queues."""
         return self._ask(calls.call("GET", "/queues", {"limit": limit, "after": after}))
 
+    def ledger(self, queue: str) -> Record:
+        """What a queue has lent and borrowed, in device-seconds."""
+        return self._ask(calls.call("GET", f"/queues/{queue}/ledger"))
+
+    def cordon(self, node: str, *, why: str = "") -> Record:
+        """Close a machine (ENGINE/NODE) to new tasks."""
+        return self._ask(calls.call("POST", f"/nodes/{node}/cordon", data={"why": why}))
+
+    def uncordon(self, node: str) -> None:
+        """Open a machine to new tasks again."""
+        self._ask(calls.call("POST", f"/nodes/{node}/uncordon"))
+
+    def drain(
+        self, node: str, *, why: str = "", grace_seconds: float | None = None, after_jobs: bool = False
+    ) -> Record:
+        """Close a machine and have its tasks run elsewhere, or end by themselves first."""
+        data = {"why": why, "graceSeconds": grace_seconds, "afterJobs": after_jobs}
+        return self._ask(calls.call("POST", f"/nodes/{node}/drain", data=data))
+
     def top(self) -> Record:
         """Totals, and what runs."""
         return self._ask(calls.call("GET", "/top"))
+
+    # -- configuration
+
+    def documents(self, *, kind: str = "", limit: int = 200, after: str = "") -> Page[Record]:
+        """A page of the documents that configure the cluster."""
+        return self._ask(calls.call("GET", "/documents", {"kind": kind, "limit": limit, "after": after}))
+
+    def configuration(self, kind: str, name: str, *, revision: int | None = None) -> Record:
+        """One configuration document, as data and as YAML (`text`)."""
+        return self._ask(calls.call("GET", calls.document_path(kind, name), {"revision": revision}))
+
+    def apply(self, text: str | bytes, *, note: str = "", dry_run: bool = False, preempt: bool = False) -> Record:
+        """Apply every document of a file, or none."""
+        return self._ask(calls.put_documents("/documents", text, query=calls.changing(note, dry_run, preempt)))
+
+    def put_configuration(
+        self,
+        kind: str,
+        name: str,
+        text: str | bytes,
+        *,
+        guard: int | None = None,
+        note: str = "",
+        dry_run: bool = False,
+        preempt: bool = False,
+    ) -> Record:
+        """Apply one document; `guard` is the revision that must be the current one, 0 when there must be none."""
+        query = calls.changing(note, dry_run, preempt)
+        path = calls.document_path(kind, name)
+        return self._ask(calls.put_documents(path, text, method="PUT", query=query, guard=guard))
+
+    def diff(self, text: str | bytes) -> Record:
+        """What applying a file would change."""
+        return self._ask(calls.put_documents("/documents/diff", text))
+
+    def configuration_history(self, kind: str, name: str, *, limit: int = 100, after: str = "") -> Page[Record]:
+        """A page of a document's revisions, the latest first."""
+        path = calls.document_path(kind, name, "history")
+        return self._ask(calls.call("GET", path, {"limit": limit, "after": after}))
+
+    def configuration_diff(
+        self, kind: str, name: str, *, before: int | None = None, after: int | None = None
+    ) -> Record:
+        """What differs between two revisions, by default the last two."""
+        query = {"from": None if before is None else str(before), "to": after}
+        return self._ask(calls.call("GET", calls.document_path(kind, name, "diff"), query))
+
+    def roll_back(
+        self,
+        kind: str,
+        name: str,
+        revision: int,
+        *,
+        guard: int | None = None,
+        note: str = "",
+        dry_run: bool = False,
+        preempt: bool = False,
+    ) -> Record:
+        """Make an earlier revision the current one again, as a new revision."""
+        path, query = calls.document_path(kind, name, "rollback"), calls.changing(note, dry_run, preempt)
+        return self._ask(calls.call("POST", path, query, data={"revision": revision}, **calls.guarded(guard)))
+
+    def delete_configuration(
+        self,
+        kind: str,
+        name: str,
+        *,
+        guard: int | None = None,
+        note: str = "",
+        dry_run: bool = False,
+        preempt: bool = False,
+    ) -> Record:
+        """Delete a document; its revisions stay."""
+        query = calls.changing(note, dry_run, preempt)
+        return self._ask(calls.call("DELETE", calls.document_path(kind, name), query, **calls.guarded(guard)))
 
     # -- accounts
 

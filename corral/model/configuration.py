@@ -17,13 +17,11 @@ from corral.model.queue_specs import queue_spec
 from corral.model.queues import QueueSpec
 from corral.spec.cluster import ClusterDocument
 from corral.spec.documents import Document, identity, load_document
-from corral.spec.errors import Path, did_you_mean
+from corral.spec.errors import Path
 from corral.spec.policy import PolicyDocument
 from corral.spec.queue import QueueDocument
 from corral.spec.quotas import quota_findings
 
-KINDS: Final = ("Cluster", "Queue", "Policy")
-"""The kinds that are stored."""
 IN_FORCE: Final = "default"
 """The name of the Policy document that decides."""
 
@@ -103,26 +101,6 @@ def to_document(document: Document) -> dict[str, Any]:
     return head | {key: value for key, value in body.items() if key not in head}
 
 
-def kind_of(word: str) -> str:
-    """The kind that a word means: any case, singular or plural, and `vc` or `virtualcluster` for a Queue; "" for none."""
-    return _WORDS.get(word.lower(), "")
-
-
-def no_such_kind(word: str) -> str:
-    """The sentence for a word that is no kind."""
-    near = did_you_mean(word, (*KINDS, "VirtualCluster"))
-    return f'There is no kind "{word[:60]}"{near}'.removesuffix("?") + ("?" if near.endswith("?") else ".")
-
-
 def _writes(cluster: ClusterDocument) -> bool:
     """Whether the document itself says what the queue `default` is."""
     return "default" in cluster.queue_shapes
-
-
-_WORDS: Final = {
-    **{word: kind for kind in KINDS for word in (kind.lower(), kind.lower() + "s")},
-    "policies": "Policy",
-    "virtualcluster": "Queue",
-    "virtualclusters": "Queue",
-    "vc": "Queue",
-}

@@ -13,12 +13,11 @@ from typing import Any, Final
 import msgspec
 
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
+from corral.kernel.kinds import KINDS, VIRTUAL_CLUSTER, kind_of
 from corral.model.accounts import AuditWrite
 from corral.model.configuration import (
     Configuration,
     canonical,
-    kind_of,
-    no_such_kind,
     read_configuration,
     read_revision,
     to_document,
@@ -40,7 +39,7 @@ from corral.service.base import ServiceBase
 from corral.service.comparing import as_yaml, compare
 from corral.service.rules import Resource
 from corral.spec.documents import Document, identity, load_document
-from corral.spec.errors import path_text
+from corral.spec.errors import did_you_mean, path_text
 from corral.store.documents import DOCUMENTS_CHANGED
 
 CHECK: Final = "/configuration/check"
@@ -48,6 +47,7 @@ CHECK: Final = "/configuration/check"
 _TRIES: Final = 3
 _FINDINGS: Final = tuple[GuaranteeFinding, ...]
 _MAX_NOTE: Final = 500
+_NOTHING: Final = "nothing"
 Guards = Mapping[tuple[str, str], int]
 
 
@@ -97,7 +97,9 @@ class Configuring(ServiceBase):
         later = await self._revision(_kind(kind), name, after, deleted=True)
         first = later.revision - 1 if before is None else before
         earlier = await self._revision(later.kind, name, first, deleted=True) if first else None
-        shown = compare(_text(earlier), _text(later), f"{kind_name(later)} revision {first}", _title(later))
+        before_name = f"{later.kind}/{later.name} revision {first}" if first else _NOTHING
+        after_name = f"{later.kind}/{later.name} revision {later.revision}"
+        shown = compare(_text(earlier), _text(later), before_name, after_name)
         return DocumentDiff(later.kind, name, first, later.revision, shown)
 
     async def compare_documents(self, actor: Actor, text: bytes | str, *, filename: str = "the file") -> Applied:
@@ -268,19 +270,11 @@ class Configuring(ServiceBase):
         return found
 
 
-def kind_name(revision: DocumentRevision) -> str:
-    """KIND/NAME."""
-    return f"{revision.kind}/{revision.name}"
-
-
-def _title(revision: DocumentRevision) -> str:
-    return f"{kind_name(revision)} revision {revision.revision}"
-
-
 def _kind(word: str) -> str:
     kind = kind_of(word)
     if not kind:
-        raise InvalidInput("unknown-kind", no_such_kind(word))
+        near = did_you_mean(word, (*KINDS, VIRTUAL_CLUSTER))
+        raise InvalidInput("unknown-kind", f'There is no kind "{word[:60]}"{near}{"" if near.endswith("?") else "."}')
     return kind
 
 
@@ -334,7 +328,7 @@ def _outcomes(now: Documents, changes: Sequence[DocumentChange]) -> tuple[Applie
             action = "deleted" if change.doc is None else "changed" if last else "created"
         number = last.revision if last else 0
         what = f"{change.kind}/{change.name}"
-        shown = compare(before, after, f"{what} revision {number}" if number else "nothing", what)
+        shown = compare(before, after, f"{what} revision {number}" if number else _NOTHING, what)
         outcomes.append(AppliedDocument(change.kind, change.name, number, action, shown))
     return tuple(outcomes)
 

@@ -78,7 +78,7 @@ async def test_a_dry_run_shows_the_difference_and_stores_nothing(service: Servic
     changed = RESEARCH.replace("devices: 4", "devices: 6")
     applied = await service.apply_documents(ROOT, changed, dry_run=True)
     assert applied.dry_run and _done(applied) == [("changed", 1)]
-    assert "-  devices: '4'\n+  devices: '6'\n" in applied.documents[0].diff
+    assert "-  devices: 4\n+  devices: 6\n" in applied.documents[0].diff
     assert (await service.document(ANN, "queue", "research")).revision == 1
 
 
@@ -95,7 +95,7 @@ async def test_history_differences_and_rolling_back(service: Service) -> None:
     history = await service.document_history(ANN, "queue", "research")
     assert [(each.revision, each.note) for each in history.items] == [(3, "8"), (2, "6"), (1, "4")]
     diff = await service.document_diff(ANN, "queue", "research", before=1, after=3)
-    assert (diff.before, diff.after) == (1, 3) and "-  devices: '4'\n+  devices: '8'" in diff.diff
+    assert (diff.before, diff.after) == (1, 3) and "-  devices: 4\n+  devices: 8" in diff.diff
     last = await service.document_diff(ANN, "queue", "research")
     assert (last.before, last.after) == (2, 3)
     back = await service.roll_back_document(ROOT, "queue", "research", 1)

@@ -1,0 +1,203 @@
+"""Why: the cluster's configuration is changed by programs as by people: guarded by the revision that one has seen.
+
+The revision is the document's entity tag. A change with `If-Match` is refused when somebody was faster, one with
+`If-None-Match: *` when the document is there already; without either the change is made on whatever is there.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+from fastapi import APIRouter, Header, Path, Query, Request
+
+from corral.api.bounds import After, Limit
+from corral.api.callers import Caller, service_of
+from corral.api.wire import Json, answers, json_body, read_json
+from corral.kernel.errors import InvalidInput
+from corral.model.documents import Applied, DocumentDiff, DocumentSummary, DocumentView
+from corral.model.records import Page
+
+router = APIRouter(tags=["documents"])
+
+_FILE: Final = {
+    "requestBody": {
+        "required": True,
+        "description": "One or several documents: YAML parted by `---`, or JSON.",
+        "content": {
+            "application/yaml": {"schema": {"type": "string"}},
+            "application/json": {"schema": {"type": "object"}},
+        },
+    }
+}
+Kind = Annotated[
+    str,
+    Path(pattern="^[A-Za-z]{1,40}$", description="Cluster, Queue or Policy; any case, and the plural, will do."),
+]
+DocumentName = Annotated[
+    str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", description="The document's name; a Cluster's engine.")
+]
+OfKind = Annotated[str, Query(max_length=40, description="Only documents of this kind.")]
+Revision = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="The revision; the current one if unsaid.")]
+From = Annotated[
+    int | None, Query(alias="from", ge=0, le=2**31 - 1, description="The earlier revision; 0 for nothing.")
+]
+To = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="The later revision; the latest if unsaid.")]
+DryRun = Annotated[bool, Query(alias="dryRun", description="Store nothing; say what would change, or what refuses it.")]
+Preempt = Annotated[bool, Query(description="Apply it although jobs that run would lose what they hold by right.")]
+Note = Annotated[str, Query(max_length=500, description="Why, for the history.")]
+IfMatch = Annotated[str, Header(max_length=100, description="The revision that must be the current one.")]
+IfNoneMatch = Annotated[str, Header(max_length=100, description="`*`: the document must not be there.")]
+
+
+class RollbackRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The revision that should be the current one again."""
+
+    revision: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+
+
+@router.get("/documents", responses=answers(Page[DocumentSummary]))
+async def list_documents(
+    request: Request, actor: Caller, kind: OfKind = "", limit: Limit = 200, after: After = ""
+) -> Json:
+    """The documents that configure the cluster, by kind and name."""
+    return Json(await service_of(request).documents(actor, kind=kind, limit=limit, after=after))
+
+
+@router.post("/documents", responses=answers(Applied, also=(409, 413)), openapi_extra=_FILE)
+async def apply_documents(
+    request: Request, actor: Caller, dry_run: DryRun = False, preempt: Preempt = False, note: Note = ""
+) -> Json:
+    """Apply every document of a file, or none of them."""
+    applied = await service_of(request).apply_documents(
+        actor, await request.body(), note=note, dry_run=dry_run, preempt=preempt
+    )
+    return Json(applied)
+
+
+@router.post("/documents/diff", responses=answers(Applied, also=(413,)), openapi_extra=_FILE)
+async def compare_documents(request: Request, actor: Caller) -> Json:
+    """What applying a file would change, line by line; nothing is checked against what runs."""
+    return Json(await service_of(request).compare_documents(actor, await request.body()))
+
+
+@router.get("/documents/{kind}/{name}", responses=answers(DocumentView))
+async def get_document(
+    request: Request, actor: Caller, kind: Kind, name: DocumentName, revision: Revision = None
+) -> Json:
+    """One document, as data and as YAML; its revision is its entity tag."""
+    found = await service_of(request).document(actor, kind, name, revision)
+    return Json(found, 200, {"ETag": f'"{found.revision}"'})
+
+
+@router.put("/documents/{kind}/{name}", responses=answers(Applied, also=(409, 413)), openapi_extra=_FILE)
+async def put_document(
+    request: Request,
+    actor: Caller,
+    kind: Kind,
+    name: DocumentName,
+    dry_run: DryRun = False,
+    preempt: Preempt = False,
+    note: Note = "",
+    if_match: IfMatch = "",
+    if_none_match: IfNoneMatch = "",
+) -> Json:
+    """Apply this one document."""
+    applied = await service_of(request).apply_documents(
+        actor,
+        await request.body(),
+        only=(kind, name),
+        guard=_guard(if_match, if_none_match),
+        note=note,
+        dry_run=dry_run,
+        preempt=preempt,
+    )
+    return _applied(applied)
+
+
+@router.delete("/documents/{kind}/{name}", responses=answers(Applied, also=(409,)))
+async def delete_document(
+    request: Request,
+    actor: Caller,
+    kind: Kind,
+    name: DocumentName,
+    dry_run: DryRun = False,
+    preempt: Preempt = False,
+    note: Note = "",
+    if_match: IfMatch = "",
+) -> Json:
+    """Delete a document; its revisions stay, and it can be rolled back to one."""
+    applied = await service_of(request).delete_document(
+        actor, kind, name, guard=_guard(if_match, ""), note=note, dry_run=dry_run, preempt=preempt
+    )
+    return _applied(applied)
+
+
+@router.get("/documents/{kind}/{name}/history", responses=answers(Page[DocumentSummary]))
+async def document_history(
+    request: Request, actor: Caller, kind: Kind, name: DocumentName, limit: Limit = 100, after: After = ""
+) -> Json:
+    """Every revision of a document, the latest first: who made it, when, and why."""
+    return Json(await service_of(request).document_history(actor, kind, name, limit=limit, after=after))
+
+
+@router.get("/documents/{kind}/{name}/diff", responses=answers(DocumentDiff))
+async def document_diff(
+    request: Request, actor: Caller, kind: Kind, name: DocumentName, from_: From = None, to: To = None
+) -> Json:
+    """The lines that differ between two revisions; if unsaid between the last two."""
+    return Json(await service_of(request).document_diff(actor, kind, name, before=from_, after=to))
+
+
+@router.post(
+    "/documents/{kind}/{name}/rollback",
+    responses=answers(Applied, also=(409, 413)),
+    openapi_extra=json_body(RollbackRequest),
+)
+async def roll_back_document(
+    request: Request,
+    actor: Caller,
+    kind: Kind,
+    name: DocumentName,
+    dry_run: DryRun = False,
+    preempt: Preempt = False,
+    note: Note = "",
+    if_match: IfMatch = "",
+) -> Json:
+    """Make an earlier revision the current one again, as a new revision."""
+    asked: RollbackRequest = read_json(await request.body(), RollbackRequest)
+    applied = await service_of(request).roll_back_document(
+        actor,
+        kind,
+        name,
+        asked.revision,
+        guard=_guard(if_match, ""),
+        note=note,
+        dry_run=dry_run,
+        preempt=preempt,
+    )
+    return _applied(applied)
+
+
+def _applied(applied: Applied) -> Json:
+    """The answer to a change of one document, with its new entity tag."""
+    done = applied.documents[0]
+    gone = applied.dry_run or done.action == "deleted"
+    return Json(applied, 200, None if gone else {"ETag": f'"{done.revision}"'})
+
+
+def _guard(if_match: str, if_none_match: str) -> int | None:
+    """The revision that must be the current one; 0 for none at all, None when it does not matter.
+
+    Raises InvalidInput for a header that is no revision of ours.
+    """
+    if if_none_match:
+        if if_none_match.strip() != "*" or if_match:
+            raise InvalidInput("invalid-guard", "If-None-Match takes * alone, and not together with If-Match.")
+        return 0
+    if not if_match:
+        return None
+    number = if_match.strip().removeprefix('"').removesuffix('"')
+    if not (number.isascii() and number.isdigit() and len(number) < 10):
+        raise InvalidInput("invalid-guard", 'If-Match takes a revision, such as "3"; history lists them.')
+    return int(number)

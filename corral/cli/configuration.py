@@ -1,0 +1,227 @@
+"""Why: an administrator changes the cluster as one changes code: look at the difference, apply, look back, roll back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from corral.cli.output import age, fields, output_option, paint, say, show, table
+from corral.cli.server_of import connect
+from corral.kernel.kinds import kind_of
+
+if TYPE_CHECKING:
+    from corral.client.types import Record
+
+_note = click.option("-m", "--note", default="", help="Why, for the history.")
+_dry_run = click.option("--dry-run", is_flag=True, help="Change nothing; show what would change, or what refuses it.")
+_preempt = click.option(
+    "--preempt", is_flag=True, help="Do it although jobs that run would lose what they hold by right."
+)
+_file = click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+_MARKS = {"created": ("+", "green"), "changed": ("~", "yellow"), "deleted": ("-", "red"), "unchanged": ("=", "")}
+
+
+@click.command("apply")
+@_file
+@_dry_run
+@_preempt
+@_note
+@output_option
+def apply_command(file: str, dry_run: bool, preempt: bool, note: str, output: str) -> None:
+    """Apply every document of FILE (- reads standard input), or none: Cluster, Queue, VirtualCluster, Policy.
+
+    Only what differs becomes a new revision. A change that would take from jobs that run what they hold by right is
+    refused with the numbers (exit code 4), unless --preempt is said.
+
+    \b
+    corral diff queues.yaml && corral apply queues.yaml -m "research grows"
+    """
+    with connect() as client:
+        applied = client.apply(_text(file), note=note, dry_run=dry_run, preempt=preempt)
+    _show_applied(applied, output)
+
+
+@click.command("diff")
+@click.argument("target", metavar="FILE|KIND/NAME")
+@click.option("--from", "before", type=click.IntRange(0), default=None, help="The earlier revision of KIND/NAME.")
+@click.option("--to", "after", type=click.IntRange(1), default=None, help="The later revision of KIND/NAME.")
+@click.option("--exit-code", is_flag=True, help="End with 1 when there is a difference.")
+@output_option
+def diff_command(target: str, before: int | None, after: int | None, exit_code: bool, output: str) -> int:
+    """Show what applying FILE would change, or with KIND/NAME what its last revision changed.
+
+    \b
+    corral diff queues.yaml
+    corral diff queue/research --from 1 --to 3
+    """
+    is_file = target == "-" or Path(target).is_file()
+    if is_file and (before is not None or after is not None):
+        raise click.UsageError("--from and --to compare revisions of KIND/NAME, not a file.")
+    with connect() as client:
+        if is_file:
+            found = client.diff(_text(target))
+            diffs = [each["diff"] for each in found["documents"]]
+            names = [f"{each['kind']}/{each['name']}" for each in found["documents"] if each["diff"]]
+        else:
+            kind, name = named(target)
+            found = client.configuration_diff(kind, name, before=before, after=after)
+            diffs, names = [found["diff"]], [f"{found['kind']}/{found['name']}"] if found["diff"] else []
+    if not show(found, output, names=names):
+        click.echo(coloured_diff("".join(diffs)), nl=False)
+        if not names:
+            say("There is no difference.")
+    return 1 if exit_code and names else 0
+
+
+@click.command("history")
+@click.argument("document", metavar="KIND/NAME")
+@click.option("-n", "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many at most.")
+@output_option
+def history_command(document: str, limit: int, output: str) -> None:
+    """List the revisions of a document, the latest first: who made it, when and why.
+
+    \b
+    corral history queue/research
+    """
+    kind, name = named(document)
+    with connect() as client:
+        page = client.configuration_history(kind, name, limit=limit)
+    found = page["items"]
+    if show(found, output, names=[str(each["revision"]) for each in found]):
+        return
+    rows = [
+        (each["revision"], age(each["at"]), each["actor"], "deleted" if each["deleted"] else "", each["note"])
+        for each in found
+    ]
+    click.echo(table(("REVISION", "AGE", "BY", "", "NOTE"), rows, right=frozenset({0, 1})))
+    if page["next"]:
+        say(f"There are more; corral history {document} -n {min(limit * 4, 1000)} shows them.")
+
+
+@click.command("rollback")
+@click.argument("document", metavar="KIND/NAME")
+@click.argument("revision", type=click.IntRange(1))
+@_dry_run
+@_preempt
+@_note
+@output_option
+def rollback_command(document: str, revision: int, dry_run: bool, preempt: bool, note: str, output: str) -> None:
+    """Make an earlier REVISION of a document the current one again, as a new revision.
+
+    \b
+    corral rollback queue/research 3
+    """
+    kind, name = named(document)
+    with connect() as client:
+        applied = client.roll_back(kind, name, revision, note=note, dry_run=dry_run, preempt=preempt)
+    _show_applied(applied, output)
+
+
+@click.command("delete")
+@click.argument("documents", nargs=-1, required=True, metavar="KIND/NAME...")
+@_dry_run
+@_preempt
+@_note
+@output_option
+def delete_command(documents: Sequence[str], dry_run: bool, preempt: bool, note: str, output: str) -> None:
+    """Delete configuration documents; their revisions stay, and rollback brings one back. (Jobs: corral rm.)"""
+    wanted = [named(document) for document in documents]
+    done: list[Record] = []
+    with connect() as client:
+        for kind, name in wanted:
+            deleted = client.delete_configuration(kind, name, note=note, dry_run=dry_run, preempt=preempt)
+            done += deleted["documents"]
+    _show_applied({"documents": done, "dryRun": dry_run, "findings": []}, output)
+
+
+def names_configuration(word: str) -> bool:
+    """Whether a word is a kind or KIND/NAME, rather than a job."""
+    return "/" in word or bool(kind_of(word))
+
+
+def named(document: str) -> tuple[str, str]:
+    """The kind and name of KIND/NAME; the server says which kinds there are."""
+    kind, slash, name = document.partition("/")
+    if not slash or not kind or not name or "/" in name:
+        hint = f"; corral get {document} lists those there are" if kind_of(document) else ""
+        raise click.UsageError(f"{document[:100]!r} is not KIND/NAME, such as queue/research{hint}.")
+    return kind, name
+
+
+def list_documents(kind: str, output: str) -> None:
+    """Print the documents of a kind."""
+    found: list[Record] = []
+    after = ""
+    with connect() as client:
+        while True:
+            page = client.documents(kind=kind, limit=1000, after=after)
+            found += page["items"]
+            after = page["next"] or ""
+            if not after:
+                break
+    if show(found, output, names=[f"{each['kind']}/{each['name']}" for each in found]):
+        return
+    if not found:
+        say(f"No {kind_of(kind)} document is stored. Write one and apply it: corral apply FILE")
+        return
+    rows = [
+        (f"{each['kind']}/{each['name']}", each["revision"], age(each["at"]), each["actor"], each["note"])
+        for each in found
+    ]
+    click.echo(table(("DOCUMENT", "REVISION", "AGE", "BY", "NOTE"), rows, right=frozenset({1, 2})))
+
+
+def show_document(document: str, revision: int | None, output: str) -> None:
+    """Print one document; as YAML or JSON it can be edited and applied again."""
+    kind, name = named(document)
+    with connect() as client:
+        found = client.configuration(kind, name, revision=revision)
+    whole = f"{found['kind']}/{found['name']}"
+    if output == "yaml":
+        click.echo(found["text"], nl=False)
+    elif not show(found["document"], output, names=[whole]):
+        head = {
+            "Document": whole,
+            "Revision": f"{found['revision']}{' (deleted)' if found['deleted'] else ''}",
+            "By": found["actor"],
+            "Age": age(found["at"]),
+            "Note": found["note"],
+        }
+        click.echo(f"{fields(head)}\n\n{found['text']}", nl=False)
+
+
+def coloured_diff(diff: str) -> str:
+    """A unified diff in the colours that people expect, where colours are wanted."""
+    return "".join(f"{_coloured_line(line)}\n" for line in diff.splitlines())
+
+
+def _coloured_line(line: str) -> str:
+    if line.startswith(("---", "+++")):
+        return paint(line, bold=True)
+    if line.startswith("@@"):
+        return paint(line, "cyan")
+    return paint(line, "green" if line[:1] == "+" else "red") if line[:1] in ("+", "-") else line
+
+
+def _show_applied(applied: dict[str, Any], output: str) -> None:
+    """Print what became of each document, and which guarantees it cost."""
+    done = applied["documents"]
+    if show(applied, output, names=[f"{each['kind']}/{each['name']}" for each in done]):
+        return
+    for each in done:
+        mark, colour = _MARKS[each["action"]]
+        what = f"would be {each['action']}" if applied["dryRun"] and each["action"] != "unchanged" else each["action"]
+        number = "" if applied["dryRun"] or not each["revision"] else f" (revision {each['revision']})"
+        click.echo(f"{paint(mark, colour)} {each['kind']}/{each['name']} {what}{number}")
+        if applied["dryRun"] and each["diff"]:
+            click.echo(coloured_diff(each["diff"]), nl=False)
+    for finding in applied["findings"]:
+        say(f"{paint('Broken:', 'yellow')} {finding['message']}.")
+
+
+def _text(file: str) -> bytes:
+    return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
