@@ -24,8 +24,6 @@ from corral.supervisor import PARENT, READY_FD, end_with_parent
 if TYPE_CHECKING:
     from corral.control import Accounts
     from corral.engines.local.engine import LocalEngine
-    from corral.model.accounts import QueueRecord
-    from corral.model.inventory import Node
     from corral.spec.cluster import ClusterDocument
     from corral.storage.logs import LogStore
 
@@ -144,7 +142,7 @@ async def _front(settings: Settings) -> None:
 
 
 async def _control(settings: Settings) -> None:
-    from corral.control import Accounts, Control, Door, Housekeeping, LaunchContext, Leadership
+    from corral.control import Accounts, Control, Door, Housekeeping, LaunchContext, Leadership, seed
     from corral.engines.local.containers import container_runtime
     from corral.launcher import LaunchPolicy
     from corral.scheduler import find_policy
@@ -159,9 +157,8 @@ async def _control(settings: Settings) -> None:
     store = await open_store(settings.store_url, clock=clock, run_folder=settings.run_folder, role="control")
     key = datafolder.read_key(settings.data_folder)
     accounts = Accounts(store, Sealer(key), allot=os.getuid() == 0 and not settings.trust_users)
-    document = _cluster(settings)
     logs_of = LogStore(settings.data_folder / "blobs" / "logs")
-    engine = _local_engine(settings, document, accounts, logs_of)
+    engine = _local_engine(settings, accounts, logs_of)
     control = Control(
         store,
         {engine.name: engine},
@@ -174,6 +171,7 @@ async def _control(settings: Settings) -> None:
             default_grace=settings.grace_seconds,
         ),
         policy=find_policy(),
+        present=lambda clusters: _present(engine, clusters.get(engine.name)),
     )
     control.context = LaunchContext(
         api_url=settings.advertise or os.environ.get("CORRAL_LISTENING_URL", ""),
@@ -188,9 +186,10 @@ async def _control(settings: Settings) -> None:
     code = BlobStore(settings.data_folder / "blobs" / "code")
     keeping = Housekeeping(control, logs_of, code, retention_seconds=settings.retention_days * 86_400)
     try:
-        await store.put_queues(_queues(document))
+        document = _cluster(settings)
+        said = await seed(store, document, file=str(settings.cluster or ""), clock=clock)
         await store.put_setting(CONTAINER_RUNTIME, container_runtime() or "")
-        told = _when(control.ready, lambda: _tell_ready({}))
+        told = _when(control.ready, lambda: _tell_ready({"note": said} if said else {}))
         await _until_told(control.run(), door.serve(), keeping.run(), told)
     finally:
         await control.close()
@@ -214,28 +213,15 @@ def _cluster(settings: Settings) -> ClusterDocument | None:
     return load_cluster(settings.cluster.read_bytes(), filename=str(settings.cluster))
 
 
-def _queues(document: ClusterDocument | None) -> list[QueueRecord]:
-    from corral.model.accounts import QueueRecord
-
-    if document is None:
-        return [QueueRecord("default")]
-    return [QueueRecord(queue.name, queue.to_document()) for queue in document.queues]
-
-
-def _local_engine(
-    settings: Settings, document: ClusterDocument | None, accounts: Accounts, logs_of: LogStore
-) -> LocalEngine:
-    """This machine, or the nodes that the cluster document describes on it."""
-    from corral.devices.described import described_nodes
+def _local_engine(settings: Settings, accounts: Accounts, logs_of: LogStore) -> LocalEngine:
+    """The engine of this machine; what it presents is said once the documents are read."""
     from corral.engines.local.engine import LocalEngine
     from corral.storage.blobs import BlobStore
 
-    described = described_nodes(document, "local") if document else ()
     return LocalEngine(
         settings.data_folder / "engine",
-        described or _machine_as_found(),
+        (),
         logs=logs_of,
-        levels=tuple(document.levels) if document and described else (),
         uid_of=accounts.uid_of,
         port_range=(settings.port_range_start, settings.port_range_end),
         blobs=BlobStore(settings.data_folder / "blobs" / "code"),
@@ -243,10 +229,11 @@ def _local_engine(
     )
 
 
-def _machine_as_found() -> tuple[Node, ...]:
-    from corral.devices.machine import this_machine
+def _present(engine: LocalEngine, document: ClusterDocument | None) -> None:
+    """Have the engine present the nodes that its document describes on this machine; without any, the machine as found."""
+    from corral.devices.machine import presented
 
-    return (this_machine("local"),)
+    engine.set_inventory(presented(document, engine.name))
 
 
 async def _until_told(*running: Coroutine[Any, Any, None]) -> None:

@@ -282,6 +282,8 @@ def _for_people(facts: dict[str, Any]) -> str:
     lines = [f"Corral is ready: {facts['url']}"]
     if facts.get("link"):
         lines += [f"Sign in (once, within 15 minutes): {facts['link']}"]
+    if facts.get("note"):
+        lines += [f"Note: {facts['note']}"]
     return "\n".join([*lines, "Ctrl-C ends the server; jobs go on and are taken over by the next start."])
 
 

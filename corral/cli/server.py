@@ -69,6 +69,8 @@ def up_command(detach: bool, output: str, **given: Any) -> None:
         click.echo(json.dumps(facts))
         return
     click.echo(fields({"Corral is ready": facts["url"], "Sign in (once)": facts.get("link", "")}))
+    if facts.get("note"):
+        say(f"Note: {facts['note']}")
     if facts.get("link"):
         say(f"From the command line: corral login '{facts['link']}'")
 

@@ -6,5 +6,6 @@ from corral.control.housekeeping import Housekeeping
 from corral.control.lead import Leadership
 from corral.control.loop import Control
 from corral.control.render import LaunchContext
+from corral.control.seeding import seed
 
-__all__ = ["Accounts", "Control", "Door", "Housekeeping", "LaunchContext", "Leadership"]
+__all__ = ["Accounts", "Control", "Door", "Housekeeping", "LaunchContext", "Leadership", "seed"]

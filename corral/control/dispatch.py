@@ -120,7 +120,9 @@ class Dispatcher:
         except Exception as error:
             log.exception("launch could not be rendered", attempt=attempt)
             what = f"{type(error).__name__}: {error}"[:500]
-            raise CorralError("launch-not-rendered", f"The framework failed to say how the task starts: {what}.") from error
+            raise CorralError(
+                "launch-not-rendered", f"The framework failed to say how the task starts: {what}."
+            ) from error
 
     def _give_up(self, command: EngineCommand, error: CorralError) -> None:
         log.warning("command refused", attempt=command.attempt, code=error.code, message=error.message)

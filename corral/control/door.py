@@ -15,13 +15,17 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from corral.control.configuration import broken_by, scheduler_policy
 from corral.control.loop import Control
 from corral.engines.base import ExecSession
-from corral.kernel.errors import CorralError, NotFound, Unavailable
+from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId, JobId
+from corral.model.configuration import configuration_of
+from corral.model.documents import ConfigurationQuestion
 from corral.model.requests import GangRequest
 from corral.model.writes import IntentKind
 from corral.scheduler import GangQueued, could_ever_fit, explain
+from corral.spec.documents import load_document
 
 _NORMAL_END = 1000
 _MOST_BEFORE = 5
@@ -61,6 +65,7 @@ class Door:
             Route("/explain/{job}", self._explain),
             Route("/fit", self._fit, methods=["POST"]),
             Route("/trial", self._trial, methods=["POST"]),
+            Route("/configuration/check", self._check_configuration, methods=["POST"]),
             Route("/stop-all", self._stop_all, methods=["POST"]),
             WebSocketRoute("/exec/{attempt}", self._exec),
         ]
@@ -93,6 +98,18 @@ class Door:
         queue = control.world.queue.fork()
         queue.apply(GangQueued(asked))
         return _json(explain(control.world.cluster, queue, control.policy, asked.job, control.clock.now()))
+
+    async def _check_configuration(self, request: Request) -> Response:
+        """Which guarantees these documents, were they all there are, would break for the jobs that run now."""
+        control = await self._world_is_there()
+        try:
+            asked = msgspec.json.decode(await request.body(), type=ConfigurationQuestion)
+        except msgspec.DecodeError as error:
+            raise InvalidInput("bad-question", f"Control was asked in a way that it does not know: {error}.") from None
+        documents = [document for data in asked.documents for document in load_document(data)]
+        after = configuration_of(documents)
+        scheduler_policy(after.policy, control.policy)
+        return _json(broken_by(control.world.cluster, control.configured.now, after))
 
     async def _stop_all(self, request: Request) -> Response:
         """Ask every job that is not over to stop; the answer is their ids, with `wait` once all of them are over."""

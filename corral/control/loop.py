@@ -10,30 +10,36 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Mapping
 
+import msgspec
 import structlog
 
+from corral.control.configuration import Configured, Present, present_nothing
 from corral.control.dispatch import Dispatcher
 from corral.control.draft import Draft
-from corral.control.fold import Folder
+from corral.control.fold import DEPENDENCY, Folder
 from corral.control.intents import Intents
 from corral.control.lead import Leadership
+from corral.control.ledger import Ledger
 from corral.control.observe import Machines
+from corral.control.receipts import Receipts, from_eviction
 from corral.control.render import LaunchContext, render
+from corral.control.upkeep import Upkeep
 from corral.control.world import Job, World
 from corral.engines.base import Engine
 from corral.kernel.clock import Clock
 from corral.kernel.errors import Conflict, Unavailable
 from corral.kernel.ids import AttemptId, JobId
 from corral.launcher import LaunchPolicy
-from corral.model.events import StartRefused, TimePassed
+from corral.model.events import Preempted, StartRefused, TimePassed
 from corral.model.launch import EngineEvent, EngineLost, Exited, InventoryChanged, Started, TaskLaunch
 from corral.model.phases import Phase, phase
-from corral.model.plan import Reasons
+from corral.model.plan import Eviction, Reasons
 from corral.model.records import WaitingView
 from corral.model.states import TaskState
 from corral.model.summary import summarize
 from corral.model.writes import JobWrite, OutboxRow
 from corral.scheduler import Cluster, EngineUnknown, Policy, Queue, plan
+from corral.scheduler.lending import lending
 from corral.store import LeadershipLost, Store
 
 log = structlog.get_logger()
@@ -60,11 +66,17 @@ class Control:
         clock: Clock,
         launch_policy: LaunchPolicy,
         policy: Policy,
+        present: Present = present_nothing,
+        not_ready_seconds: float = 60.0,
     ) -> None:
+        """`policy` is in force while no document says another; `present` makes the engines follow cluster documents.
+
+        A node that is not ready for `not_ready_seconds` is lost to the gangs on it.
+        """
         self.store = store
         self.engines = engines
         self.clock = clock
-        self.policy = policy
+        self.configured = Configured(store, policy, present)
         self.launch_policy = launch_policy
         self.context: LaunchContext
         self.world = World(Cluster(), Queue())
@@ -75,7 +87,8 @@ class Control:
         self._stored = asyncio.Condition()
         self._rung = True
         self._flushed = 0.0
-        self.machines = Machines(store, engines)
+        self.machines = Machines(store, engines, not_ready_seconds=not_ready_seconds)
+        self._next_upkeep: float | None = None
         self.dispatcher = self._new_dispatcher()
         self.ready = asyncio.Event()
         self.removed: Callable[[JobId], None] = lambda job: None
@@ -124,7 +137,12 @@ class Control:
         cursor = (await self._leadership.renew()).cursor
         self.world = World(Cluster(), Queue())
         self.folder = Folder(self.world, self.launch_policy)
+        self.folder.receipts = Receipts(await self.store.open_receipts())
+        self.ledger = Ledger(await self.store.ledger())
+        self.upkeep = Upkeep(self.folder, self.machines)
         self.dispatcher = self._new_dispatcher()
+        await self._configure()
+        await self._close_nodes()
         for inventory in await self.machines.look(self._leadership.epoch, self.clock.now()):
             self.world.cluster.apply(inventory)
         self.intents = Intents(self.store, self.folder, cursor)
@@ -134,12 +152,31 @@ class Control:
         for job in jobs:
             self._adopt(job)
         for job in jobs:
-            if job.run.hold:
+            if job.run.hold == DEPENDENCY:
                 await self.intents.settle(job, now)
         self._rung = True
         outbox = await self.store.outbox()
         self._miss_lost_attempts(jobs, {row.command.attempt for row in outbox})
         self.dispatcher.feed(outbox)
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in force."""
+        return self.configured.policy
+
+    async def _configure(self) -> None:
+        """Take over the documents as they are stored now."""
+        await self.configured.load()
+        self.world.cluster.apply(self.configured.told())
+        self.world.plan_wanted = True
+
+    async def _close_nodes(self) -> None:
+        """Take over which nodes take no new tasks; what runs on them is looked at next."""
+        for seen in await self.machines.read_cordons():
+            self.world.cluster.apply(seen)
+        self.folder.policy = msgspec.structs.replace(self.launch_policy, closed_nodes=frozenset(self.machines.cordons))
+        self.world.plan_wanted = True
+        self._next_upkeep = 0.0
 
     def _new_dispatcher(self) -> Dispatcher:
         return Dispatcher(self.engines, self._render, self.machines.engine_of, self._refused, self.clock)
@@ -165,12 +202,22 @@ class Control:
             self._rung = False
             if await self.intents.fold(now):
                 self._ring()
+            if self.intents.reconfigure:
+                self.intents.reconfigure = False
+                await self._configure()
+            if self.intents.cordons_changed:
+                self.intents.cordons_changed = False
+                await self._close_nodes()
         self._fold_engine_events(now)
         for job_id in self.world.due(now):
             if (job := self.world.jobs.get(job_id)) is not None:
                 self.folder.event(job, TimePassed(), now)
+        if self._next_upkeep is not None and self._next_upkeep <= now:
+            self.upkeep.look(now)
+            self._next_upkeep = self.machines.next_loss(now)
         if self.world.plan_wanted:
             self._plan(now)
+        self.ledger.fold(self.folder.draft, lending(self.world.cluster.queues), now)
         await self._commit()
 
     def _fold_engine_events(self, now: float) -> None:
@@ -192,8 +239,17 @@ class Control:
         proposal = plan(self.world.cluster, self.world.queue, self.policy, now)
         for placed in proposal.placements:
             self.folder.place(placed, now)
+        for eviction in proposal.evictions:
+            self._evict(eviction, now)
         for job_id, reasons in proposal.reasons.items():
             self._explain(JobId(job_id), reasons)
+
+    def _evict(self, eviction: Eviction, now: float) -> None:
+        """Have a gang yield; the scheduler gives what it held to whoever it was for once it has ended."""
+        job = self.world.jobs.get(eviction.job)
+        if job is not None:
+            event = Preempted(eviction.job_attempt, eviction.rule, eviction.message, eviction.tasks, by=eviction.by)
+            self.folder.have_yield(job, event, from_eviction(eviction), now)
 
     def _explain(self, job_id: JobId, reasons: Reasons) -> None:
         job = self.world.jobs.get(job_id)
@@ -206,6 +262,7 @@ class Control:
             for seen in await self.machines.look(self._leadership.epoch, self.clock.now()):
                 self.world.cluster.apply(seen)
             self.world.plan_wanted = True
+            self._next_upkeep = 0.0
             self._awake.set()
         draft = self.folder.draft
         if draft.empty and not self._must_flush():
@@ -256,6 +313,8 @@ class Control:
         timeout = _LOOK_SECONDS
         if self.world.next_timer is not None:
             timeout = min(timeout, max(0.0, self.world.next_timer - self.clock.now()))
+        if self._next_upkeep is not None:
+            timeout = min(timeout, max(0.0, self._next_upkeep - self.clock.now()))
         if self.dispatcher.done or not self.dispatcher.idle:
             timeout = min(timeout, _FLUSH_SECONDS)
         with contextlib.suppress(TimeoutError):
@@ -300,11 +359,20 @@ class Control:
         return await render(self.world, attempt, self.context)
 
 
+_HOLDS = {
+    DEPENDENCY: "Waits for the jobs that it depends on.",
+    "suspended": "Suspended; corral resume lets it go on.",
+}
+
+
 def _waiting(job: Job) -> WaitingView | None:
-    """What a waiting job waits for, for its line in lists."""
+    """What a waiting job waits for, for its line in lists; one that had to yield says so first."""
+    why = job.run.yielded
+    yielded = f"{why.message[:1].upper()}{why.message[1:]}." if why is not None else ""
     if job.run.hold:
-        return WaitingView(job.run.hold, "Waits for the jobs that it depends on.")
+        return WaitingView(job.run.hold, _HOLDS.get(job.run.hold, "It is held."))
     if job.reasons is None:
-        return None
+        return WaitingView("preempted", yielded) if yielded else None
     binding = job.reasons.binding
-    return WaitingView(binding.code, binding.message, job.reasons.ahead, job.reasons.possible)
+    message = f"{yielded} {binding.message}".strip()
+    return WaitingView(binding.code, message, job.reasons.ahead, job.reasons.possible)
