@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Final
 
 from fastapi import Path, Query
@@ -24,6 +25,18 @@ NodeName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,252}$", d
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many items to answer with.")]
 After = Annotated[str, Query(max_length=300, description="The `next` of the page before.")]
 Follow = Annotated[bool, Query(description="Go on with what is printed until the end, instead of what is there.")]
+
+
+def seconds(time: datetime | None) -> float | None:
+    """A time as seconds since 1970.
+
+    Raises InvalidInput for one without its zone.
+    """
+    if time is None:
+        return None
+    if time.tzinfo is None:
+        raise InvalidInput("invalid-time", "A time needs its zone, such as 2026-01-31T12:00:00Z.")
+    return time.timestamp()
 
 
 def parameters(pairs: list[str]) -> dict[str, str]:

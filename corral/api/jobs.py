@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from fastapi import APIRouter, Header, Query, Request
 
-from corral.api.bounds import After, Index, Limit, Ref, Role, parameters
+from corral.api.bounds import After, Index, Limit, Ref, Role, parameters, seconds
 from corral.api.callers import Caller, service_of
 from corral.api.wire import Json, answers, json_body, read_json
 from corral.kernel.errors import InvalidInput
@@ -129,8 +129,8 @@ async def list_jobs(
         search=q,
         tag=tag,
         job_type=type_,
-        created_after=_seconds(created_after),
-        created_before=_seconds(created_before),
+        created_after=seconds(created_after),
+        created_before=seconds(created_before),
         order=order,
     )
     return Json(await service_of(request).list_jobs(actor, wanted, limit=limit, after=after))
@@ -230,11 +230,3 @@ async def scale(request: Request, actor: Caller, ref: Ref) -> Json:
     """Set how many replicas an elastic job asks for, within its bounds."""
     asked: Scale = read_json(await request.body(), Scale)
     return Json(await service_of(request).scale(actor, ref, replicas=asked.replicas, role=asked.role), 202)
-
-
-def _seconds(time: datetime | None) -> float | None:
-    if time is None:
-        return None
-    if time.tzinfo is None:
-        raise InvalidInput("invalid-time", "A time needs its zone, such as 2026-01-31T12:00:00Z.")
-    return time.timestamp()

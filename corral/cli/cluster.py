@@ -105,7 +105,7 @@ def _node_row(node: dict[str, Any]) -> tuple[object, ...]:
     described = " (described)" if any(device["described"] for device in node["devices"]) else ""
     return (
         node["name"],
-        paint("ready", "green") if node["ready"] else paint(f"not ready: {node['reason']}", "red"),
+        _state(node),
         total["devices"],
         free["devices"],
         f"{total['cpuMillis'] / 1000:g}",
@@ -115,6 +115,17 @@ def _node_row(node: dict[str, Any]) -> tuple[object, ...]:
         ", ".join(models) + described,
         " ".join(f"{level}={cell}" for level, cell in node["levels"].items()),
     )
+
+
+def _state(node: dict[str, Any]) -> str:
+    state = paint("ready", "green") if node["ready"] else paint(f"not ready: {node['reason']}", "red")
+    cordon = node.get("cordon")
+    if not cordon:
+        return state
+    what = {"": "cordoned", "now": "draining", "after-jobs": "draining after jobs"}[cordon["drain"]]
+    if cordon["drain"] and not node["tasks"]:
+        what = "drained"
+    return f"{state}, " + paint(f"{what} by {cordon['by']}" + (f": {cordon['why']}" if cordon["why"] else ""), "yellow")
 
 
 def _devices(node: dict[str, Any]) -> str:

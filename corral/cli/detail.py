@@ -14,7 +14,7 @@ _SHOWN = 40
 
 def detail_text(job: Job) -> str:
     """Everything about a job that fits a screen."""
-    parts = [_head(job), _reasons(job), _exit(job), _placement(job), _links(job)]
+    parts = [_head(job), _reasons(job), _exit(job), _placement(job), _receipts(job), _links(job)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -93,6 +93,13 @@ def _placement(job: Job) -> str:
     rest = job["tasks"]["total"] - len(rows)
     notes = "".join(f"\nNote: {note}" for note in job.get("notes", ()))
     return text + (f"\n… and {rest} more; corral get -o json shows them" if rest > 0 else "") + notes
+
+
+def _receipts(job: Job) -> str:
+    from corral.cli.yielding import receipts_table
+
+    found = job.get("receipts", [])
+    return f"{paint('Had to yield', bold=True)}\n{receipts_table(found)}" if found else ""
 
 
 def _links(job: Job) -> str:

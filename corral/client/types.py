@@ -67,6 +67,8 @@ class Job(TypedDict):
     retriesLeft: NotRequired[int | None]
     dependsOn: NotRequired[list[str]]
     notes: NotRequired[list[str]]
+    suspended: NotRequired[bool]
+    receipts: NotRequired[list[Record]]
 
 
 class Event(TypedDict):

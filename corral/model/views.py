@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from corral.model.cordons import CordonView
+from corral.model.receipts import ReceiptView
 from corral.model.records import JobSummary, Record
 
 
@@ -70,6 +72,9 @@ class JobDetail(JobSummary, frozen=True, kw_only=True):
     """None: without limit."""
     depends_on: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    suspended: bool = False
+    receipts: tuple[ReceiptView, ...] = ()
+    """The latest ten times that it had to yield."""
 
 
 class Trial(Record, frozen=True):
@@ -110,6 +115,8 @@ class Explanation(Record, frozen=True):
     estimate_seconds: float | None = None
     change: str = ""
     """The smallest change that would start it now, proven on a fork of the live state; "" when none is known."""
+    receipts: tuple[ReceiptView, ...] = ()
+    """The times it had to yield and is not yet back."""
 
 
 class VersionView(Record, frozen=True):
@@ -221,7 +228,9 @@ class NodeView(Record, frozen=True):
     name: str
     engine: str
     ready: bool = True
+    """As its engine says; a node that is cordoned may be ready and takes no new tasks all the same."""
     reason: str = ""
+    cordon: CordonView | None = None
     levels: dict[str, str] = {}
     labels: dict[str, str] = {}
     total: Amounts = Amounts()

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from corral.model.placement import TaskPlacement, in_rank_order
+from corral.model.receipts import ReceiptView
 from corral.model.records import TaskRecord
 from corral.model.views import JobDetail, PlacementRecord, ReasonsView, ReasonView, RoleView
 from corral.model.writes import JobRecord
@@ -18,7 +19,12 @@ HIDDEN: Final = "(hidden)"
 
 
 def job_detail(
-    record: JobRecord, tasks: list[TaskRecord], *, hide: bool, members: Sequence[TaskPlacement] = ()
+    record: JobRecord,
+    tasks: list[TaskRecord],
+    *,
+    hide: bool,
+    members: Sequence[TaskPlacement] = (),
+    receipts: tuple[ReceiptView, ...] = (),
 ) -> JobDetail:
     """Everything about a job; `members` are all its tasks in topology order, `hide` blanks its environment's values."""
     document = msgspec.json.decode(record.doc)
@@ -35,6 +41,8 @@ def job_detail(
         reasons=stored_reasons(record),
         links=_links(record),
         retries_left=_retries_left(spec.get("retryPolicy", {}), record),
+        suspended=record.run.suspended,
+        receipts=receipts,
         depends_on=tuple(need["job"] for need in spec.get("dependsOn", ())),
     )
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
+from corral.model.receipts import ReceiptView, receipt_view
 from corral.model.records import (
     ENDED_PHASES,
     LIVE_PHASES,
@@ -67,7 +68,14 @@ class Jobs(ServiceBase):
 
     async def _detail(self, actor: Actor, record: JobRecord) -> JobDetail:
         tasks, members = await self.store.tasks_and_members(record.id, PLACEMENT_LIMIT)
-        return job_detail(record, tasks, hide=not _may_read_environment(actor, record), members=members)
+        receipts = await self._yielded(record, 10) if record.run.yields else ()
+        hide = not _may_read_environment(actor, record)
+        return job_detail(record, tasks, hide=hide, members=members, receipts=receipts)
+
+    async def _yielded(self, record: JobRecord, limit: int) -> tuple[ReceiptView, ...]:
+        """The latest receipts of a job."""
+        found = await self.store.receipts(job=record.id, limit=limit)
+        return tuple(receipt_view(receipt, self.clock.now()) for receipt in found.items)
 
     async def job_document(self, actor: Actor, ref: str) -> dict[str, Any]:
         """The canonical document; the environment's values are the owner's to read."""
@@ -116,7 +124,14 @@ class Jobs(ServiceBase):
         Raises Unavailable when the job waits and no control answers.
         """
         record, _ = await self.job_for(actor, ref, "job.read")
-        if record.phase != "waiting":
+        explanation = await self._explained(actor, record)
+        if not (record.live and record.run.yields):
+            return explanation
+        away = tuple(receipt for receipt in await self._yielded(record, 10) if receipt.state == "away")
+        return msgspec.structs.replace(explanation, receipts=away)
+
+    async def _explained(self, actor: Actor, record: JobRecord) -> Explanation:
+        if record.phase != "waiting" or record.run.hold == "suspended":
             return Explanation(record.id, record.phase, _standing(record), stored_reasons(record))
         if record.run.hold == "dependency":
             return await self._explain_dependencies(actor, record)
@@ -237,6 +252,8 @@ def _may_read_environment(actor: Actor, record: JobRecord) -> bool:
 def _standing(record: JobRecord) -> str:
     ended = record.summary.exit
     match record.phase:
+        case "waiting":
+            return "It is suspended, and waits until somebody resumes it."
         case "running":
             return f"It runs: {record.summary.tasks.running} of {record.summary.tasks.total} tasks."
         case "starting":

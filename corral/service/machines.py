@@ -10,6 +10,7 @@ import msgspec
 
 from corral.kernel.errors import InvalidInput, NotFound
 from corral.kernel.units import parse_cpu, parse_memory
+from corral.model.cordons import Cordon, cordon_view
 from corral.model.inventory import Device, Node
 from corral.model.records import JobFilter, Page, rfc3339
 from corral.model.views import Amounts, CellView, DeviceView, Holding, NodeView, QueueView, Top
@@ -28,8 +29,9 @@ class Machines(ServiceBase):
         """One page of the nodes, by name."""
         await self._may_look(actor)
         found, holders = await self.store.nodes(), _by_node(await self.store.holders())
+        cordons = await self.store.cordons()
         rest = [row for row in found if row.node.name > after]
-        shown = [_node_view(row, holders[row.node.name]) for row in rest[:limit]]
+        shown = [_node_view(row, holders[row.node.name], cordons.get(row.node.name)) for row in rest[:limit]]
         return Page(shown, shown[-1].name if len(rest) > len(shown) else None)
 
     async def node(self, actor: Actor, name: str) -> NodeView:
@@ -41,7 +43,7 @@ class Machines(ServiceBase):
         row = await self.store.node(name)
         if row is None:
             raise NotFound("node-not-found", f"There is no node {name[:100]}; `corral nodes` lists them.")
-        return _node_view(row, await self.store.holders(name))
+        return _node_view(row, await self.store.holders(name), (await self.store.cordons()).get(name))
 
     async def devices(self, actor: Actor, *, limit: int = 200, after: str = "") -> Page[DeviceView]:
         """One page of all devices, by node and index."""
@@ -91,7 +93,7 @@ class Machines(ServiceBase):
         return Top(
             rfc3339(self.clock.now()),
             total=_sum(node.total for node in nodes),
-            free=_sum(node.free for node in nodes if node.ready),
+            free=_sum(node.free for node in nodes if node.ready and node.cordon is None),
             waiting=sum(each.get("waiting", 0) for each in counts),
             running=sum(each.get("running", 0) for each in counts),
             jobs=tuple(running.items),
@@ -109,7 +111,7 @@ def _by_node(holders: Iterable[HolderRow]) -> dict[str, list[HolderRow]]:
     return found
 
 
-def _node_view(row: NodeRow, holders: Sequence[HolderRow]) -> NodeView:
+def _node_view(row: NodeRow, holders: Sequence[HolderRow], cordon: Cordon | None) -> NodeView:
     node = row.node
     held = {
         index: Holding(holder.job, holder.name, holder.user, holder.task.role, holder.task.index)
@@ -123,6 +125,7 @@ def _node_view(row: NodeRow, holders: Sequence[HolderRow]) -> NodeView:
         engine=row.engine,
         ready=node.ready,
         reason=node.ready_reason,
+        cordon=cordon_view(cordon) if cordon else None,
         levels=dict(node.cells),
         labels=node.labels,
         total=Amounts(node.cpu_millis, node.memory_bytes, len(node.devices)),
@@ -175,7 +178,7 @@ def _inside(nodes: Sequence[tuple[NodeView, list[tuple[str, str]]]]) -> tuple[Ce
             groups[levels[0]].append((node, levels[1:]))
         else:
             below = _below(node.devices, [list(device.cells.items()) for device in node.devices])
-            cells.append(_cell("node", node.name, below[0], below[1], ready=node.ready))
+            cells.append(_cell("node", node.name, below[0], below[1], ready=node.ready and node.cordon is None))
     return (*(_cell(level, name, _inside(inner)) for (level, name), inner in sorted(groups.items())), *cells)
 
 

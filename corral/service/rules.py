@@ -17,7 +17,7 @@ class Resource(msgspec.Struct, frozen=True):
     """What an action is about; empty fields do not matter to it."""
 
     kind: str
-    """`job`, `queue`, `cluster`, `document`, `user`, `token`, `secret`, `code`, `audit`."""
+    """`job`, `queue`, `cluster`, `document`, `node`, `user`, `token`, `secret`, `code`, `audit`."""
     name: str = ""
     owner: str = ""
     queue: str = ""
@@ -65,8 +65,11 @@ OPEN: Final = frozenset(
     {"job.list", "job.read", "job.validate", "cluster.read", "queue.read", "code.put", "event.read", "document.read"}
 )
 OWN_JOB: Final = frozenset(
-    {"job.stop", "job.restart", "job.scale", "job.delete", "job.exec", "job.logs", "job.environment", "job.explain"}
-)
+    {
+        "job.stop", "job.restart", "job.scale", "job.delete", "job.exec", "job.logs", "job.environment", "job.explain",
+        "job.suspend", "job.resume",
+    }
+)  # fmt: skip
 OWN_THINGS: Final = frozenset(
     {
         "user.read", "token.list", "token.create", "token.revoke", "secret.list", "secret.put", "secret.delete",
@@ -76,7 +79,7 @@ OWN_THINGS: Final = frozenset(
 ADMINISTRATION: Final = frozenset(
     {
         "user.list", "user.create", "user.change", "user.delete", "user.link", "group.list", "group.change", "audit.read",
-        "document.apply", "document.rollback", "document.delete",
+        "document.apply", "document.rollback", "document.delete", "node.cordon", "node.uncordon", "node.drain",
     }
 )  # fmt: skip
 ACTIONS: Final = RUNTIME | OPEN | OWN_JOB | OWN_THINGS | ADMINISTRATION | {"job.submit"}

@@ -125,6 +125,7 @@ class House:
         self.folder = folder
         self.engine = engine
         self.clock = SystemClock()
+        self.not_ready_seconds = 60.0
         self._number = 0
         self._running: asyncio.Task[None] | None = None
 
@@ -147,6 +148,7 @@ class House:
             clock=self.clock,
             launch_policy=LaunchPolicy(conflict_delay=(0.0, 0.0)),
             policy=find_policy(),
+            not_ready_seconds=self.not_ready_seconds,
         )
         self.control.context = LaunchContext(
             "", lambda job: "", no_secrets, self.control.machines.node, anybody, str
