@@ -266,6 +266,8 @@ class Cluster:
         if gang is None:
             gang = Running(event, len(self.queues.names))
             self.gangs.add(gang)
+        else:
+            gang.join(event.request)
         before = gang.amounts[:]
         nothing = TaskUse()
         for placed in event.placement.tasks:
@@ -340,6 +342,8 @@ class Cluster:
 
 def _hold(job: JobId, placed: TaskPlacement, mask: int, use: TaskUse) -> Hold:
     """What a task holds from now on."""
+    if placed.share is None and not (use.amounts or use.exclusive or use.tags or use.averse):
+        return Hold(placed.node, mask, use.cpu_millis, use.memory_bytes, use.shm_bytes)
     tasks = 1 + CLOSED if use.exclusive else 1
     parts = tuple(Part(device, placed.share.compute, placed.share.memory) for device in placed.devices if placed.share)
     near = (Neighbour(job, use.tags, use.averse, use.averse_level),) if use.tags or use.averse else ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import overload
@@ -71,7 +71,7 @@ class Run(Sequence[GangRequest]):
 
 
 class Cycle:
-    """One pass over the waiting shapes: first those for whom others yielded, then all in order, opportunists last."""
+    """One pass over the waiting shapes: first those for whom others yielded, then all in order, opportunists and then growth last."""
 
     def __init__(
         self,
@@ -111,11 +111,13 @@ class Cycle:
         """Fill `placed`, `evictions` and `reasons`."""
         self._nominees()
         groups = list(self.queue.groups.values())
-        if not self.policy.fair:
-            self._follow(groups)
-            return
-        self._follow([group for group in groups if group.priority >= 0])
-        self._follow([group for group in groups if group.priority < 0])
+        starting = [group for group in groups if group.starts]
+        if self.policy.fair:
+            self._follow([group for group in starting if group.priority >= 0])
+            self._follow([group for group in starting if group.priority < 0])
+        else:
+            self._follow(starting)
+        self._follow([group for group in groups if not group.starts])
 
     def close(self) -> None:
         """Give back what was charged to the queues; the trial is undone by its owner."""
@@ -269,7 +271,7 @@ class Cycle:
 
     def _make_room(self, request: GangRequest, reasons: Reasons) -> Reasons | None:
         """Have others yield to a gang that does not fit, or wait for those who already do; None when nobody has to."""
-        if not self.policy.preemption or not reasons.possible:
+        if not self.policy.preemption or not reasons.possible or not _starts(request):
             return None
         ask = asked(request, self._queues.names)
         if not self._preemption.might(request, ask):
@@ -278,7 +280,7 @@ class Cycle:
             victims = self._preemption.find(request, ask)
             if not victims:
                 return None
-            self.evictions += [self._eviction(victim, request) for victim in victims]
+            self.evictions += self._evictions(victims, request)
         self.nominated.add(request.job)
         return self._yielding_reasons()
 
@@ -287,19 +289,27 @@ class Cycle:
         message = f"{counted(count, 'job')} told to yield; this one starts in the room that they leave."
         return Reasons(Reason(YIELDING, message, {"jobs": count}))
 
-    def _eviction(self, victim: Victim, request: GangRequest) -> Eviction:
-        gang = victim.gang
+    def _evictions(self, victims: Sequence[Victim], request: GangRequest) -> Iterator[Eviction]:
+        """One for each gang that yields: whole, or by the tasks that it can do without."""
         bounded = request.max_duration_seconds
-        return Eviction(
-            job=gang.job,
-            job_attempt=gang.attempt,
-            rule=victim.rule,
-            message=_message(victim, request),
-            by=request.job,
-            by_queue=request.queue,
-            cost_device_seconds=victim.cost,
-            back_at=self.now + bounded if bounded else None,
-        )
+        by_gang: dict[JobId, list[Victim]] = {}
+        for victim in victims:
+            by_gang.setdefault(victim.gang.job, []).append(victim)
+        for of_gang in by_gang.values():
+            whole = next((victim for victim in of_gang if victim.rule is not Rule.SHRINK), None)
+            victim, gang = whole or of_gang[0], of_gang[0].gang
+            spared = () if whole else tuple(sorted(task for each in of_gang for task in each.tasks))
+            yield Eviction(
+                job=gang.job,
+                job_attempt=gang.attempt,
+                rule=victim.rule,
+                message=_message(victim, request),
+                tasks=spared,
+                by=request.job,
+                by_queue=request.queue,
+                cost_device_seconds=victim.cost if whole else 0.0,
+                back_at=self.now + bounded if bounded else None,
+            )
 
     def _maybe_head(self, request: GangRequest, reasons: Reasons) -> None:
         """The first gang that waits gets a reservation; the last cycle's is kept when it is the same.
@@ -342,6 +352,11 @@ class Cycle:
             self.reasons[entry.request.job] = entry.told
 
 
+def _starts(request: GangRequest) -> bool:
+    """Whether it cannot do without this: it is no growth of a gang that runs anyway."""
+    return any(role.minimum for role in request.roles)
+
+
 def _much_the_same(old: str, new: str) -> bool:
     """Whether only the first of a shape hear of it: a place that is free for a moment is theirs, if anybody's."""
     return old == new or BEHIND in (old, new) or YIELDING in (old, new)
@@ -353,6 +368,8 @@ def _message(victim: Victim, request: GangRequest) -> str:
     match victim.rule:
         case Rule.OPPORTUNISTIC:
             return f"It ran with priority {victim.gang.priority}, while nobody else wanted its devices; now {by} does."
+        case Rule.SHRINK:
+            return f"It has more tasks than it needs, and {by} starts in the room of those that it gives up."
         case Rule.RECLAIM:
             return f"Queue {request.queue} takes back its part for {by}: queue {victim.gang.queue} holds more than its own."
         case _:

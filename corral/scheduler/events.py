@@ -59,6 +59,8 @@ class GangPlaced(msgspec.Struct, frozen=True, tag=True):
     priority: int = 0
     placed_at: float = 0.0
     preemptible: bool = True
+    request: GangRequest | None = None
+    """What was asked for."""
 
 
 class TasksReleased(msgspec.Struct, frozen=True, tag=True):
@@ -115,6 +117,7 @@ def gang_placed(request: GangRequest, placement: Placement, at: float) -> GangPl
         request.priority,
         at,
         request.preemptible,
+        request,
     )
 
 

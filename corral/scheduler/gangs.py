@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec import structs
+
 from corral.kernel.ids import JobId, TaskKey
+from corral.model.requests import GangRequest
 from corral.scheduler.events import GangPlaced
 
 
@@ -13,7 +16,7 @@ class Running:
 
     __slots__ = (
         "amounts", "attempt", "charges", "groups", "job", "leaving", "placed_at", "preemptible", "priority", "queue",
-        "user",
+        "request", "user",
     )  # fmt: skip
 
     def __init__(self, event: GangPlaced, size: int) -> None:
@@ -24,6 +27,8 @@ class Running:
         self.groups = event.groups
         self.priority = event.priority
         self.preemptible = event.preemptible
+        self.request = event.request
+        """What its tasks asked for, those that it may still grow by too; None when nobody said."""
         self.placed_at = event.placed_at
         self.charges: dict[TaskKey, tuple[int, ...]] = {}
         self.amounts = [0] * size
@@ -33,6 +38,28 @@ class Running:
     def stays(self) -> bool:
         """Whether some of it was not told to end."""
         return len(self.leaving) < len(self.charges)
+
+    def join(self, request: GangRequest | None) -> None:
+        """More of its tasks were placed."""
+        if request is None or self.request is None:
+            self.request = self.request or request
+            return
+        known = {role.role: role for role in self.request.roles}
+        for role in request.roles:
+            old = known.get(role.role)
+            if old is None:
+                known[role.role] = role
+                continue
+            indexes = tuple(sorted({*old.indexes, *role.indexes}))
+            known[role.role] = structs.replace(old, indexes=indexes, minimum=max(old.minimum, role.minimum))
+        self.request = structs.replace(self.request, roles=tuple(known.values()))
+
+    def spare(self) -> Iterator[TaskKey]:
+        """The tasks that it can do without, highest index first; its first task (the rendezvous) stays."""
+        for at, role in enumerate(self.request.roles if self.request else ()):
+            held = sorted((key for key in self.charges.keys() - self.leaving if key.role == role.role), reverse=True)
+            least = max(role.minimum, 1 if at == 0 else 0)
+            yield from held[: max(0, len(held) - least)]
 
     def cost(self, now: float) -> float:
         """Device-seconds of work that are lost if it ends now."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from corral.kernel.ids import JobId
+from corral.kernel.ids import JobId, TaskKey
 from corral.model.placement import DeviceShare, Placement, TaskPlacement
 from corral.model.requests import GangRequest
 from corral.scheduler.asks import Ask, understand
@@ -47,11 +47,11 @@ class Trial:
                 self.cluster.engines[name].undo(mark)
             del self._placed[placed:]
 
-    def lift(self, jobs: Iterable[JobId]) -> None:
-        """Suppose that all tasks of these jobs that were not told to end have ended."""
-        for job in jobs:
-            leaving = self.cluster.gangs.by_job[job].leaving
-            for index, take in self.cluster.takes(job, without=leaving):
+    def lift(self, tasks: Mapping[JobId, Collection[TaskKey]]) -> None:
+        """Suppose that these tasks, as far as they were not told to end before, have ended."""
+        for job, keys in tasks.items():
+            gang = self.cluster.gangs.by_job[job]
+            for index, take in self.cluster.takes(job, without=(gang.charges.keys() - keys) | gang.leaving):
                 index.lift(take)
 
     def lift_leaving(self) -> None:

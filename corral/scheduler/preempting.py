@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from corral.kernel.ids import JobId
+from corral.kernel.ids import JobId, TaskKey
 from corral.model.plan import Rule
 from corral.model.queues import Reclaim, WithinQueue
 from corral.model.requests import GangRequest
@@ -19,7 +19,7 @@ from corral.scheduler.gangs import Running
 from corral.scheduler.placing import Trial
 from corral.scheduler.queues import QueueNode, QueueTree, divide
 
-_RULES = (Rule.OPPORTUNISTIC, Rule.RECLAIM, Rule.PRIORITY)
+_RULES = (Rule.OPPORTUNISTIC, Rule.SHRINK, Rule.RECLAIM, Rule.PRIORITY)
 _SLACK = 1e-6
 _MOST_LET_OFF = 24
 """Among so many victims each is tried whether it is needed; among more only those elsewhere are let off."""
@@ -27,11 +27,13 @@ _MOST_LET_OFF = 24
 
 @dataclass(frozen=True)
 class Victim:
-    """A running gang that a waiting one may have ended, and why."""
+    """A running gang that a waiting one may have ended, and why; or some tasks of an elastic one."""
 
     gang: Running
     rule: Rule
     cost: float
+    """Device-seconds of work lost; of a task that an elastic gang gives up: less the more it has to spare."""
+    tasks: tuple[TaskKey, ...]
 
     def key(self) -> tuple[int, int, float, float]:
         """Who yields first: by rule, then lowest priority, least damage, latest start; then who was submitted last."""
@@ -53,7 +55,8 @@ class Preemption:
         """The gangs that these places are for."""
         self._queues: QueueTree = trial.cluster.queues
         self._hungry = hungry
-        self._chosen: set[JobId] = set()
+        self._chosen: dict[JobId, set[TaskKey]] = {}
+        """The tasks that were told to yield in this cycle."""
         self._moved: dict[str, list[int]] = {}
         """By queue, what it will hold more or less when those have ended and the places are taken."""
         for job in trial.cluster.gangs.leaving:
@@ -90,8 +93,10 @@ class Preemption:
         chosen = self._needed(request, victims[:count])
         self._keep(request, ask, self._place(request, chosen))
         for victim in chosen:
-            self._chosen.add(victim.gang.job)
-            self._move(victim.gang.queue, victim.gang.amounts, -1)
+            told = self._chosen.setdefault(victim.gang.job, set())
+            for task in set(victim.tasks) - told:
+                self._move(victim.gang.queue, victim.gang.charges[task], -1)
+            told.update(victim.tasks)
         return tuple(chosen)
 
     def _keep(self, request: GangRequest, ask: Sequence[int], place: Reservation | None) -> Reservation | None:
@@ -122,13 +127,32 @@ class Preemption:
         if own.spec.within_queue is WithinQueue.LOWER_PRIORITY:
             below = (gang for gang in gangs.below(own.name, request.priority) if gang.priority >= 0)
             yield from self._victims(below, request, Rule.PRIORITY)
+        for priority, members in gangs.by_queue.get(own.name, {}).items():
+            if priority <= request.priority:
+                yield from self._spare(members.values(), request)
         if own.spec.reclaim is not Reclaim.NEVER and request.priority >= 0:
             yield from self._borrowers(request, own, ask)
 
     def _victims(self, gangs: Iterable[Running], request: GangRequest, rule: Rule) -> Iterator[Victim]:
+        """Those of the gangs that may yield, each with what is left of it."""
         for gang in gangs:
-            if gang.preemptible and gang.stays and gang.job != request.job and gang.job not in self._chosen:
-                yield Victim(gang, rule, gang.cost(self.now))
+            if gang.preemptible and gang.job != request.job and (left := self._left(gang)):
+                yield Victim(gang, rule, gang.cost(self.now), tuple(sorted(left)))
+
+    def _left(self, gang: Running) -> set[TaskKey]:
+        left = gang.charges.keys() - gang.leaving
+        return left - self._chosen[gang.job] if gang.job in self._chosen else left
+
+    def _spare(self, gangs: Iterable[Running], request: GangRequest) -> Iterator[Victim]:
+        """Single tasks of elastic gangs that have more than they need; who has most to spare gives first."""
+        for gang in gangs:
+            if gang.job == request.job:
+                continue
+            told = self._chosen.get(gang.job, ())
+            spare = list(gang.spare())
+            for rank, task in enumerate(spare):
+                if task not in told:
+                    yield Victim(gang, Rule.SHRINK, float(rank - len(spare)), (task,))
 
     def _borrowers(self, request: GangRequest, own: QueueNode, ask: Sequence[int]) -> Iterator[Victim]:
         """Gangs of the queues that hold more than their fair part, while this one's has less than its own."""
@@ -148,6 +172,11 @@ class Preemption:
             gangs = [
                 gang for _, members in lowest_first for gang in sorted(members.values(), key=_newest, reverse=True)
             ]
+            for victim in self._spare(gangs, request):
+                if any(beyond[at] > 0 for at in wanted):
+                    charge = victim.gang.charges[victim.tasks[0]]
+                    beyond = [left - held for left, held in zip(beyond, charge, strict=True)]
+                    yield victim
             for victim in self._victims(gangs, request, Rule.RECLAIM):
                 gang = victim.gang
                 if gang.priority < 0 or not any(beyond[at] > 0 and gang.amounts[at] for at in wanted):
@@ -229,7 +258,10 @@ class Preemption:
         for place in self.places:
             place.lift()
         self.trial.lift_leaving()
-        self.trial.lift([*self._chosen, *(victim.gang.job for victim in victims)])
+        gone = {job: set(tasks) for job, tasks in self._chosen.items()}
+        for victim in victims:
+            gone.setdefault(victim.gang.job, set()).update(victim.tasks)
+        self.trial.lift(gone)
         for place in self.places:
             place.occupy(self.trial.cluster)
 
@@ -243,11 +275,7 @@ class Preemption:
         """Those in the way of the place found without all of them; the dearest are let off first if they can be."""
         place = self._place(request, victims)
         nodes = {(need.engine, need.wanted.at) for need in place.needs} if place else set()
-        chosen = [
-            victim
-            for victim in victims
-            if any((index.tree.engine, take.at) in nodes for index, take in self.trial.cluster.takes(victim.gang.job))
-        ]
+        chosen = [victim for victim in victims if nodes & self._nodes(victim)]
         if not self._fits_without(request, chosen):
             chosen = list(victims)
         if len(chosen) <= _MOST_LET_OFF:
@@ -256,6 +284,11 @@ class Preemption:
                 if rest and self._fits_without(request, rest):
                     chosen = rest
         return chosen
+
+    def _nodes(self, victim: Victim) -> set[tuple[str, int]]:
+        others = victim.gang.charges.keys() - set(victim.tasks)
+        takes = self.trial.cluster.takes(victim.gang.job, without=others)
+        return {(index.tree.engine, take.at) for index, take in takes}
 
 
 def _newest(gang: Running) -> tuple[float, JobId]:

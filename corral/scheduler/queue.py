@@ -35,12 +35,14 @@ class Entry:
 class Group:
     """The waiting gangs of one shape that every rule treats alike, in order."""
 
-    __slots__ = ("entries", "fresh", "keys", "priority", "queue", "shape", "told", "verdict")
+    __slots__ = ("entries", "fresh", "keys", "priority", "queue", "shape", "starts", "told", "verdict")
 
-    def __init__(self, shape: Hashable, queue: str, priority: int) -> None:
+    def __init__(self, request: GangRequest, shape: Hashable) -> None:
         self.shape = shape
-        self.queue = queue
-        self.priority = priority
+        self.queue = request.queue
+        self.priority = request.priority
+        self.starts = any(role.minimum for role in request.roles)
+        """Whether they cannot do without this: no growth of gangs that run anyway."""
         self.keys: list[OrderKey] = []
         self.entries: dict[OrderKey, Entry] = {}
         self.fresh: set[OrderKey] = set()
@@ -161,7 +163,7 @@ class Queue:
         key = (*self._order.key(request), request.job, first)
         entry = Entry(request, key, limited=request.queue in self._limited)
         self._jobs.setdefault(request.job, []).append(entry)
-        group = self.groups.setdefault(entry.group, Group(entry.shape, request.queue, request.priority))
+        group = self.groups.setdefault(entry.group, Group(request, entry.shape))
         insort(group.keys, entry.key)
         group.entries[entry.key] = entry
         group.fresh.add(entry.key)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from corral.kernel.ids import JobId
+from msgspec import structs
+
+from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Node
 from corral.model.plan import Eviction, Plan, Rule
 from corral.model.queues import QueueSpec
 from corral.model.requests import GangRequest
 from corral.scheduler import (
     GangQueued,
+    GangWithdrawn,
     Policy,
     Queue,
     QueuesConfigured,
@@ -57,15 +60,22 @@ class Life:
         found = plan(self.cluster, self.queue, self.policy, self.now)
         assert (self.cluster.digest(), self.queue.digest()) == before
         for placed in found.placements:
-            request = self.requests[placed.job]
+            request = next(
+                each
+                for each in self.queue.waiting(placed.job)
+                if set(each.tasks) & {task.key for task in placed.placement.tasks}
+            )
             check(self.cluster, request, placed.placement)
             event = gang_placed(request, placed.placement, self.now)
             self.cluster.apply(event)
             self.queue.apply(event)
-            self.running[placed.job] = self.now
+            self.running.setdefault(placed.job, self.now)
+            self.grow(placed.job)
         for eviction in found.evictions:
             assert eviction.job in self.running and eviction.job not in self.leaving
-            self.cluster.apply(TasksLeaving(eviction.job, eviction.tasks or tuple(self.cluster.holds(eviction.job))))
+            assert len(set(eviction.tasks)) < len(self.cluster.holds(eviction.job))
+            told = eviction.tasks or tuple(self.cluster.holds(eviction.job))
+            self.cluster.apply(TasksLeaving(eviction.job, told))
             self.leaving[eviction.job] = eviction
             self.receipts.append(eviction)
         assert self.cluster.consistent()
@@ -74,15 +84,43 @@ class Life:
     def end(self, *jobs: str) -> None:
         """These jobs are over."""
         for job in jobs:
+            for waiting in self.queue.waiting(JobId(job)):
+                self.queue.apply(GangWithdrawn(JobId(job), waiting.tasks))
             self.cluster.apply(TasksReleased(JobId(job), tuple(self.cluster.holds(JobId(job))), self.now))
             self.running.pop(job, None)
             self.leaving.pop(job, None)
 
     def yielded(self) -> None:
-        """All who were told to yield have ended, and wait again in their old places."""
-        for job in list(self.leaving):
+        """All who were told to yield have ended, and wait again in their old places; those that shrank wait to grow."""
+        for job, eviction in list(self.leaving.items()):
+            if eviction.tasks:
+                self.shrink(job, *eviction.tasks)
+                del self.leaving[job]
+                continue
             self.end(job)
             self.queue.apply(GangQueued(self.requests[job]))
+
+    def shrink(self, job: str, *tasks: TaskKey) -> None:
+        """These tasks have ended, and wait to join their gang again."""
+        self.cluster.apply(TasksReleased(JobId(job), tasks, self.now))
+        self.grow(job)
+
+    def grow(self, job: str) -> None:
+        """The tasks of a running elastic gang that have no place wait for one."""
+        held = self.cluster.holds(JobId(job))
+        request = self.requests[job]
+        roles = []
+        for role in request.roles:
+            missing = tuple(index for index in role.indexes if TaskKey(role.role, index) not in held)
+            if missing:
+                roles.append(structs.replace(role, indexes=missing, minimum=0))
+        if roles and held:
+            nodes = tuple(dict.fromkeys(hold.node for hold in held.values()))
+            self.queue.apply(GangQueued(structs.replace(request, roles=tuple(roles), beside=nodes)))
+
+    def sizes(self) -> dict[str, int]:
+        """By running job, how many tasks it has."""
+        return {job: len(self.cluster.holds(JobId(job))) for job in sorted(self.running)}
 
     def settle(self, at: float | None = None, cycles: int = 20) -> None:
         """Plan until nothing changes any more; whoever must yield ends at once."""
