@@ -1,0 +1,31 @@
+"""HiveD's algorithm in full: virtual clusters that own cells of the topology, guaranteed by buddy allocation."""
+
+from corral.scheduler.hived.algorithm import HivedAlgorithm
+from corral.scheduler.hived.freelist import Order
+from corral.scheduler.hived.groups import (
+    Bind,
+    Decision,
+    Group,
+    GroupState,
+    Member,
+    Phase,
+    PodPlacement,
+    PodRequest,
+    Preempt,
+    Wait,
+)
+
+__all__ = [
+    "Bind",
+    "Decision",
+    "Group",
+    "GroupState",
+    "HivedAlgorithm",
+    "Member",
+    "Order",
+    "Phase",
+    "PodPlacement",
+    "PodRequest",
+    "Preempt",
+    "Wait",
+]

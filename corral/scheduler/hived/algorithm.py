@@ -1,0 +1,221 @@
+"""Why: HiveD as one object: events in, decisions out; the same events always give the same decisions and the same state.
+
+Source: HiveD (Zhao et al., OSDI'20) and microsoft/hivedscheduler's pkg/algorithm, whose tie-breaks are kept. What differs
+on purpose: lists are kept in the configuration's order instead of history's, victims are not drawn by chance, doomed
+cells are settled once after each event and never at the cost of a guarantee, and a preemption's group ignores suggested
+nodes when its request says so (HiveD forgets it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from corral.kernel.errors import Conflict, InvalidInput
+from corral.scheduler.hived.building import build
+from corral.scheduler.hived.freelist import Order
+from corral.scheduler.hived.groups import (
+    Bind,
+    Decision,
+    Group,
+    GroupState,
+    Phase,
+    PodRequest,
+    Preempt,
+    Slot,
+    Wait,
+)
+from corral.scheduler.hived.placing import Found, find_placement
+from corral.scheduler.hived.recovering import restore
+from corral.scheduler.hived.state import State
+from corral.spec.hived import HivedCluster
+
+
+class HivedAlgorithm:
+    """Cells, virtual clusters and gangs of one cluster. One caller at a time; every event either happens whole or not.
+
+    A pod is *allocated* once `add_allocated` told so; `schedule` alone reserves nothing, except that in the preempting
+    phase a group that needs victims has its cells from then on.
+    """
+
+    def __init__(
+        self,
+        cluster: HivedCluster,
+        *,
+        chain_order: Iterable[str] | None = None,
+        order: Order = Order.CONFIGURATION,
+        bad_nodes: Iterable[str] = (),
+    ) -> None:
+        """Start with nothing running and all nodes but `bad_nodes` healthy.
+
+        Chains are tried in document order, or as `chain_order` says; `order` is that of the free lists.
+
+        Raises InvalidInput with the numbers when what the virtual clusters own does not fit into the cluster.
+        """
+        self.cluster = cluster
+        self.chain_order = None if chain_order is None else list(chain_order)
+        self.order = order
+        self.state = State(build(cluster, self.chain_order), order)
+        for node in dict.fromkeys(bad_nodes):
+            self.set_node_health(node, healthy=False)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Every node of the cluster in the order of its devices."""
+        return tuple(self.state.forest.on_node)
+
+    @property
+    def groups(self) -> dict[str, Group]:
+        """The groups that hold or have reserved devices, by name; not to be changed."""
+        return self.state.groups
+
+    def schedule(self, request: PodRequest, suggested: Collection[str], phase: Phase = Phase.PREEMPTING) -> Decision:
+        """What to do with a pod now: bind it, end victims first, or wait.
+
+        A pod of a group that has its place gets its own; else a place is sought for the whole group. `suggested` are
+        the nodes that the caller would accept. Raises InvalidInput when the request cannot be meant or met by anyone.
+        """
+        group = self.state.groups.get(request.group)
+        if group is not None and group.state is GroupState.PREEMPTING:
+            if phase is Phase.PREEMPTING and _unusable(group, suggested):
+                self.state.cancel(group)
+                group = None
+            else:
+                group.preempting[request.pod] = request
+                return self._preempt_or_bind(group.slots, group.chain, _slot_of(group.slots, request))
+        decision = self._next_pod(group, request) if group is not None else self._new_group(request, suggested, phase)
+        self.state.settle()
+        return decision
+
+    def _next_pod(self, group: Group, request: PodRequest) -> Decision:
+        slot = next((slot for slot in group.slots if slot.size == request.leaves and slot.pod is None), None)
+        if slot is None:
+            count = sum(slot.size == request.leaves for slot in group.slots)
+            message = f'Group "{group.name}" has {count} pods of {request.leaves} devices, and all of them run.'
+            raise InvalidInput("too-many-pods", message)
+        return Bind(slot.node, slot.devices, group.chain, group.placements())
+
+    def _new_group(self, request: PodRequest, suggested: Collection[str], phase: Phase) -> Decision:
+        try:
+            found, reason = find_placement(self.state, request, suggested)
+        except InvalidInput:
+            self.state.settle()
+            raise
+        if found is None:
+            return Wait(reason)
+        victims = any(cell.user is not None for slot in found.slots for cell, _ in slot.held())
+        if phase is Phase.PREEMPTING:
+            rivals = [cell.reserver for slot in found.slots for cell, _ in slot.held()]
+            for rival in dict.fromkeys(rivals):
+                if rival is not None:
+                    self.state.cancel(rival)
+            if victims:
+                self.state.reserve(_preempting(request, found))
+        return self._preempt_or_bind(found.slots, found.chain, _slot_of(found.slots, request))
+
+    def _preempt_or_bind(self, slots: list[Slot], chain: str, slot: Slot) -> Decision:
+        """Whoever still uses a device of the placement has to end, whole groups at a time; one node's pods per answer."""
+        users = dict.fromkeys(cell.user for each in slots for cell, _ in each.held() if cell.user is not None)
+        running = [(each.node, each.pod.pod) for user in users for each in user.slots if each.pod is not None]
+        if users and not running:
+            return Wait(f"groups without running pods hold its devices: {', '.join(user.name for user in users)}")
+        if running:
+            node = running[0][0]
+            return Preempt(node, tuple(pod for at, pod in running if at == node))
+        placements = Group("", "", 0, False, False, "", chain, GroupState.PREEMPTING, slots, True).placements()
+        return Bind(slot.node, slot.devices, chain, placements)
+
+    def add_unallocated(self, request: PodRequest) -> None:
+        """A pod waits: nothing to be kept."""
+
+    def delete_unallocated(self, request: PodRequest) -> None:
+        """A waiting pod is gone; a preemption ends with the last pod that waited for it."""
+        group = self.state.groups.get(request.group)
+        if group is None or group.state is not GroupState.PREEMPTING:
+            return
+        group.preempting.pop(request.pod, None)
+        if not group.preempting:
+            self.state.cancel(group)
+            self.state.settle()
+
+    def add_allocated(self, request: PodRequest, bound: Bind) -> None:
+        """A pod was bound, just now or (after a restart) before; the first pod of a group allocates all of it.
+
+        Raises Conflict, and changes nothing, when a device is in use by another group or the group's place is another.
+        """
+        group = self.state.groups.get(request.group)
+        if group is None:
+            _slot_at(bound, request)
+            group = restore(self.state, request, bound)
+        elif group.state is GroupState.PREEMPTING:
+            self._finish_preemption(group)
+        slot = group.slots[_slot_at(bound, request)] if len(bound.group) == len(group.slots) else None
+        if slot is None or slot.node != bound.node or bound.devices[0] not in slot.devices:
+            message = f'Pod "{request.pod}" is said to run on {bound.node}, which is not its group\'s place for it.'
+            raise Conflict("other-place", message)
+        if slot.pod is not None and slot.pod.pod != request.pod:
+            message = f'Pod "{slot.pod.pod}" runs where pod "{request.pod}" of the same group is said to run.'
+            raise Conflict("device-in-use", message)
+        slot.pod = request
+        self.state.settle()
+
+    def _finish_preemption(self, group: Group) -> None:
+        users = [cell.user.name for cell, _ in group.held() if cell.user is not None]
+        if users:
+            raise Conflict("device-in-use", f'Group "{group.name}" cannot start: "{users[0]}" uses its devices.')
+        for cell, _ in group.held():
+            cell.reserver, cell.user = None, group
+        group.state = GroupState.ALLOCATED
+        group.preempting.clear()
+
+    def delete_allocated(self, request: PodRequest) -> None:
+        """A bound pod has ended; with the last one its group is gone and its devices are free."""
+        group = self.state.groups.get(request.group)
+        if group is None:
+            return
+        for slot in group.slots:
+            if slot.pod is not None and slot.pod.pod == request.pod:
+                slot.pod = None
+        if group.state is not GroupState.PREEMPTING and not group.pods:
+            self.state.release(group)
+            self.state.settle()
+
+    def set_node_health(self, node: str, *, healthy: bool) -> None:
+        """A node went bad, or came back; a node that the configuration does not have is nobody's business."""
+        if healthy == (node not in self.state.bad_nodes):
+            return
+        (self.state.bad_nodes.discard if healthy else self.state.bad_nodes.add)(node)
+        for leaf in self.state.forest.on_node.get(node, ()):
+            ledger = self.state.ledger_of(leaf)
+            (ledger.set_healthy if healthy else ledger.set_bad)(leaf)
+        self.state.settle()
+
+
+def _preempting(request: PodRequest, found: Found) -> Group:
+    return Group(
+        request.group, request.vc, request.priority, request.lazy_preemption, request.ignore_suggested,
+        request.pinned_cell, found.chain, GroupState.PREEMPTING, found.slots, True, {request.pod: request},
+    )  # fmt: skip
+
+
+def _slot_of(slots: list[Slot], request: PodRequest) -> Slot:
+    """The first slot of the pod's size."""
+    for slot in slots:
+        if slot.size == request.leaves:
+            return slot
+    message = f'Group "{request.group}" has no pod of {request.leaves} devices, as pod "{request.pod}" asks.'
+    raise InvalidInput("bad-group", message)
+
+
+def _slot_at(bound: Bind, request: PodRequest) -> int:
+    """Which of the group's placements is the pod's own."""
+    for index, place in enumerate(bound.group):
+        if len(place.devices) == request.leaves and place.node == bound.node and bound.devices[0] in place.devices:
+            return index
+    message = f'Pod "{request.pod}" on {bound.node} is not among the placements that it was bound with.'
+    raise InvalidInput("bad-binding", message)
+
+
+def _unusable(group: Group, suggested: Collection[str]) -> bool:
+    return any(
+        not cell.healthy or not (group.ignore_suggested or cell.nodes[0] in suggested) for cell, _ in group.held()
+    )

@@ -1,0 +1,205 @@
+"""Why: a virtual placement becomes a physical one here: owned cells that are not bound yet get a physical cell.
+
+Buddy allocation takes from the lowest level that has a free cell and splits it down, so that large cells stay whole for
+those who own large cells; it goes back and tries the next when a candidate turns out bad or not suggested. When only that
+stands in the way, cells above are split too, as many as nobody needs (*safe relaxed* splitting). Source: HiveD. Ours
+counts what may be split at every level between, so that one split cannot take a cell of a level in the middle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from corral.scheduler.hived.cells import OPPORTUNISTIC, PhysicalCell, VirtualCell
+from corral.scheduler.hived.freelist import FreeList
+from corral.scheduler.hived.ledger import Ledger
+
+Placement = dict[VirtualCell, PhysicalCell]
+"""What each device of a virtual placement becomes."""
+
+
+@dataclass(slots=True)
+class _Branch:
+    """An unbound virtual cell, and which of its children have to be mapped with it."""
+
+    cell: VirtualCell
+    below: list[_Branch] = field(default_factory=list)
+
+
+def to_physical(leaves: Iterable[VirtualCell], ledger: Ledger, suggested: Collection[str] | None) -> Placement | None:
+    """A physical device for each virtual one; None when a bad node, or one not suggested, would be needed."""
+    placement: Placement = {}
+    owned, inside = _branches(leaves, placement)
+    search = _Search(ledger, suggested, placement)
+    for branch in owned:
+        if not search.allocate(branch):
+            return None
+    for branches in inside.values():
+        parent = branches[0].cell.parent
+        assert parent is not None and parent.physical is not None
+        if search.map_all(branches, parent.physical.children) is None:
+            return None
+    return placement
+
+
+def _branches(
+    leaves: Iterable[VirtualCell], placement: Placement
+) -> tuple[list[_Branch], dict[VirtualCell, list[_Branch]]]:
+    """The trees of what is not bound yet: below nothing (owned cells), and by the bound cell they are in."""
+    owned: list[_Branch] = []
+    inside: dict[VirtualCell, list[_Branch]] = {}
+    known: dict[VirtualCell, _Branch] = {}
+    for leaf in leaves:
+        if leaf.physical is not None:
+            placement[leaf] = leaf.physical
+            continue
+        below: _Branch | None = None
+        at: VirtualCell | None = leaf
+        while at is not None and at.physical is None:
+            branch = known.get(at)
+            fresh = branch is None
+            if branch is None:
+                branch = known[at] = _Branch(at)
+            if below is not None:
+                branch.below.append(below)
+            below = branch
+            if not fresh:
+                break
+            if at.parent is None:
+                owned.append(branch)
+            elif at.parent.physical is not None:
+                inside.setdefault(at.parent, []).append(branch)
+            at = at.parent
+    return owned, inside
+
+
+@dataclass(slots=True)
+class _Search:
+    """One mapping: works on copies of the free lists, and changes nothing but `placement`."""
+
+    ledger: Ledger
+    suggested: Collection[str] | None
+    placement: Placement
+    free: list[FreeList] = field(init=False)
+    needed: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.free = [level.copy() for level in self.ledger.free]
+        self.needed = list(self.ledger.needed)
+
+    def allocate(self, branch: _Branch) -> bool:
+        """Find a physical cell for an owned one, and take it off the free lists."""
+        level, top = branch.cell.level, self.ledger.chain.top
+        start = next((at for at in range(level, top + 1) if self.free[at]), 0)
+        if start == level:
+            cell = self._among(branch, self.free[level])
+        else:
+            cell = self._below(branch, self.free[start], start) if start else None
+        cell = cell or self._relaxed(branch)
+        if cell is None:
+            return False
+        self.needed[level] -= 1
+        self._take(cell)
+        return True
+
+    def _among(self, branch: _Branch, candidates: Iterable[PhysicalCell]) -> PhysicalCell | None:
+        picked = self.map_all([branch], candidates)
+        return picked[0] if picked else None
+
+    def _below(self, branch: _Branch, cells: Iterable[PhysicalCell], level: int) -> PhysicalCell | None:
+        """Depth first through the usable cells: the first that has a fitting cell of the wanted level inside."""
+        for cell in self._usable(cells):
+            if level - 1 == branch.cell.level:
+                found = self._among(branch, cell.children)
+            else:
+                found = self._below(branch, cell.children, level - 1)
+            if found is not None:
+                return found
+        return None
+
+    def _relaxed(self, branch: _Branch) -> PhysicalCell | None:
+        """Split cells of higher levels, of each as many as can be spared there and at every level between."""
+        level = branch.cell.level
+        spare = self.ledger.spare([len(cells) for cells in self.free], self.needed)
+        for upto in range(level + 1, self.ledger.chain.top + 1):
+            splittable = min(spare[level + 1 : upto + 1])
+            pieces = self.free[upto].first(splittable)
+            for _ in range(upto - level):
+                pieces = [child for piece in pieces for child in piece.children]
+            found = self._among(branch, pieces)
+            if found is not None:
+                return found
+        return None
+
+    def _take(self, cell: PhysicalCell) -> None:
+        at = cell
+        while at not in self.free[at.level]:
+            assert at.parent is not None
+            for buddy in at.parent.children:
+                self.free[at.level].add(buddy)
+            self.free[at.level].remove(at)
+            at = at.parent
+        self.free[at.level].remove(at)
+
+    def _usable(self, cells: Iterable[PhysicalCell]) -> list[PhysicalCell]:
+        """What may be bound, fewest opportunistic devices first: not bound, no bad node, not all outside `suggested`."""
+        usable = [
+            cell
+            for cell in cells
+            if cell.virtual is None
+            and (cell.healthy or len(cell.nodes) > 1)
+            and (self.suggested is None or any(node in self.suggested for node in cell.nodes))
+        ]
+        return sorted(usable, key=lambda cell: cell.used.get(OPPORTUNISTIC, 0))
+
+    def map_all(self, branches: list[_Branch], cells: Iterable[PhysicalCell]) -> list[PhysicalCell] | None:
+        """A cell of its own for every branch, and so below; the first in order, None when there is no such choice."""
+        candidates = self._usable(cells)
+        if len(candidates) < len(branches):
+            return None
+        picked: list[PhysicalCell] = []
+        for branch in branches:
+            cell = next((each for each in candidates if each not in picked and self._fits(branch, each)), None)
+            if cell is None:
+                return self._first_matching(branches, candidates)
+            picked.append(cell)
+        return picked
+
+    def _fits(self, branch: _Branch, cell: PhysicalCell) -> bool:
+        """Whether `branch` can be `cell`; if so, its devices are placed there."""
+        if not branch.below:
+            self.placement[branch.cell] = cell
+            return True
+        return self.map_all(branch.below, cell.children) is not None
+
+    def _first_matching(self, branches: list[_Branch], candidates: list[PhysicalCell]) -> list[PhysicalCell] | None:
+        """The first choice in order in which all branches fit; found by augmenting paths, so never exponential."""
+        fits = [[at for at, cell in enumerate(candidates) if self._fits(branch, cell)] for branch in branches]
+        fixed: list[int] = []
+        if not _matchable(fits):
+            return None
+        for index in range(len(branches)):
+            for at in fits[index]:
+                if at not in fixed and _matchable([[each] for each in [*fixed, at]] + fits[index + 1 :]):
+                    fixed.append(at)
+                    break
+        for branch, at in zip(branches, fixed, strict=True):
+            self._fits(branch, candidates[at])
+        return [candidates[at] for at in fixed]
+
+
+def _matchable(fits: list[list[int]]) -> bool:
+    """Whether each row can have a number of its own out of those it lists (Kuhn's algorithm)."""
+    taken: dict[int, int] = {}
+
+    def augment(row: int, tried: set[int]) -> bool:
+        for each in fits[row]:
+            if each not in tried:
+                tried.add(each)
+                if each not in taken or augment(taken[each], tried):
+                    taken[each] = row
+                    return True
+        return False
+
+    return all(augment(row, set()) for row in range(len(fits)))

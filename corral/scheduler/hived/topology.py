@@ -1,0 +1,125 @@
+"""Why: which nodes a gang gets, and which devices of them: packed onto as few nodes, as near together as can be.
+
+The same search runs on a virtual cluster's cells (pack all priorities together, because a high one can preempt without
+loss of place) and on all physical cells for opportunistic gangs (pack them together, away from what is guaranteed).
+Source: HiveD's topology-aware intra-VC scheduler. It searches device sets by backtracking; the set it ends with is the
+first, in the order of the devices, among those of the lowest common ancestor, which counting finds in one pass.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from typing import Generic, TypeVar
+
+from corral.scheduler.hived.cells import FREE, LEAF, OPPORTUNISTIC, Cell, PhysicalCell, VirtualCell
+
+C = TypeVar("C", PhysicalCell, VirtualCell)
+
+
+class View(Generic[C]):
+    """The nodes among which one search chooses; an owned cell smaller than a node counts as a node of its own."""
+
+    def __init__(self, roots: Sequence[C], *, pack_all: bool) -> None:
+        nodes: list[C] = []
+        for root in roots:
+            if root.kind.reaches_node:
+                nodes.extend(_nodes_of(root))
+        small = [root for root in roots if not root.kind.reaches_node]
+        self.nodes: list[C] = nodes + sorted(small, key=lambda root: -root.level)
+        self.pack_all = pack_all
+
+    def place(
+        self, sizes: list[int], priority: int, suggested: Collection[str] | None
+    ) -> tuple[list[list[C]] | None, str]:
+        """The devices of each pod (`sizes` ascending), or None and the reason; `suggested` None is every node.
+
+        Nobody is preempted if it can be so; else whatever has a lower priority counts as free.
+        """
+        chosen, reason = self._choose(sizes, OPPORTUNISTIC, suggested)
+        if chosen is None and priority > OPPORTUNISTIC:
+            chosen, reason = self._choose(sizes, priority, suggested)
+        else:
+            priority = OPPORTUNISTIC
+        if chosen is None:
+            return None, reason
+        available: dict[C, list[C]] = {}
+        placed = []
+        for size, node in zip(sizes, chosen, strict=True):
+            if node not in available:
+                available[node] = _available(node, priority)
+            picked = nearest(available[node], size)
+            taken = set(picked)
+            available[node] = [leaf for leaf in available[node] if leaf not in taken]
+            placed.append(picked)
+        return placed, ""
+
+    def _choose(self, sizes: list[int], priority: int, suggested: Collection[str] | None) -> tuple[list[C] | None, str]:
+        """A node for each pod in one pass over the nodes, fullest first; a node is never returned to."""
+        if self.pack_all:
+            ranked = sorted(self.nodes, key=_packing)
+        else:
+            ranked = sorted(self.nodes, key=lambda node: _separating(node, priority))
+        usable = [node for node in ranked if _usable(node, suggested)]
+        chosen: list[C] = []
+        for node in usable:
+            room = node.kind.leaves - sum(count for at, count in node.used.items() if at >= priority)
+            while room >= sizes[len(chosen)]:
+                room -= sizes[len(chosen)]
+                chosen.append(node)
+                if len(chosen) == len(sizes):
+                    return chosen, ""
+        if len(usable) < len(ranked):
+            return None, _unusable(next(node for node in ranked if not _usable(node, suggested)))
+        return None, "insufficient capacity"
+
+
+def _nodes_of(cell: C) -> Iterator[C]:
+    if cell.kind.above_node:
+        for child in cell.children:
+            yield from _nodes_of(child)
+    else:
+        yield cell
+
+
+def _packing(node: Cell) -> int:
+    return -node.busy
+
+
+def _separating(node: Cell, priority: int) -> tuple[int, int]:
+    return -node.used.get(priority, 0), sum(count for at, count in node.used.items() if at > priority)
+
+
+def _physical(node: PhysicalCell | VirtualCell) -> PhysicalCell | None:
+    return node if isinstance(node, PhysicalCell) else node.physical
+
+
+def _usable(node: PhysicalCell | VirtualCell, suggested: Collection[str] | None) -> bool:
+    cell = _physical(node)
+    return cell is None or (cell.healthy and (suggested is None or cell.nodes[0] in suggested))
+
+
+def _unusable(node: PhysicalCell | VirtualCell) -> str:
+    cell = _physical(node)
+    assert cell is not None
+    return f"have to use at least one {'non-suggested' if cell.healthy else 'bad'} node {cell.address}"
+
+
+def _available(node: C, priority: int) -> list[C]:
+    """The devices of a node that may be used at `priority`: the free ones first, then those to be preempted."""
+    leaves = list(node.leaves())
+    return [leaf for leaf in leaves if not leaf.busy] + [leaf for leaf in leaves if FREE < leaf.priority < priority]
+
+
+def nearest(available: list[C], size: int) -> list[C]:
+    """The first `size` of `available` that are inside a cell of the lowest level that has so many of them."""
+    if size == 1:
+        return available[:1]
+    above: list[Cell] = list(available)
+    for _ in range(LEAF, 64):
+        inside = Counter(above)
+        for cell in above:
+            if inside[cell] >= size:
+                return [leaf for leaf, parent in zip(available, above, strict=True) if parent is cell][:size]
+        above = [cell.parent if cell.parent is not None else cell for cell in above]
+    raise AssertionError(f"a node was chosen for {size} devices and has {len(available)}")
