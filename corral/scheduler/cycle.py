@@ -18,6 +18,7 @@ from corral.scheduler.backfill import Reservation, reserve
 from corral.scheduler.bulk import place_alike
 from corral.scheduler.explaining import why_not
 from corral.scheduler.line import Line
+from corral.scheduler.moving import Moves
 from corral.scheduler.placing import Trial
 from corral.scheduler.policy import OrderKey, Policy
 from corral.scheduler.preempting import Preemption, Victim
@@ -118,6 +119,7 @@ class Cycle:
         else:
             self._follow(starting)
         self._follow([group for group in groups if not group.starts])
+        self._move()
 
     def close(self) -> None:
         """Give back what was charged to the queues; the trial is undone by its owner."""
@@ -311,6 +313,23 @@ class Cycle:
                 back_at=self.now + bounded if bounded else None,
             )
 
+    def _move(self) -> None:
+        """Let gangs change places where all together gain by it."""
+        moves = Moves(self._preemption, self.policy, self.now)
+        head = self.queue.first(self.reservation.job) if self.reservation is not None else None
+        if head is not None and self.reservation is not None and self.policy.consolidation:
+            self.reservation.lift()
+            victims = moves.for_head(head.request, self.reservation.start, asked(head.request, self._queues.names))
+            if victims:
+                self.evictions += self._evictions(victims, head.request)
+                self.nominated.add(head.request.job)
+                self._tell_one(head, self._yielding_reasons())
+        if self.policy.move_seconds and not self.placed and not self.evictions:
+            found = moves.for_growth(self.queue)
+            if found is not None:
+                self.evictions += self._evictions([found[0]], found[1])
+                self.nominated.add(found[1].job)
+
     def _maybe_head(self, request: GangRequest, reasons: Reasons) -> None:
         """The first gang that waits gets a reservation; the last cycle's is kept when it is the same.
 
@@ -370,6 +389,10 @@ def _message(victim: Victim, request: GangRequest) -> str:
             return f"It ran with priority {victim.gang.priority}, while nobody else wanted its devices; now {by} does."
         case Rule.SHRINK:
             return f"It has more tasks than it needs, and {by} starts in the room of those that it gives up."
+        case Rule.CONSOLIDATION:
+            return f"It moves to where there is room for it too, so that {by} fits."
+        case Rule.GROW:
+            return "It starts anew from its checkpoint where it gets more tasks."
         case Rule.RECLAIM:
             return f"Queue {request.queue} takes back its part for {by}: queue {victim.gang.queue} holds more than its own."
         case _:

@@ -41,18 +41,7 @@ class Running:
 
     def join(self, request: GangRequest | None) -> None:
         """More of its tasks were placed."""
-        if request is None or self.request is None:
-            self.request = self.request or request
-            return
-        known = {role.role: role for role in self.request.roles}
-        for role in request.roles:
-            old = known.get(role.role)
-            if old is None:
-                known[role.role] = role
-                continue
-            indexes = tuple(sorted({*old.indexes, *role.indexes}))
-            known[role.role] = structs.replace(old, indexes=indexes, minimum=max(old.minimum, role.minimum))
-        self.request = structs.replace(self.request, roles=tuple(known.values()))
+        self.request = joined(self.request, request)
 
     def spare(self) -> Iterator[TaskKey]:
         """The tasks that it can do without, highest index first; its first task (the rendezvous) stays."""
@@ -86,6 +75,21 @@ class Running:
             setattr(twin, name, getattr(self, name))
         twin.charges, twin.amounts, twin.leaving = dict(self.charges), self.amounts[:], set(self.leaving)
         return twin
+
+
+def joined(first: GangRequest | None, more: GangRequest | None) -> GangRequest | None:
+    """What a gang asks for that asked twice: the tasks of both, with the larger minimum."""
+    if first is None or more is None:
+        return first or more
+    known = {role.role: role for role in first.roles}
+    for role in more.roles:
+        old = known.get(role.role)
+        if old is None:
+            known[role.role] = role
+            continue
+        indexes = tuple(sorted({*old.indexes, *role.indexes}))
+        known[role.role] = structs.replace(old, indexes=indexes, minimum=max(old.minimum, role.minimum))
+    return structs.replace(first, roles=tuple(known.values()))
 
 
 class Gangs:

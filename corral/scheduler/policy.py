@@ -69,7 +69,9 @@ class Policy:
 
     With `fair`, the queue that holds least of what it is owed is next, and the order decides within it. With `backfill`,
     later gangs may start where they cannot delay the first that waits. With `preemption`, running gangs yield under the
-    rules of their queues; with `consolidation`, small ones also move to make room for a large one.
+    rules of their queues; with `consolidation`, small ones also move to make room for the first that waits, when that saves
+    more device-seconds than it costs. An elastic gang that could have more tasks elsewhere moves there at most once in
+    `move_seconds` (0: never), when the gain is worth what it loses.
     """
 
     name: str = "priority"
@@ -78,15 +80,16 @@ class Policy:
     fair: bool = False
     preemption: bool = False
     consolidation: bool = False
+    move_seconds: float = 0.0
 
 
 BUILT_IN = {
     policy.name: policy
     for policy in (
-        Policy("fair", fair=True, preemption=True),
-        Policy("priority", preemption=True),
+        Policy("fair", fair=True, preemption=True, consolidation=True, move_seconds=600.0),
+        Policy("priority", preemption=True, consolidation=True, move_seconds=600.0),
         Policy("fifo", ArrivalOrder()),
-        Policy("deadline", DeadlineOrder(), preemption=True),
+        Policy("deadline", DeadlineOrder(), preemption=True, consolidation=True, move_seconds=600.0),
     )
 }
 """`fair` is the default: with one queue it is `priority`."""

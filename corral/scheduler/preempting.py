@@ -19,7 +19,7 @@ from corral.scheduler.gangs import Running
 from corral.scheduler.placing import Trial
 from corral.scheduler.queues import QueueNode, QueueTree, divide
 
-_RULES = (Rule.OPPORTUNISTIC, Rule.SHRINK, Rule.RECLAIM, Rule.PRIORITY)
+_RULES = (Rule.OPPORTUNISTIC, Rule.SHRINK, Rule.RECLAIM, Rule.PRIORITY, Rule.CONSOLIDATION, Rule.GROW)
 _SLACK = 1e-6
 _MOST_LET_OFF = 24
 """Among so many victims each is tried whether it is needed; among more only those elsewhere are let off."""
@@ -64,6 +64,10 @@ class Preemption:
             for task in gang.leaving:
                 self._move(gang.queue, gang.charges[task], -1)
 
+    def look_again(self, at: float) -> None:
+        """Something may be otherwise at this time though nothing happens until then."""
+        self.again = min(self.again, at)
+
     def _move(self, queue: str, amounts: Sequence[int], sign: int) -> None:
         for node in self._queues.find(queue).chain():
             moved = self._moved.setdefault(node.name, [0] * len(self._queues.names))
@@ -85,19 +89,47 @@ class Preemption:
 
         The place that it gets is kept for it for the rest of the cycle.
         """
-        latest_first = sorted(self.candidates(request, ask), key=lambda victim: victim.gang.job, reverse=True)
+        chosen = self.choose(request, list(self.candidates(request, ask)))
+        if chosen:
+            self.settle(request, ask, chosen)
+        return chosen
+
+    def choose(self, request: GangRequest, candidates: Sequence[Victim]) -> tuple[Victim, ...]:
+        """Of these as few and as cheap as can be with whom gone the gang fits; none when it does not without all."""
+        latest_first = sorted(candidates, key=lambda victim: victim.gang.job, reverse=True)
         victims = sorted(latest_first, key=Victim.key)
         count = self._shortest(request, victims)
-        if count is None:
-            return ()
-        chosen = self._needed(request, victims[:count])
+        return () if count is None else tuple(self._needed(request, victims[:count]))
+
+    def settle(self, request: GangRequest, ask: Sequence[int], chosen: Sequence[Victim]) -> None:
+        """These yield, and the place that the gang gets then is kept for it for the rest of the cycle."""
         self._keep(request, ask, self._place(request, chosen))
         for victim in chosen:
             told = self._chosen.setdefault(victim.gang.job, set())
             for task in set(victim.tasks) - told:
                 self._move(victim.gang.queue, victim.gang.charges[task], -1)
             told.update(victim.tasks)
-        return tuple(chosen)
+
+    def finds_room_again(self, request: GangRequest, chosen: Sequence[Victim]) -> bool:
+        """Whether all of these fit somewhere else once the gang has its place."""
+        with self.trial.supposing():
+            self._suppose_gone(chosen)
+            wanted = [request, *(victim.gang.request for victim in chosen if victim.gang.request is not None)]
+            return len(wanted) == len(chosen) + 1 and all(self.trial.place(each) is not None for each in wanted)
+
+    def tasks_without(self, request: GangRequest, chosen: Sequence[Victim]) -> int:
+        """How many tasks of a gang would have a place with these gone."""
+        with self.trial.supposing():
+            self._suppose_gone(chosen)
+            placement = self.trial.place(request)
+            return len(placement.tasks) if placement else 0
+
+    def whole(self, gang: Running, rule: Rule) -> Victim | None:
+        """All of a gang that is not told to yield yet; None when it may not be asked to, or only a part is left."""
+        left = self._left(gang)
+        if not gang.preemptible or len(left) < len(gang.charges):
+            return None
+        return Victim(gang, rule, gang.cost(self.now), tuple(sorted(left)))
 
     def _keep(self, request: GangRequest, ask: Sequence[int], place: Reservation | None) -> Reservation | None:
         if place is not None:
@@ -185,7 +217,7 @@ class Preemption:
                     continue
                 protected_until = gang.placed_at + self._queues.find(name).spec.min_runtime_seconds
                 if self.now < protected_until:
-                    self.again = min(self.again, protected_until)
+                    self.look_again(protected_until)
                     continue
                 beyond = [left - held for left, held in zip(beyond, gang.amounts, strict=True)]
                 yield victim

@@ -93,3 +93,27 @@ def test_a_lower_priority_shrinks_nobody_above_it() -> None:
     life.submit(gang("b", role(2), at=1.0, priority=1))
     life.settle(1.0)
     assert life.sizes() == {"a": 4}
+
+
+def test_a4_a_gang_moves_to_where_it_gets_more_tasks_when_its_period_is_over() -> None:
+    life = Life(machines(4, 8))
+    life.submit(gang("wall", role(8)), elastic("a", 2, 8, at=1.0, required="node"))
+    life.settle(0.0)
+    assert life.sizes() == {"a": 4, "wall": 8}
+    life.end("wall")
+    life.settle(100.0)
+    assert life.sizes() == {"a": 4}
+    life.settle(700.0)
+    assert life.sizes() == {"a": 8}
+    assert life.rules() == [("a", Rule.GROW)]
+    life.settle(5000.0)
+    assert len(life.receipts) == 1
+
+
+def test_a_gang_that_would_lose_more_than_it_gains_stays() -> None:
+    life = Life(machines(4, 8))
+    life.submit(gang("wall", role(8)), elastic("a", 2, 8, at=1.0, required="node"))
+    life.settle(0.0)
+    life.end("wall")
+    life.settle(100_000.0)
+    assert life.sizes() == {"a": 4}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from corral.kernel.errors import InvalidInput
-from corral.scheduler import Policy, find_policy, plan
+from corral.scheduler import Policy, PriorityOrder, find_policy, plan
 from tests.scheduler.machines import cluster, gang, node, queue, role
 
 MODULE = """
@@ -40,7 +40,8 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_default_shares_fairly_and_goes_by_priority_within_a_queue() -> None:
-    assert find_policy() == Policy("fair", fair=True, preemption=True)
+    found = find_policy()
+    assert (found.name, found.fair, found.preemption, found.order) == ("fair", True, True, PriorityOrder())
 
 
 @pytest.mark.usefixtures("installed")

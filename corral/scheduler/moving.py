@@ -1,0 +1,75 @@
+"""Why: what ran well where it was put may stand in the way later: moving a few small gangs can be worth it for all.
+
+A move is a checkpoint and a restart; it is proposed only when the device-seconds that it wins are more than those that
+are lost, and when everybody who moves has a place to go to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+
+from corral.model.plan import Rule
+from corral.model.requests import GangRequest
+from corral.scheduler.gangs import joined
+from corral.scheduler.policy import Policy
+from corral.scheduler.preempting import Preemption, Victim
+from corral.scheduler.queue import Queue
+
+HORIZON = 3600.0
+"""Seconds ahead for which a gain counts when nobody knows how long it would last."""
+_WORTHWHILE = 1.25
+"""A gang moves for at least so many times the tasks that it has."""
+_MOST_MOVERS = 256
+
+
+class Moves:
+    """Looks for moves at the end of a cycle."""
+
+    def __init__(self, preemption: Preemption, policy: Policy, now: float) -> None:
+        self._preemption = preemption
+        self._policy = policy
+        self._now = now
+        self._cluster = preemption.trial.cluster
+
+    def for_head(self, request: GangRequest, start: float, ask: Sequence[int]) -> tuple[Victim, ...]:
+        """Gangs that fit elsewhere too, so that the first that waits fits now; none when waiting to `start` is better."""
+        free = self._queues_free()
+        if free < ask[0] or not ask[0]:
+            return ()
+        gain = ask[0] * min(HORIZON, start - self._now if start < inf else HORIZON)
+        movers = [
+            victim
+            for gang in self._cluster.gangs.by_job.values()
+            if gang.request is not None and 2 * gang.amounts[0] <= ask[0]
+            if (victim := self._preemption.whole(gang, Rule.CONSOLIDATION)) is not None and victim.cost < gain
+        ]
+        chosen = self._preemption.choose(request, sorted(movers, key=Victim.key)[:_MOST_MOVERS])
+        if not chosen or sum(victim.cost for victim in chosen) >= gain:
+            return ()
+        if not self._preemption.finds_room_again(request, chosen):
+            return ()
+        self._preemption.settle(request, ask, chosen)
+        return chosen
+
+    def _queues_free(self) -> int:
+        return sum(mask.bit_count() for index in self._cluster.engines.values() for mask in index.free)
+
+    def for_growth(self, queue: Queue) -> tuple[Victim, GangRequest] | None:
+        """An elastic gang that waits to grow and gets more tasks by starting anew, and all it asks for; one a cycle."""
+        for group in queue.groups.values():
+            for entry in group.entries.values() if not group.starts else ():
+                gang = self._cluster.gangs.by_job.get(entry.request.job)
+                move = self._preemption.whole(gang, Rule.GROW) if gang is not None else None
+                if gang is None or gang.request is None or move is None:
+                    continue
+                if self._now < gang.placed_at + self._policy.move_seconds:
+                    self._preemption.look_again(gang.placed_at + self._policy.move_seconds)
+                    continue
+                request = joined(gang.request, entry.request) or gang.request
+                held = len(gang.charges)
+                more = self._preemption.tasks_without(request, [move])
+                gain = (more - held) * gang.amounts[0] / held * HORIZON
+                if more >= _WORTHWHILE * held and gain > move.cost:
+                    return move, request
+        return None
