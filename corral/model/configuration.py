@@ -50,7 +50,8 @@ class Configuration:
 
     def queue_specs(self) -> tuple[QueueSpec, ...]:
         """The queues as the scheduler knows them, by name."""
-        return tuple(queue_spec(queue) for _, queue in sorted(self.queues.items()))
+        types = {name: level for _, each in sorted(self.clusters.items()) for name, level in each.machines.types.items()}
+        return tuple(queue_spec(queue, types) for _, queue in sorted(self.queues.items()))
 
 
 def configuration_of(documents: Iterable[Document], change: int = 0) -> Configuration:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from corral.model.queues import CellQuota, QueueSpec, Reclaim, WithinQueue
 from corral.spec import amounts
-from corral.spec.queue import QueueDocument
+from corral.spec.machines import TypeLevel
+from corral.spec.queue import QueueCells, QueueDocument
+from corral.spec.quotas import chain_and_type
 
 
-def queue_spec(queue: QueueDocument) -> QueueSpec:
-    """What the scheduler is told of a queue; a cell quota's level is the level or the type that the document names.
+def queue_spec(queue: QueueDocument, types: Mapping[str, TypeLevel] | None = None) -> QueueSpec:
+    """What the scheduler is told of a queue; `types` (`Machines.types`) say which cells are of a type.
 
-    What is guaranteed is deserved too, whether or not the document repeats it.
+    A type that they do not know stands for a level of its name. What is guaranteed is deserved too, whether or not the
+    document repeats it.
     """
     guaranteed = amounts.count(queue.guaranteed)
     return QueueSpec(
@@ -22,7 +27,7 @@ def queue_spec(queue: QueueDocument) -> QueueSpec:
         limit=amounts.count(queue.limit),
         borrowing_limit=amounts.count(queue.borrowing_limit),
         lending_limit=amounts.count(queue.lending_limit),
-        cells=tuple(CellQuota(cells.what, cells.count, cells.model) for cells in queue.cells),
+        cells=tuple(_quota(cells, types or {}) for cells in queue.cells),
         pinned_cells=tuple(queue.pinned_cells),
         min_runtime_seconds=float(queue.min_runtime_seconds),
         user_limit=amounts.count(queue.user_limit),
@@ -31,3 +36,11 @@ def queue_spec(queue: QueueDocument) -> QueueSpec:
         reclaim=Reclaim(queue.preemption.reclaim),
         half_life_seconds=float(queue.half_life_seconds),
     )
+
+
+def _quota(cells: QueueCells, types: Mapping[str, TypeLevel]) -> CellQuota:
+    chain, name = chain_and_type(cells.what)
+    known = types.get(name) if cells.cell_type else None
+    if known is None:
+        return CellQuota(name, cells.count, cells.model, chain)
+    return CellQuota(known.level, cells.count, cells.model or known.model, chain)

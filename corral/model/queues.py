@@ -35,6 +35,8 @@ class CellQuota(msgspec.Struct, frozen=True):
     level: str
     count: int
     model: str = ""
+    chain: str = ""
+    """Only cells of this chain (`Device.chain`); "" is any."""
 
 
 class QueueSpec(msgspec.Struct, frozen=True):

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Field
 
 from corral.spec import ranges
-from corral.spec.base import QUEUE, Labels, Memory, SpecModel, Text, refusal
+from corral.spec.base import Labels, Memory, SpecModel, Text, refusal
 from corral.spec.errors import describe
 from corral.spec.scalars import written
 from corral.spec.sugar import ShortCpu
@@ -54,7 +54,7 @@ CellNames = Annotated[
     str, Field(max_length=253), _named(CELL_NAME, "letters, digits, '-', '_', '.' and '/', or many as rack[1-16]")
 ]
 """A cell's name, or many; "" leaves it to Corral."""
-TypeName = Annotated[Text, Field(max_length=128)]
+TypeName = Annotated[Text, Field(max_length=200)]
 InnerLevel = Annotated[str, Field(max_length=63, pattern="^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$")]
 
 
@@ -146,5 +146,5 @@ class Cell(SpecModel):
 
 
 ShortCell = Annotated[Cell, BeforeValidator(_entry, json_schema_input_type=str | Cell)]
-TypeKey = Annotated[str, Field(min_length=1, max_length=128, pattern=QUEUE)]
+TypeKey = Annotated[str, Field(min_length=1, max_length=200)]
 Cell.model_rebuild()

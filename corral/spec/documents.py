@@ -12,6 +12,8 @@ from pydantic import ValidationError
 
 from corral.spec.cluster import ClusterDocument
 from corral.spec.errors import SpecError, describe, did_you_mean
+from corral.spec.hived import hived_of, is_hived
+from corral.spec.hived_bridge import documents_of
 from corral.spec.policy import PolicyDocument
 from corral.spec.queue import QueueDocument
 from corral.spec.source import Source, parse_sources
@@ -33,6 +35,7 @@ def load_document(
 ) -> list[ClusterDocument | QueueDocument | PolicyDocument]:
     """Every document of YAML (parted by `---`) or JSON text, or one that is data already parsed, in order.
 
+    HiveD's configuration becomes a Cluster, a Queue for each virtual cluster, and a Policy with the *hived* preset.
     Raises SpecError with every problem of the first document that has any, each with line and column when text was given.
     """
     if isinstance(text, str | bytes):
@@ -44,11 +47,11 @@ def load_document(
         raise SpecError([sources[0].problem((), f"expected a document ({', '.join(KINDS)}), got nothing")])
     loaded: dict[tuple[str, str], Document] = {}
     for source in given:
-        document = _load(source)
-        key = identity(document)
-        if key in loaded:
-            raise SpecError([source.problem(("name",), f"{key[0]}/{key[1]} is already there")])
-        loaded[key] = document
+        for document in _load(source):
+            key = identity(document)
+            if key in loaded:
+                raise SpecError([source.problem(("name",), f"{key[0]}/{key[1]} is already there")])
+            loaded[key] = document
     return list(loaded.values())
 
 
@@ -59,10 +62,12 @@ def identity(document: Document) -> tuple[str, str]:
     return ("Queue" if isinstance(document, QueueDocument) else "Policy", document.name)
 
 
-def _load(source: Source) -> Document:
+def _load(source: Source) -> list[Document]:
     data = source.data
     if not isinstance(data, dict):
         raise SpecError([source.problem((), f"expected a document (a mapping of fields), got {describe(data)}")])
+    if is_hived(data):
+        return documents_of(hived_of(source), filename=source.filename)
     kind = data.get("kind")
     model = KINDS.get(kind) if isinstance(kind, str) else None
     if model is None:
@@ -70,6 +75,6 @@ def _load(source: Source) -> Document:
         hint = did_you_mean(kind, KINDS) if isinstance(kind, str) else ""
         raise SpecError([source.problem(("kind",), f"expected one of {', '.join(KINDS)}; {said}{hint}")])
     try:
-        return model.model_validate(data, by_alias=True, by_name=False)
+        return [model.model_validate(data, by_alias=True, by_name=False)]
     except ValidationError as error:
         raise SpecError(problems_of(error, model, source)) from None

@@ -152,7 +152,17 @@ def load_hived(document: str | bytes | Mapping[str, Any], *, filename: str = "hi
     Raises SpecError with every problem, each with its path, and with line and column when text was given: cells that
     cannot be, quotas above the cluster, cycles between types, duplicate addresses, unknown types and pinned cells.
     """
-    source = _source(document, filename)
+    return hived_of(_source(document, filename))
+
+
+def is_hived(data: Mapping[str, Any]) -> bool:
+    """Whether data is HiveD's configuration, bare or as OpenPAI wraps it."""
+    return "kind" not in data and ("physicalCluster" in data or WRAPPER in data)
+
+
+def hived_of(source: Source) -> HivedCluster:
+    """The configuration in parsed text; raises SpecError as `load_hived` does."""
+    filename = source.filename
     if isinstance(source.data, dict) and isinstance(source.data.get(WRAPPER), dict):
         source = _source(source.data[WRAPPER].get("config"), filename)
     if not isinstance(source.data, dict):

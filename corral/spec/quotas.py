@@ -183,7 +183,7 @@ def _cells_above(cluster: ClusterDocument, queues: Mapping[str, QueueDocument]) 
     owned: Counter[tuple[str, str]] = Counter()
     for name, queue in queues.items():
         for at, cells in enumerate(queue.cells):
-            what = _chain_and_type(cells.what)
+            what = ".".join(filter(None, chain_and_type(cells.what)))
             key = (what, cells.model)
             path: Path = ("queues", name, "cells", at)
             most = there.get(key, 0)
@@ -198,7 +198,10 @@ def _cells_above(cluster: ClusterDocument, queues: Mapping[str, QueueDocument]) 
                 yield ("queues", name, "pinnedCells", at), f'no cell is pinned as "{pin}"{did_you_mean(pin, pins)}'
 
 
-def _chain_and_type(written: str) -> str:
-    """HiveD writes every type between a chain and the cells meant; the first and the last say which."""
-    first, _, rest = written.partition(".")
-    return f"{first}.{rest.rpartition('.')[2]}" if rest else first
+def chain_and_type(written: str) -> tuple[str, str]:
+    """The chain, "" for any, and the type (or level) of quota cells.
+
+    HiveD writes every type between the two; the first and the last say which cells are meant.
+    """
+    first, dot, rest = written.partition(".")
+    return (first, rest.rpartition(".")[2]) if dot else ("", first)
