@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from corral.model.inventory import Device, Inventory, Node, PinnedCell
+from corral.model.inventory import Device, Inventory, Node, PinnedCell, Taint
 from corral.spec.cluster import ClusterDocument
 from corral.spec.machines import NodeDescription
 
@@ -52,12 +52,14 @@ def _node(description: NodeDescription, engine: str) -> Node:
         devices=tuple(
             Device(
                 device.index, f"{name}:{device.index}", device.kind, device.model, device.cells, device.memory_bytes,
-                described=True, chain=device.chain,
+                described=True, chain=device.chain, parent=device.parent,
             )
             for device in description.devices
         ),
         cpu_millis=description.cpu_millis or machine_cpu_millis(),
         memory_bytes=description.memory_bytes or machine_memory(),
         shm_bytes=description.shm_bytes or shared_memory(),
+        resources=dict(description.resources),
         labels=dict(description.labels),
+        taints=tuple(Taint(*taint) for taint in description.taints),
     )  # fmt: skip

@@ -8,8 +8,20 @@ from collections.abc import Iterable, Sequence
 from corral.kernel import units
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.placement import TaskPlacement
-from corral.model.requests import DeviceAsk, GangRequest, RoleAsk, TopologyAsk
-from corral.spec.job import UnifiedJob
+from corral.model.requests import (
+    Company,
+    DeviceAsk,
+    Expression,
+    GangRequest,
+    NodeRules,
+    RoleAsk,
+    ShareAsk,
+    Toleration,
+    TopologyAsk,
+)
+from corral.spec import company
+from corral.spec.company import MILLIONTHS, Share
+from corral.spec.job import JobSpec, UnifiedJob
 from corral.spec.parts import Topology
 from corral.spec.role import Role
 
@@ -43,19 +55,22 @@ def gang_request(
         priority=document.priority,
         submitted_at=created_at,
         roles=tuple(
-            _role_ask(role, tuple(sorted(indexes[role.name])), least[role.name] - held[role.name])
+            _role_ask(spec, role, tuple(sorted(indexes[role.name])), least[role.name] - held[role.name])
             for role in spec.roles
             if role.name in indexes
         ),
-        topology=_topology(spec.topology),
+        topology=_topology(spec.topology, ""),
         network_rdma=spec.network.rdma,
+        tags=tuple(sorted(set(spec.tags))),
+        company=_company(spec.sharing),
         max_duration_seconds=spec.max_duration_seconds,
         beside=tuple(dict.fromkeys(placement.node for placement in running)),
     )
 
 
-def _role_ask(role: Role, indexes: tuple[int, ...], minimum: int) -> RoleAsk:
+def _role_ask(spec: JobSpec, role: Role, indexes: tuple[int, ...], minimum: int) -> RoleAsk:
     devices = role.resources.devices
+    spread = role.topology.spread if role.topology.spread.level else spec.topology.spread
     return RoleAsk(
         role=role.name,
         indexes=indexes,
@@ -63,12 +78,58 @@ def _role_ask(role: Role, indexes: tuple[int, ...], minimum: int) -> RoleAsk:
         cpu_millis=role.resources.cpu_millis,
         memory_bytes=role.resources.memory_bytes,
         shm_bytes=units.parse_memory(role.shm) if role.shm else 0,
-        devices=DeviceAsk(devices.count, devices.kind, devices.model, tuple(devices.ids)),
-        topology=_topology(role.topology),
+        devices=DeviceAsk(devices.count, devices.kind, devices.model, devices.named, _share(devices.share)),
+        topology=_topology(role.topology, spread.level, spread.max_skew),
         node_selector=dict(role.node_selector),
+        resources=_amounts(role),
+        nodes=_rules(spec.nodes, role.nodes),
     )
 
 
-def _topology(topology: Topology) -> TopologyAsk:
+def _amounts(role: Role) -> dict[str, int]:
+    """Every resource besides processors, memory, shared memory and devices."""
+    found = {name: amount for name, amount in role.resources.other.items() if amount}
+    if disk := units.parse_memory(role.resources.disk):
+        found["disk"] = disk
+    if ports := sum(port.count for port in role.ports):
+        found["ports"] = ports
+    return found
+
+
+def _share(share: Share) -> ShareAsk | None:
+    if not share.asked:
+        return None
+    percent = MILLIONTHS // 100
+    memory = units.parse_memory(share.memory) if share.memory else 0
+    return ShareAsk(
+        share.compute_percent * percent, share.memory_percent * percent, memory, share.policy == "spread"
+    )  # fmt: skip
+
+
+def _rules(*rules: company.NodeRules) -> NodeRules | None:
+    """What all of them allow; only nodes that every one of them includes that includes any."""
+    included = [each.include for each in rules if each.include]
+    named = [{company.node_name(name) for name in names} for names in included]
+    both = NodeRules(
+        tuple(Expression(e.key, e.operator, tuple(e.values)) for each in rules for e in each.expressions),
+        tuple(Toleration(t.key, t.operator, t.value, t.effect) for each in rules for t in each.tolerations),
+        tuple(sorted(name for name in included[-1] if all(company.node_name(name) in each for each in named)))
+        if included
+        else (),
+        tuple(sorted({name for each in rules for name in each.exclude})),
+    )
+    return None if both == NodeRules() else both
+
+
+def _company(sharing: company.Sharing) -> Company | None:
+    away = sharing.anti_affinity
+    if not (sharing.exclusive or sharing.one_task_per_node or away.tags):
+        return None
+    return Company(sharing.exclusive, sharing.one_task_per_node, tuple(sorted(set(away.tags))), away.level or "node")
+
+
+def _topology(topology: Topology, spread: str, max_skew: int = 0) -> TopologyAsk:
     group = topology.group
-    return TopologyAsk(topology.required, topology.preferred, group.size, group.required)
+    return TopologyAsk(
+        topology.required, topology.preferred, group.size, group.required, spread, max_skew, topology.same_model
+    )  # fmt: skip

@@ -87,6 +87,10 @@ LABEL_VALUE: Final = _pattern(
 LEVEL: Final = _pattern(
     "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$", "a level's name, such as pcie-switch, numa, node or rack, or nothing"
 )
+RESOURCE: Final = _pattern(
+    "^[a-z0-9]([-a-z0-9./]*[a-z0-9])?$",
+    "lower-case letters, digits, '-', '.' and '/', beginning and ending with a letter or digit",
+)
 URI: Final = _pattern("^[a-z][a-z0-9+.-]*:.+$", "a URI, such as file:///data/digits")
 
 Text = Annotated[str, BeforeValidator(_text)]
@@ -101,6 +105,7 @@ OptionalEnvName = Annotated[str, Field(max_length=256, pattern=OPTIONAL_ENV_NAME
 EnvValue = Annotated[str, Field(max_length=131_000), BeforeValidator(_text)]
 LabelKey = Annotated[str, Field(max_length=317, pattern=LABEL_KEY)]
 LabelValue = Annotated[str, Field(max_length=63, pattern=LABEL_VALUE), BeforeValidator(_text)]
+ResourceName = Annotated[str, Field(max_length=253, pattern=RESOURCE)]
 Uri = Annotated[str, Field(max_length=4096, pattern=URI), BeforeValidator(_text)]
 Argument = Annotated[str, Field(max_length=131_000), BeforeValidator(_text)]
 Cpu = Annotated[str, Field(max_length=20), BeforeValidator(_quantity(units.parse_cpu, "thousandths"))]

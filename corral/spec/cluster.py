@@ -17,11 +17,23 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from corral.spec.base import LabelKey, Labels, Memory, Name, QueueName, SpecModel, Text, refusal
+from corral.spec.base import (
+    LabelKey,
+    Labels,
+    LabelValue,
+    Memory,
+    Name,
+    QueueName,
+    ResourceName,
+    SpecModel,
+    Text,
+    refusal,
+)
 from corral.spec.celltypes import CellType, DeviceModel, NodeNames, ShortCell, TypeKey
+from corral.spec.company import OWN_FIELDS
 from corral.spec.errors import Path, SpecError, describe
 from corral.spec.layout import machines_of
 from corral.spec.machines import Machines, NodeDescription
@@ -56,6 +68,16 @@ def _names(value: Any) -> Any:
     return {name: {} if shape is None else shape for name, shape in value.items()} if isinstance(value, dict) else value
 
 
+class Slices(SpecModel):
+    """What each device can be cut into (NVIDIA's MIG): devices of their own; a device is given whole or in slices."""
+
+    count: int = Field(ge=1, le=64, description="How many slices one device makes.")
+    model: Text = Field(
+        min_length=1, max_length=128, description="Their model, which jobs ask for, such as mig-1g.10gb."
+    )
+    memory: Memory = Field("0", min_length=1, description="The memory of each; 0 is unsaid.")
+
+
 class DescribedDevices(SpecModel):
     """Devices that are said to be there, for trying policies: real processes run, no vendor variable is set."""
 
@@ -67,6 +89,17 @@ class DescribedDevices(SpecModel):
         default_factory=dict,
         max_length=16,
         description="Devices in each cell of a level below the node, such as {numa: 4, pcie-switch: 2}.",
+    )
+    slices: Slices | None = Field(None, description="What each of them can be cut into; none is nothing.")
+
+
+class TaintShape(SpecModel):
+    """Why a node takes only tasks that tolerate it, as in Kubernetes."""
+
+    key: LabelKey = Field(description="What tolerations name.")
+    value: LabelValue = Field("", description="What they may compare.")
+    effect: Literal["NoSchedule", "NoExecute", "PreferNoSchedule"] = Field(
+        "NoSchedule", description="Whether others are kept off, also sent away, or only placed elsewhere if possible."
     )
 
 
@@ -83,7 +116,24 @@ class NodeShape(SpecModel):
             default_factory=lambda: DescribedDevices(count=0), description="The described devices: a number, or more."
         )
     )
+    ports: int = Field(
+        0, ge=0, le=65_535, description="How many ports tasks can be given; 0 is as many as the engine's range has."
+    )
+    disk: Memory = Field("0", min_length=1, description='Disk space that tasks share; "0" is not counted.')
+    other: Annotated[dict[ResourceName, Annotated[int, Field(ge=0, le=2**50)]], Field(max_length=100)] = Field(
+        default_factory=dict, description="Any other resource by its name, such as {licences: 4}; jobs ask for it so."
+    )
     labels: Labels = Field(default_factory=dict, description="Labels that a job's nodeSelector can name.")
+    taints: list[TaintShape] = Field(
+        default_factory=list, max_length=100, description="Why it takes only tasks that tolerate it."
+    )
+
+    @field_validator("other")
+    @classmethod
+    def _has_no_own_field(cls, value: dict[str, int]) -> dict[str, int]:
+        for name in sorted(OWN_FIELDS & value.keys()):
+            raise refusal(f"{name} has a field of its own")
+        return value
 
 
 class FreeNode(NodeShape):
@@ -204,7 +254,7 @@ class ClusterDocument(SpecModel):
 
 
 def load_cluster(document: str | bytes | Mapping[str, Any], *, filename: str = "cluster.yaml") -> ClusterDocument:
-    """The cluster that YAML or JSON text, or data already parsed, describes.
+    """The cluster that YAML or JSON text, or data already parsed, describes; HiveD's own configuration is read too.
 
     Raises SpecError with every problem, each with file, line and column when text was given.
     """
@@ -212,6 +262,11 @@ def load_cluster(document: str | bytes | Mapping[str, Any], *, filename: str = "
         source = parse_source(document, filename, frozenset({"labels"}))
     else:
         source = Source(filename, dict(document))
+    if isinstance(source.data, dict) and "kind" not in source.data:
+        from corral.spec import hived, hived_bridge
+
+        if hived.is_hived(source.data):
+            return hived_bridge.cluster_of(hived.hived_of(source), queues=True, filename=filename)
     if not isinstance(source.data, dict):
         at: Path = ()
         raise SpecError([source.problem(at, f"expected a cluster (a mapping of fields), got {describe(source.data)}")])

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from corral.spec.company import OWN_FIELDS, Devices, NodeRules, node_name
 from corral.spec.errors import Path, did_you_mean
 from corral.spec.parts import MAX_REPLICAS, Topology
 
@@ -29,6 +30,8 @@ def inconsistencies(job: UnifiedJob) -> list[Finding]:
         findings += [((*base, *path), message) for path, message in _role(role)]
     findings += _commands(spec)
     findings += [(("spec", *path), message) for path, message in _topology(spec.topology)]
+    findings += [(("spec", *path), message) for path, message in _nodes(spec.nodes)]
+    findings += _nowhere(spec)
     findings += _elsewhere(job)
     return findings
 
@@ -59,14 +62,9 @@ def _counting(spec: JobSpec) -> Iterator[Finding]:
 
 
 def _role(role: Role) -> Iterator[Finding]:
-    devices = role.resources.devices
-    if devices.ids and len(devices.ids) != devices.count:
-        yield (
-            ("resources", "devices", "count"),
-            f"{devices.count} does not agree with the {len(devices.ids)} devices named in ids",
-        )
-    for index in _repeated(devices.ids):
-        yield ("resources", "devices", "ids", index), f'"{devices.ids[index]}" is already named'
+    for name in OWN_FIELDS & role.resources.other.keys():
+        yield ("resources", "other", name), f"{name} has a field of its own"
+    yield from _devices(role.resources.devices)
     for index in _repeated([port.name for port in role.ports]):
         yield ("ports", index, "name"), f'the port "{role.ports[index].name}" is already there'
     for index, secret in enumerate(role.secrets):
@@ -75,6 +73,46 @@ def _role(role: Role) -> Iterator[Finding]:
         elif secret.env in role.env:
             yield ("secrets", index, "env"), f'"{secret.env}" is already set in env'
     yield from _topology(role.topology)
+    yield from _nodes(role.nodes)
+
+
+def _nodes(rules: NodeRules) -> Iterator[Finding]:
+    for index, name in enumerate(rules.include):
+        if name in rules.exclude:
+            yield ("nodes", "include", index), f'"{name}" is in exclude too'
+
+
+def _nowhere(spec: JobSpec) -> Iterator[Finding]:
+    """Roles that include no node that the job includes."""
+    names = {node_name(name) for name in spec.nodes.include}
+    for index, role in enumerate(spec.roles):
+        if names and role.nodes.include and names.isdisjoint(map(node_name, role.nodes.include)):
+            yield ("spec", "roles", index, "nodes", "include"), "none of them is among the nodes that the job includes"
+
+
+def _devices(devices: Devices) -> Iterator[Finding]:
+    base: Path = ("resources", "devices")
+    if devices.ids and len(devices.ids) != devices.count:
+        yield (
+            (*base, "count"),
+            f"{devices.count} does not agree with the {len(devices.ids)} devices named in ids",
+        )
+    for index in _repeated(devices.ids):
+        yield (*base, "ids", index), f'"{devices.ids[index]}" is already named'
+    bits = devices.bits.bit_count()
+    if bits and devices.ids:
+        yield (*base, "bitmap"), "ids name devices already; give one of the two"
+    elif bits and bits != devices.count:
+        yield (*base, "bitmap"), f"{devices.bitmap} has {bits} bits set, and count is {devices.count}; they must agree"
+    share = devices.share
+    if not share.asked:
+        if share.policy != "pack":
+            yield (*base, "share", "policy"), "missing computePercent, memoryPercent or memory: no part is asked for"
+        return
+    if devices.count != 1:
+        yield (*base, "share"), f"a share is of 1 device, and count is {devices.count}"
+    if share.memory not in ("", "0") and share.memory_percent:
+        yield (*base, "share", "memory"), "memoryPercent says it already; give one of the two"
 
 
 def _commands(spec: JobSpec) -> Iterator[Finding]:
@@ -91,6 +129,10 @@ def _topology(topology: Topology) -> Iterator[Finding]:
     if bool(group.size) != bool(group.required):
         missing = "required" if group.size else "size"
         yield ("topology", "group", missing), "missing; a group has both a size and a required level"
+    if topology.spread.max_skew and not topology.spread.level:
+        yield ("topology", "spread", "level"), "missing; maxSkew bounds a spread, and there is none"
+    if topology.spread.level and group.size:
+        yield ("topology", "spread"), "replicas are either in groups or spread, not both"
 
 
 def _elsewhere(job: UnifiedJob) -> Iterator[Finding]:

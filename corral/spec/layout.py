@@ -96,6 +96,8 @@ def _base(document: ClusterDocument, rule: Rule) -> NodeDescription:
         memory_bytes=units.parse_memory(own.memory if "memory" in said else common.memory),
         shm_bytes=units.parse_memory(own.shm if "shm" in said else common.shm),
         labels=common.labels | own.labels,
+        resources=_resources(common),
+        taints=_taints(common),
     )
 
 
@@ -141,6 +143,7 @@ class _Racked:
             base = self._bases.get(id(shape)) or self._base(path, shape, below)
             out.append(NodeDescription(
                 name, cells, base.devices, base.cpu_millis, base.memory_bytes, base.shm_bytes, base.labels,
+                base.resources, base.taints,
             ))  # fmt: skip
         self.count = len(out)
         return out
@@ -169,6 +172,8 @@ class _Racked:
                 memory_bytes=units.parse_memory(complete.memory),
                 shm_bytes=units.parse_memory(complete.shm),
                 labels=dict(complete.labels),
+                resources=_resources(complete),
+                taints=_taints(complete),
             )
         return self._bases.setdefault(id(shape), self._bases[key])
 
@@ -239,6 +244,28 @@ def _devices(devices: DescribedDevices, levels: list[str]) -> Iterator[DeviceDes
     for index in range(devices.count):
         cells = tuple((level, str(index // size)) for level, size in sizes)
         yield DeviceDescription(index, devices.kind, devices.model, memory, cells)
+    slices = devices.slices
+    if slices is None:
+        return
+    memory = units.parse_memory(slices.memory)
+    for number in range(devices.count * slices.count):
+        parent = number // slices.count
+        cells = tuple((level, str(parent // size)) for level, size in sizes)
+        yield DeviceDescription(devices.count + number, devices.kind, slices.model, memory, cells, parent=parent)
+
+
+def _resources(shape: NodeShape) -> dict[str, int]:
+    """Every resource besides processors, memory, shared memory and devices that a node counts."""
+    found = dict(shape.other)
+    if shape.ports:
+        found["ports"] = shape.ports
+    if disk := units.parse_memory(shape.disk):
+        found["disk"] = disk
+    return found
+
+
+def _taints(shape: NodeShape) -> tuple[tuple[str, str, str], ...]:
+    return tuple((taint.key, taint.value, taint.effect) for taint in shape.taints)
 
 
 def _level_findings(levels: list[str]) -> Iterator[tuple[Path, str]]:
@@ -250,6 +277,8 @@ def _level_findings(levels: list[str]) -> Iterator[tuple[Path, str]]:
 
 
 def _cell_findings(path: Path, devices: DescribedDevices, below: list[str]) -> Iterator[tuple[Path, str]]:
+    if devices.slices and devices.slices.model == devices.model:
+        yield (*path, "slices", "model"), f'"{devices.model}" is the model of the whole devices; name the slices apart'
     outer = devices.count
     for level in sorted(devices.cells, key=lambda name: below.index(name) if name in below else -1):
         size = devices.cells[level]

@@ -19,6 +19,8 @@ class DeviceDescription:
     cells: Cells = ()
     chain: str = ""
     """The type of the outermost cell it is in; "" where no cell types are written."""
+    parent: int = -1
+    """The index of the device that it is a slice of; -1 is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,10 @@ class NodeDescription:
     memory_bytes: int = 0
     shm_bytes: int = 0
     labels: dict[str, str] = field(default_factory=dict)
+    resources: dict[str, int] = field(default_factory=dict)
+    """Every other resource by its name: `ports`, `disk` in bytes, or any count."""
+    taints: tuple[tuple[str, str, str], ...] = ()
+    """(key, value, effect)."""
 
 
 @dataclass(frozen=True, slots=True)

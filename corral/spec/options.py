@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from corral.spec.base import ENV_NAME, QueueName, SpecModel, Text
+from corral.spec.company import NodeRules, Sharing
 from corral.spec.parts import (
     Array,
     Barrier,
@@ -52,6 +53,8 @@ class JobOptions(SpecModel):
     code: Code = Field(default_factory=Code, description="The program's files.")
     inputs: list[Input] = Field(default_factory=list, max_length=100, description="Data fetched before the start.")
     outputs: list[Output] = Field(default_factory=list, max_length=100, description="Data kept after the end.")
+    nodes: NodeRules = Field(default_factory=NodeRules, description="Which nodes the job may be on.")
+    sharing: Sharing = Field(default_factory=Sharing, description="With whom the job shares its nodes.")
     network: Network = Field(default_factory=Network, description="What is needed of the network.")
     retry_policy: RetryPolicy = Field(default_factory=RetryPolicy, description="When the whole job is tried again.")
     checkpoint: Checkpoint = Field(default_factory=Checkpoint, description="How tasks are asked to end.")

@@ -13,11 +13,13 @@ from corral.spec.base import (
     Memory,
     Name,
     OptionalEnvName,
+    ResourceName,
     SpecModel,
     Text,
     Uri,
     refusal,
 )
+from corral.spec.company import Devices, TopologySpread
 from corral.spec.errors import describe, did_you_mean
 
 SIGNALS: Final = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT", "SIGALRM")
@@ -39,19 +41,6 @@ def _no_password(value: str) -> str:
     return value
 
 
-class Devices(SpecModel):
-    """The accelerators of one replica."""
-
-    count: int = Field(0, ge=0, le=1024, description="How many devices one replica gets; all of them or none.")
-    kind: Text = Field("", max_length=63, description='The kind of device, such as gpu or npu; "" is any.')
-    model: Text = Field("", max_length=128, description='The model, such as A100 or described-a100; "" is any.')
-    ids: list[Annotated[Text, Field(min_length=1, max_length=128)]] = Field(
-        default_factory=list,
-        max_length=1024,
-        description="Named devices: indexes within the node or ids; each replica gets exactly these of its node.",
-    )
-
-
 class Resources(SpecModel):
     """What one replica gets of its node."""
 
@@ -59,6 +48,10 @@ class Resources(SpecModel):
         "1", min_length=1, description='Processors: "2", "0.5" or "500m"; "0" reserves and limits nothing.'
     )
     memory: Memory = Field("0", min_length=1, description='Memory: "512Mi" or "2Gi"; "0" reserves and limits nothing.')
+    disk: Memory = Field("0", min_length=1, description='Disk space: "20Gi"; "0" reserves nothing.')
+    other: Annotated[dict[ResourceName, Annotated[int, Field(ge=0, le=2**50)]], Field(max_length=100)] = Field(
+        default_factory=dict, description="Any other resource that nodes count, by its name, such as {licences: 2}."
+    )
     devices: Devices = Field(default_factory=Devices, description="The accelerators of one replica.")
 
     @property
@@ -85,6 +78,10 @@ class Topology(SpecModel):
     required: Level = Field("", description='The level all must be inside, such as node or rack; "" is anywhere.')
     preferred: Level = Field("", description="The level tried first; not being inside it is noted, not an error.")
     group: TopologyGroup = Field(default_factory=TopologyGroup, description="Groups of consecutive replicas.")
+    spread: TopologySpread = Field(
+        default_factory=TopologySpread, description="Replicas of a role that are apart; a job's holds for each role."
+    )
+    same_model: bool = Field(False, description="All devices are of one model, whichever.")
 
 
 class RetryPolicy(SpecModel):

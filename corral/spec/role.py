@@ -8,6 +8,7 @@ from pydantic import Field
 
 from corral.kernel import units
 from corral.spec.base import Argument, Env, Labels, Memory, Name, SpecModel, Text
+from corral.spec.company import NodeRules
 from corral.spec.parts import (
     MAX_REPLICAS,
     Completion,
@@ -60,6 +61,9 @@ class RoleOptions(SpecModel):
     )
     retry_policy: RetryPolicy = Field(default_factory=RetryPolicy, description="When one ended task is tried again.")
     node_selector: Labels = Field(default_factory=dict, description="Labels that each task's node must have.")
+    nodes: NodeRules = Field(
+        default_factory=NodeRules, description="Which nodes its tasks may be on, besides the job's own rules."
+    )
     kubernetes: Kubernetes = Field(default_factory=Kubernetes, description="What only the Kubernetes engine reads.")
 
 

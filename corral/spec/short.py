@@ -7,11 +7,14 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from corral.spec.base import Labels, Name, QueueName, SpecModel, Text
+from corral.spec.company import NodeRules
 from corral.spec.errors import Path
 from corral.spec.options import JobOptions, Standing
-from corral.spec.parts import Array, Barrier, Code, Network, RetryPolicy, Topology
+from corral.spec.parts import Array, Barrier, Code, Network, RetryPolicy
 from corral.spec.role import RoleOptions
 from corral.spec.sugar import (
+    Company,
+    LooseTopology,
     Replicas,
     Seconds,
     ShortArray,
@@ -22,6 +25,7 @@ from corral.spec.sugar import (
     ShortDependencies,
     ShortEnv,
     ShortNetwork,
+    ShortNodes,
     ShortParameters,
     ShortPorts,
     ShortPriority,
@@ -29,6 +33,7 @@ from corral.spec.sugar import (
     ShortResources,
     ShortRetry,
     ShortSecrets,
+    ShortSharing,
     ShortTopology,
 )
 
@@ -52,7 +57,10 @@ class ShortRole(RoleOptions):
         default_factory=list, description="Stored secrets: {VARIABLE: secret}, or a list of name with env or file."
     )
     ports: ShortPorts = Field(default_factory=list, description="Free ports: [http], {http: 1}, or name and count.")
-    topology: ShortTopology = Field(default_factory=Topology, description="Narrower closeness for this role alone.")
+    topology: ShortTopology = Field(
+        default_factory=LooseTopology, description="Narrower closeness for this role alone."
+    )
+    nodes: ShortNodes = Field(default_factory=NodeRules, description="Which nodes its tasks may be on: names, or more.")
     retry_policy: ShortRetry = Field(default_factory=RetryPolicy, description="When one ended task is tried again.")
     retry: ShortRetry | None = Field(None, description="The same as retryPolicy; a number is maxRetries.")
 
@@ -96,7 +104,12 @@ class ShortJob(JobOptions, Standing, ShortHead):
     secrets: ShortSecrets = Field(default_factory=list, description="Stored secrets given to every role.")
     node_selector: Labels = Field(default_factory=dict, description="Labels every task's node must have.")
     topology: ShortTopology = Field(
-        default_factory=Topology, description="How close together the whole job is: a level, or required and preferred."
+        default_factory=LooseTopology,
+        description="How close together the whole job is: a level, or required and preferred.",
+    )
+    nodes: ShortNodes = Field(default_factory=NodeRules, description="Which nodes the job may be on: names, or more.")
+    sharing: Company = Field(
+        default_factory=ShortSharing, description="With whom the job shares its nodes: exclusive, or more."
     )
     code: ShortCode = Field(default_factory=Code, description="The program's files: \".\" packs the job file's folder.")
     network: ShortNetwork = Field(default_factory=Network, description="rdma (required), preferred or none.")

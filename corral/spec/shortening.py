@@ -40,7 +40,9 @@ def _role(canonical: dict[str, Any]) -> dict[str, Any]:
     if "ports" in role:
         role["ports"] = {port["name"]: port.get("count", 1) for port in role["ports"]}
     if "topology" in role:
-        role["topology"] = _only("required", role["topology"])
+        role["topology"] = _topology(role["topology"])
+    if "nodes" in role:
+        role["nodes"] = _only("include", role["nodes"])
     return _retry(role)
 
 
@@ -48,7 +50,11 @@ def _job(spec: dict[str, Any]) -> dict[str, Any]:
     job = _retry(spec)
     if "jobType" in job:
         job["framework"] = job.pop("jobType")
-    for field, key in (("topology", "required"), ("code", "uri"), ("network", "rdma"), ("array", "size")):
+    if "topology" in job:
+        job["topology"] = _topology(job["topology"])
+    if "sharing" in job:
+        job["sharing"] = _sharing(job["sharing"])
+    for field, key in (("nodes", "include"), ("code", "uri"), ("network", "rdma"), ("array", "size")):
         if field in job:
             job[field] = _only(key, job[field])
     if "maxDurationSeconds" in job:
@@ -58,6 +64,18 @@ def _job(spec: dict[str, Any]) -> dict[str, Any]:
     if "dependsOn" in job:
         job["after"] = [_only("job", dependency) for dependency in job.pop("dependsOn")]
     return job
+
+
+def _topology(topology: dict[str, Any]) -> Any:
+    if "spread" in topology:
+        topology = topology | {"spread": _only("level", topology["spread"])}
+    return _only("required", topology)
+
+
+def _sharing(sharing: dict[str, Any]) -> Any:
+    if "antiAffinity" in sharing:
+        sharing = sharing | {"antiAffinity": _only("tags", sharing["antiAffinity"])}
+    return "exclusive" if sharing == {"exclusive": True} else sharing
 
 
 def _retry(part: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field
 
 from corral.kernel import units
 from corral.spec.base import Argument, Cpu, Env, Level, Name, SpecModel, refusal
+from corral.spec.company import AntiAffinity, Devices, NodeName, NodeRules, Sharing, TopologySpread
 from corral.spec.errors import describe
 from corral.spec.options import Parameters, Priority
 from corral.spec.parts import (
@@ -21,7 +22,6 @@ from corral.spec.parts import (
     Checkpoint,
     Code,
     Dependency,
-    Devices,
     Network,
     Port,
     Resources,
@@ -42,6 +42,30 @@ def _is_number(value: Any) -> bool:
 
 def _number_is(field: str) -> Callable[[Any], Any]:
     return lambda value: {field: value} if _is_number(value) else value
+
+
+def _devices(value: Any) -> Any:
+    """A fraction below 1 is so much of one device."""
+    if not isinstance(value, float):
+        return _number_is("count")(value)
+    if value.is_integer():
+        return {"count": int(value)}
+    percent = round(value * 100)
+    if not 0 < value < 1 or abs(percent - value * 100) > 1e-6:
+        raise refusal(f"expected whole devices, or a part of one in whole percents such as 0.25, got {describe(value)}")
+    return {"count": 1, "share": {"computePercent": percent, "memoryPercent": percent}}
+
+
+def _nodes(value: Any) -> Any:
+    return {"include": [value] if isinstance(value, str) else value} if isinstance(value, str | list) else value
+
+
+def _tags(value: Any) -> Any:
+    return {"tags": [value] if isinstance(value, str) else value} if isinstance(value, str | list) else value
+
+
+def _sharing(value: Any) -> Any:
+    return {"exclusive": True} if value == "exclusive" else value
 
 
 def _word_is(field: str) -> Callable[[Any], Any]:
@@ -114,8 +138,22 @@ class ShortReplicas(SpecModel):
 
 Replicas = Annotated[ShortReplicas, BeforeValidator(_replicas, json_schema_input_type=int | ShortReplicas)]
 """`2`, or `{min: 2, max: 8}`."""
-ShortDevices = Annotated[Devices, BeforeValidator(_number_is("count"), json_schema_input_type=int | Devices)]
-"""`1`, or all that canonical devices have."""
+ShortDevices = Annotated[Devices, BeforeValidator(_devices, json_schema_input_type=float | Devices)]
+"""`1`, `0.5` (half of one), or all that canonical devices have."""
+ShortNodes = Annotated[NodeRules, BeforeValidator(_nodes, json_schema_input_type=NodeName | list[NodeName] | NodeRules)]
+"""`[node1, node2]` (only these), or `{include, exclude, expressions, tolerations}`."""
+
+
+class ShortSharing(Sharing):
+    """With whom the job shares its nodes."""
+
+    anti_affinity: Annotated[
+        AntiAffinity, BeforeValidator(_tags, json_schema_input_type=str | list[str] | AntiAffinity)
+    ] = Field(default_factory=AntiAffinity, description="Jobs to keep away from: tags, or tags and level.")
+
+
+Company = Annotated[ShortSharing, BeforeValidator(_sharing, json_schema_input_type=Literal["exclusive"] | ShortSharing)]
+"""`exclusive`, or `{exclusive, oneTaskPerNode, antiAffinity}`."""
 Seconds = Annotated[int, BeforeValidator(_seconds, json_schema_input_type=int | str), Field(ge=0, le=10 * 366 * 86_400)]
 """`90`, `30m`, `2h`."""
 ShortCommand = Annotated[
@@ -147,7 +185,19 @@ ShortNetwork = Annotated[
     BeforeValidator(_rdma, json_schema_input_type=Literal["rdma", "none", "preferred", "required"] | Network),
 ]
 """`rdma` (required), `preferred`, `none`, or `{rdma: …}`."""
-ShortTopology = Annotated[Topology, BeforeValidator(_word_is("required"), json_schema_input_type=Level | Topology)]
+
+
+class LooseTopology(Topology):
+    """How close together, or how far apart, the replicas are."""
+
+    spread: Annotated[
+        TopologySpread, BeforeValidator(_word_is("level"), json_schema_input_type=Level | TopologySpread)
+    ] = Field(default_factory=TopologySpread, description="Replicas that are apart: a level, or level and maxSkew.")
+
+
+ShortTopology = Annotated[
+    LooseTopology, BeforeValidator(_word_is("required"), json_schema_input_type=Level | LooseTopology)
+]
 """`rack` (required), or `{required: rack, preferred: node}`."""
 ShortRetry = Annotated[RetryPolicy, BeforeValidator(_number_is("maxRetries"), json_schema_input_type=int | RetryPolicy)]
 """`3`, or `{fancy: true, maxRetries: 3}`."""

@@ -16,6 +16,8 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 
+import msgspec
+
 from corral.engines.base import ExecSession
 from corral.engines.local import cgroups, memory, processes, reaper, shim
 from corral.engines.local.adoption import recover
@@ -88,7 +90,8 @@ class LocalEngine:
         self._root = root
         self._attempts_folder = str(root / "attempts")
         self._trash = str(root / "trash")
-        self._inventory = Inventory(name, tuple(nodes), tuple(levels) or LEVELS)
+        self._ports = PortLedger(*port_range)
+        self._inventory = self._with_ports(Inventory(name, tuple(nodes), tuple(levels) or LEVELS))
         self._nodes = {node.name: node for node in nodes}
         self._logs = logs
         self._uid_of = uid_of
@@ -96,7 +99,6 @@ class LocalEngine:
         self._use_cgroups = use_cgroups
         self._cgroups: CgroupsV2 | CgroupsV1 | None = None
         self._log_limit = log_limit_bytes
-        self._ports = PortLedger(*port_range)
         self._live: dict[AttemptId, LiveAttempt] = {}
         self._pids: set[int] = set()
         self._orphans = reaper.Orphans()
@@ -156,6 +158,12 @@ class LocalEngine:
         """All nodes as last told."""
         return self._inventory
 
+    def _with_ports(self, inventory: Inventory) -> Inventory:
+        """Nodes that say nothing of their ports have those of the engine's range; they share them."""
+        every = {"ports": len(self._ports)}
+        nodes = (msgspec.structs.replace(node, resources=every | node.resources) for node in inventory.nodes)
+        return msgspec.structs.replace(inventory, nodes=tuple(nodes))
+
     def attempts(self) -> frozenset[AttemptId]:
         """Every attempt that this machine knows and was not told to forget."""
         return frozenset(self._live)
@@ -166,6 +174,7 @@ class LocalEngine:
         Nodes that went keep their tasks, and a start that was decided before they went is still carried out.
         """
         self._nodes |= {node.name: node for node in inventory.nodes}
+        inventory = self._with_ports(inventory)
         if inventory != self._inventory:
             self._inventory = inventory
             self._events.put_nowait(InventoryChanged(self.name))

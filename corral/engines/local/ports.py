@@ -27,6 +27,10 @@ class PortLedger:
         """Somewhere: a second server on this machine would see a port as free that a task has not bound yet."""
         self._held: set[int] = set()
 
+    def __len__(self) -> int:
+        """How many ports the range has."""
+        return self._last - self._first + 1
+
     def take(self, requests: Sequence[PortRequest]) -> dict[str, tuple[int, ...]]:
         """Ports for all requests, each bound once to see that nothing else on the machine has it.
 
