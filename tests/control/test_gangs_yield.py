@@ -192,7 +192,7 @@ async def test_an_unhealthy_device_is_left_by_jobs_that_say_so(house: House, wan
     live = await house.store.load_job(job)
     assert live is not None
     (now,) = [task.placement for task in live.tasks.values()]
-    assert now is not None and (now.node, now.devices) != (place.node, place.devices) or not moves
+    assert (now is not None and (now.node, now.devices) != (place.node, place.devices)) or not moves
 
 
 @pytest.mark.parametrize(("wanted", "moves"), [("auto", True), ("keep", False), ("replace", True)])

@@ -1,0 +1,52 @@
+"""Why: what was lent is added up exactly while control runs, and to within seconds when it was killed."""
+
+from __future__ import annotations
+
+import pytest
+
+from corral.control.draft import Draft
+from corral.control.ledger import HEARTBEAT_SECONDS, Ledger
+from corral.model.receipts import LedgerEntry, ledger_view
+
+PAIR = ("a", "b")
+
+
+def stored(draft: Draft) -> list[LedgerEntry]:
+    return list(draft.ledger.values())
+
+
+def test_device_seconds_are_added_up_at_every_change() -> None:
+    ledger, draft = Ledger(), Draft()
+    ledger.fold(draft, {PAIR: 4}, 100.0)
+    ledger.fold(draft, {PAIR: 1}, 110.0)
+    ledger.fold(draft, {}, 120.0)
+    (entry,) = stored(draft)
+    assert (entry.device_seconds, entry.devices, entry.since) == (50.0, 0, 100.0)
+    assert not ledger.running
+    ledger.fold(draft, {PAIR: 2}, 1000.0)
+    assert draft.ledger[PAIR].until(1010.0) == pytest.approx(70.0)
+
+
+def test_nothing_is_written_while_nothing_changes_but_a_heartbeat() -> None:
+    ledger = Ledger()
+    ledger.fold(Draft(), {PAIR: 4}, 100.0)
+    quiet = Draft()
+    ledger.fold(quiet, {PAIR: 4}, 100.0 + HEARTBEAT_SECONDS - 1)
+    assert quiet.empty
+    ledger.fold(quiet, {PAIR: 4}, 100.0 + HEARTBEAT_SECONDS)
+    assert [(entry.device_seconds, entry.at) for entry in stored(quiet)] == [(4 * HEARTBEAT_SECONDS, 105.0)]
+
+
+def test_a_loan_that_went_on_while_no_control_ran_is_counted_and_one_that_ended_is_not_guessed() -> None:
+    found = [LedgerEntry("a", "b", 10.0, 4, 0.0, 100.0), LedgerEntry("a", "c", 10.0, 4, 0.0, 100.0)]
+    ledger, draft = Ledger(found), Draft()
+    ledger.fold(draft, {("a", "b"): 3}, 200.0)
+    assert draft.ledger["a", "b"].device_seconds == 10.0 + 3 * 100
+    assert (draft.ledger["a", "c"].device_seconds, draft.ledger["a", "c"].devices) == (10.0, 0)
+
+
+def test_a_queue_sees_both_sides_of_its_account() -> None:
+    entries = [LedgerEntry("a", "b", 10.0, 2, 0.0, 100.0), LedgerEntry("c", "a", 5.0, 0, 0.0, 100.0)]
+    view = ledger_view("a", entries, 110.0)
+    assert (view.lent_device_seconds, view.borrowed_device_seconds) == (30.0, 5.0)
+    assert [(line.queue, line.devices) for line in (*view.lent, *view.borrowed)] == [("b", 2), ("c", 0)]
