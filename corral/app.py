@@ -171,7 +171,7 @@ async def _control(settings: Settings) -> None:
             default_grace=settings.grace_seconds,
         ),
         policy=find_policy(),
-        present=lambda clusters: _present(engine, clusters.get(engine.name)),
+        present=lambda clusters: _present(engine, clusters),
     )
     control.context = LaunchContext(
         api_url=settings.advertise or os.environ.get("CORRAL_LISTENING_URL", ""),
@@ -229,11 +229,12 @@ def _local_engine(settings: Settings, accounts: Accounts, logs_of: LogStore) -> 
     )
 
 
-def _present(engine: LocalEngine, document: ClusterDocument | None) -> None:
+def _present(engine: LocalEngine, clusters: Mapping[str, ClusterDocument]) -> frozenset[str]:
     """Have the engine present the nodes that its document describes on this machine; without any, the machine as found."""
     from corral.devices.machine import presented
 
-    engine.set_inventory(presented(document, engine.name))
+    engine.set_inventory(presented(clusters.get(engine.name), engine.name))
+    return frozenset({engine.name})
 
 
 async def _until_told(*running: Coroutine[Any, Any, None]) -> None:

@@ -21,12 +21,13 @@ from corral.store import Store
 
 log = structlog.get_logger()
 
-Present = Callable[[Mapping[str, ClusterDocument]], None]
-"""Has the engines present what the cluster documents (by engine) describe."""
+Present = Callable[[Mapping[str, ClusterDocument]], frozenset[str]]
+"""Has the engines present what the cluster documents (by engine) describe; the names of those that do."""
 
 
-def present_nothing(clusters: Mapping[str, ClusterDocument]) -> None:
-    """Engines whose machines no document describes."""
+def present_nothing(clusters: Mapping[str, ClusterDocument]) -> frozenset[str]:
+    """Engines that find their machines themselves."""
+    return frozenset()
 
 
 class Configured:
@@ -38,6 +39,8 @@ class Configured:
         self._present = present
         self.now = Configuration()
         self.policy = default
+        self.following: frozenset[str] = frozenset()
+        """The engines whose nodes are those that documents describe."""
 
     async def load(self) -> None:
         """Read the documents as they are, and have the engines present the machines that they describe."""
@@ -49,7 +52,7 @@ class Configured:
             log.error("the stored configuration cannot be read; the one in force stays", message=error.message)
             return
         self.now, self.policy = found, policy
-        self._present(found.clusters)
+        self.following = self._present(found.clusters)
         log.info("configured", change=found.change, queues=len(found.queues), policy=policy.name)
 
     def told(self) -> QueuesConfigured:

@@ -88,6 +88,7 @@ class Control:
         self._rung = True
         self._flushed = 0.0
         self.machines = Machines(store, engines, not_ready_seconds=not_ready_seconds)
+        self.machines.held = lambda: self.world.held_nodes()
         self._next_upkeep: float | None = None
         self.dispatcher = self._new_dispatcher()
         self.ready = asyncio.Event()
@@ -143,12 +144,13 @@ class Control:
         self.dispatcher = self._new_dispatcher()
         await self._configure()
         await self._close_nodes()
+        records = await self.store.load_live()
+        jobs = [Job.from_record(record) for record in records if record.run.roles]
+        self.world.jobs = {job.id: job for job in jobs}
         for inventory in await self.machines.look(self._leadership.epoch, self.clock.now()):
             self.world.cluster.apply(inventory)
         self.intents = Intents(self.store, self.folder, cursor)
         now = self.clock.now()
-        records = await self.store.load_live()
-        jobs = [Job.from_record(record) for record in records if record.run.roles]
         for job in jobs:
             self._adopt(job)
         for job in jobs:
@@ -167,6 +169,7 @@ class Control:
     async def _configure(self) -> None:
         """Take over the documents as they are stored now."""
         await self.configured.load()
+        self.machines.following = self.configured.following
         self.world.cluster.apply(self.configured.told())
         self.world.plan_wanted = True
 
@@ -277,6 +280,9 @@ class Control:
         rows = zip(result.outbox, draft.outbox, strict=True)
         self.dispatcher.feed(OutboxRow(seq, job, command) for seq, (job, command) in rows)
         self._forget_completed(draft)
+        self.machines.forget_removed()
+        if self.machines.stale:
+            self._awake.set()
         for job in draft.removed:
             self.removed(job)
         async with self._stored:

@@ -1,11 +1,12 @@
 """Why: the cluster index changes only when the machines were seen to change, and what was seen is stored for everybody.
 
-A cordon is laid over what an engine reports: the scheduler sees a node that is not ready, `Machines` knows why.
+A cordon is laid over what an engine reports: the scheduler sees a node that is not ready, `Machines` knows why. A node
+that its Cluster document describes no more is kept, closed, for as long as tasks of it run on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 import structlog
@@ -19,6 +20,8 @@ from corral.scheduler import EngineUnknown, NodesSeen
 from corral.store import Store
 
 log = structlog.get_logger()
+
+REMOVED = "no Cluster document describes it any more; its tasks run on"
 
 
 class Machines:
@@ -36,6 +39,12 @@ class Machines:
         self.cordons: dict[str, Cordon] = {}
         self.unhealthy: dict[str, dict[int, str]] = {}
         """By node, the devices that are not healthy, with the reason."""
+        self.following: frozenset[str] = frozenset()
+        """The engines whose nodes are those that documents describe: what they lack was removed, not lost."""
+        self.removed: frozenset[str] = frozenset()
+        """The nodes that no document describes any more, and whose tasks run on."""
+        self.held: Callable[[], set[str]] = set
+        """The nodes on which tasks hold something."""
 
     async def look(self, epoch: int, now: float) -> list[NodesSeen | EngineUnknown]:
         """Ask every engine for its nodes, store them, and say what the cluster index has to learn."""
@@ -48,10 +57,37 @@ class Machines:
                 log.warning("engine does not answer", engine=engine.name, message=error.message)
                 learned.append(EngineUnknown(engine.name, error.message))
                 continue
+            inventory = await self._with_removed(inventory)
             await self._store.put_nodes(epoch, engine.name, list(inventory.nodes), now)
             self._remember(inventory, now)
             learned.append(self._overlaid(inventory))
         return learned
+
+    async def _with_removed(self, inventory: Inventory) -> Inventory:
+        """The inventory of an engine with those nodes that were removed from its document, and whose tasks run on."""
+        if inventory.engine not in self.following:
+            return inventory
+        prefix, there = f"{inventory.engine}/", {node.name for node in inventory.nodes}
+        gone = sorted(name for name in self.held() if name.startswith(prefix) and name not in there)
+        others = {name for name in self.removed if not name.startswith(prefix)}
+        kept = [node for node in [await self._last_seen(name) for name in gone] if node is not None]
+        self.removed = frozenset(others | {node.name for node in kept})
+        if not kept:
+            return inventory
+        closed = (msgspec.structs.replace(node, ready=False, ready_reason=REMOVED) for node in kept)
+        return msgspec.structs.replace(inventory, nodes=(*inventory.nodes, *closed))
+
+    async def _last_seen(self, name: str) -> Node | None:
+        """A node as it was seen last, by this control or one before it."""
+        if name in self.nodes:
+            return self.nodes[name]
+        row = await self._store.node(name)
+        return None if row is None else row.node
+
+    def forget_removed(self) -> None:
+        """Look again once the last task of a removed node is over."""
+        if self.removed and not self.removed <= self.held():
+            self.stale = True
 
     async def read_cordons(self) -> list[NodesSeen]:
         """Read which nodes are closed to new tasks, and say what the cluster index has to learn of it."""
@@ -102,7 +138,9 @@ class Machines:
         absent = {
             name for name in {*names, *self._not_ready_since} if name.startswith(prefix) and name not in self.nodes
         }
-        lacking = absent | {node.name for node in inventory.nodes if not node.ready}
+        lacking = {node.name for node in inventory.nodes if not node.ready} - self.removed
+        if inventory.engine not in self.following:
+            lacking |= absent
         others = {name: at for name, at in self._not_ready_since.items() if not name.startswith(prefix)}
         self._not_ready_since = others | {name: self._not_ready_since.get(name, now) for name in lacking}
 

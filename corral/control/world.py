@@ -88,6 +88,11 @@ class World:
     timers: list[tuple[float, JobId]] = field(default_factory=list)
     plan_wanted: bool = True
 
+    def held_nodes(self) -> set[str]:
+        """The nodes on which some task holds something: O(tasks)."""
+        tasks = (task for job in self.jobs.values() for task in job.tasks.values())
+        return {task.placement.node for task in tasks if task.placement is not None and task.holds}
+
     def set_timer(self, at: float | None, job: JobId) -> None:
         """Look at `job` again when the time `at` has come."""
         if at is not None:

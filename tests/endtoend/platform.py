@@ -60,9 +60,11 @@ class Platform:
         token = self.corral("token", "create", "tests", "-o", "name").strip()
         self.client = Client(self.url, token, ca=str(self.ca or ""))
 
-    def up_again(self) -> None:
-        """Start the server once more at the same address; who was signed in still is."""
-        self.pid = json.loads(self.corral("up", *self.options(self.url.rpartition(":")[2])))["pid"]
+    def up_again(self) -> str:
+        """Start the server once more at the same address; who was signed in still is. What the start had to say."""
+        facts = json.loads(self.corral("up", *self.options(self.url.rpartition(":")[2])))
+        self.pid = facts["pid"]
+        return str(facts.get("note", ""))
 
     def options(self, port: str = "0") -> list[str]:
         """The options of `corral up`."""
