@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from corral.engines.local.live import GROUP_KILLED, SHIM_KILLED
-from tests.faults.house import House, shell_job, until
+from tests.faults.house import ROOT, House, shell_job, until
 
 Build = Callable[..., House]
 LINES = 200
@@ -127,3 +127,28 @@ def _alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def test_a_kill_between_an_eviction_and_the_end_of_its_tasks_loses_nothing(build: Build) -> None:
+    """Whether the stop had reached the engine or not: the gang ends once, waits uncounted, and has one receipt."""
+    house = build(None, "--cluster", str(ROOT / "examples" / "cluster.yaml"))
+    house.up()
+    slow = "trap 'while [ ! -e go ]; do sleep 0.05; done; exit 0' TERM; while :; do sleep 0.05; done"
+    ref = house.submit("yields", slow)
+    house.until_state(ref, "running")
+    (node,) = {place["node"] for place in house.job(ref)["placement"]}
+    assert house.call("POST", f"/api/v3/nodes/{node}/drain", {"graceSeconds": 300}).status == 202
+    until(lambda: house.call("GET", f"/api/v3/jobs/{ref}/receipts").body["items"], "the receipt")
+    killed = house.kill("control")
+    until(lambda: house.processes().get("control", killed) != killed, "a new control")
+    (_folder(house, ref) / "work" / "go").touch()
+    back = until(
+        lambda: job if (job := house.job(ref))["attempt"] == 1 and job["state"] == "running" else None, "a return"
+    )
+    assert {place["node"] for place in back["placement"]} != {node}
+    (receipt,) = until(lambda: [each for each in house.job(ref)["receipts"] if each["state"] == "returned"], "its end")
+    assert receipt["rule"] == "drain"
+    first, second = sorted(house.attempts(ref), key=lambda attempt: attempt["jobAttempt"])
+    assert first["exit"]["code"] == -1003 and second["exit"] is None
+    for folder in (house.data / "engine" / "attempts").glob(f"{ref}*"):
+        (folder / "work" / "go").touch()
