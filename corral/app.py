@@ -171,6 +171,7 @@ async def _control(settings: Settings) -> None:
             default_grace=settings.grace_seconds,
         ),
         policy=find_policy(),
+        not_ready_seconds=settings.not_ready_seconds,
         present=lambda clusters: _present(engine, clusters),
     )
     control.context = LaunchContext(

@@ -75,6 +75,11 @@ class Settings(BaseSettings):
         ge=0,
         description="How many seconds a placed task may take to start before it counts as a conflict; 0 is no limit.",
     )
+    not_ready_seconds: float = Field(
+        default=60.0,
+        ge=0,
+        description="How long a node may be not ready before the jobs on it are moved, as their `badHardware` says.",
+    )
     retention_days: float = Field(
         default=30.0, ge=0, description="How long ended jobs keep their tasks and logs; 0 keeps them for ever."
     )
