@@ -155,7 +155,7 @@ class Machines:
             cordon = self.cordons.get(node.name)
             closed = cordon is not None and node.ready
             reason = cordon.reason if cordon else ""
-            yield msgspec.structs.replace(node, ready=False, ready_reason=reason) if closed else node
+            yield msgspec.structs.replace(node, ready=False, ready_reason=reason, cordoned=True) if closed else node
 
 
 def _unhealthy(devices: Iterable[Device]) -> dict[int, str]:

@@ -59,6 +59,8 @@ class Node(msgspec.Struct, frozen=True):
     taints: tuple[Taint, ...] = ()
     ready: bool = True
     ready_reason: str = ""
+    cordoned: bool = False
+    """It is not ready only because a person closed it to new tasks (`ready_reason` says who, and why)."""
 
 
 class PinnedCell(msgspec.Struct, frozen=True):

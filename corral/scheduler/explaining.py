@@ -60,14 +60,24 @@ def _refused_by(empty: Cluster, request: GangRequest, shape: Hashable) -> list[R
 
 def _out_of_order(cluster: Cluster, shortage: Reason) -> Reason:
     unknown = [name for name, index in cluster.engines.items() if index.unknown]
-    devices = nodes = 0
-    for index in cluster.engines.values():
-        nodes += sum(not node.ready for node in index.tree.nodes)
-        devices += sum(not device.healthy for node in index.tree.nodes for device in node.devices)
-    counts = {"enginesUnknown": len(unknown), "nodesNotReady": nodes, "devicesUnhealthy": devices}
+    every = [node for index in cluster.engines.values() for node in index.tree.nodes]
+    closed = [node for node in every if node.cordoned]
+    nodes = sum(not node.ready for node in every) - len(closed)
+    devices = sum(not device.healthy for node in every for device in node.devices)
+    counts = {
+        "enginesUnknown": len(unknown),
+        "nodesNotReady": nodes,
+        "nodesCordoned": len(closed),
+        "devicesUnhealthy": devices,
+    }
     if unknown:
         message = f"The engine {unknown[0]} does not answer, and without it: {shortage.message}"
         return Reason("engine-unknown", message, counts)
+    if closed:
+        more = f", and {len(closed) - 1} more nodes are closed" if len(closed) > 1 else ""
+        sick = f"; {counted(nodes, 'node')} not ready, {counted(devices, 'device')} unhealthy" if nodes or devices else ""
+        message = f"{closed[0].name} is {closed[0].ready_reason}{more}{sick}; without them: {shortage.message}"
+        return Reason("cordoned", message, counts)
     message = f"{counted(nodes, 'node')} not ready and {counted(devices, 'device')} unhealthy; without them: {shortage.message}"
     return Reason("bad-hardware", message, counts)
 

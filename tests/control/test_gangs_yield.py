@@ -104,6 +104,10 @@ async def test_a_cordoned_node_takes_nothing_new_and_keeps_what_it_has(house: Ho
         await house.store.wakeup.wait(0.05)
         record = await house.until(second, "waiting")
     await house.store.put_cordon(cordon(house, "local/node1"))
+    while not (record.summary.waiting and record.summary.waiting.code == "cordoned"):
+        await house.store.wakeup.wait(0.05)
+        record = await house.until(second, "waiting")
+    assert "cordoned by root: new cables" in record.summary.waiting.message
     await house.store.remove_cordon("local/node0", actor="root", at=house.clock.now())
     await house.until(second, "running")
     assert await nodes_of(house, second) == {0: "local/node0"}
