@@ -1,5 +1,6 @@
 """HiveD's algorithm in full: virtual clusters that own cells of the topology, guaranteed by buddy allocation."""
 
+from corral.scheduler.hived import inspecting
 from corral.scheduler.hived.algorithm import HivedAlgorithm
 from corral.scheduler.hived.freelist import Order
 from corral.scheduler.hived.groups import (
@@ -14,9 +15,11 @@ from corral.scheduler.hived.groups import (
     Preempt,
     Wait,
 )
+from corral.scheduler.hived.reconfiguring import Changes
 
 __all__ = [
     "Bind",
+    "Changes",
     "Decision",
     "Group",
     "GroupState",
@@ -28,4 +31,5 @@ __all__ = [
     "PodRequest",
     "Preempt",
     "Wait",
+    "inspecting",
 ]

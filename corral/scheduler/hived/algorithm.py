@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from corral.kernel.errors import Conflict, InvalidInput
+from corral.scheduler.hived import checking
 from corral.scheduler.hived.building import build
 from corral.scheduler.hived.freelist import Order
 from corral.scheduler.hived.groups import (
@@ -23,8 +24,10 @@ from corral.scheduler.hived.groups import (
     Preempt,
     Slot,
     Wait,
+    placements_of,
 )
 from corral.scheduler.hived.placing import Found, find_placement
+from corral.scheduler.hived.reconfiguring import Changes, move_groups
 from corral.scheduler.hived.recovering import restore
 from corral.scheduler.hived.state import State
 from corral.spec.hived import HivedCluster
@@ -68,12 +71,15 @@ class HivedAlgorithm:
         """The groups that hold or have reserved devices, by name; not to be changed."""
         return self.state.groups
 
-    def schedule(self, request: PodRequest, suggested: Collection[str], phase: Phase = Phase.PREEMPTING) -> Decision:
+    def schedule(
+        self, request: PodRequest, suggested: Collection[str], phase: Phase = Phase.PREEMPTING, *, now: float = 0.0
+    ) -> Decision:
         """What to do with a pod now: bind it, end victims first, or wait.
 
         A pod of a group that has its place gets its own; else a place is sought for the whole group. `suggested` are
         the nodes that the caller would accept. Raises InvalidInput when the request cannot be meant or met by anyone.
         """
+        self.state.now = now
         group = self.state.groups.get(request.group)
         if group is not None and group.state is GroupState.PREEMPTING:
             if phase is Phase.PREEMPTING and _unusable(group, suggested):
@@ -121,8 +127,7 @@ class HivedAlgorithm:
         if running:
             node = running[0][0]
             return Preempt(node, tuple(pod for at, pod in running if at == node))
-        placements = Group("", "", 0, False, False, "", chain, GroupState.PREEMPTING, slots, True).placements()
-        return Bind(slot.node, slot.devices, chain, placements)
+        return Bind(slot.node, slot.devices, chain, placements_of(slots))
 
     def add_unallocated(self, request: PodRequest) -> None:
         """A pod waits: nothing to be kept."""
@@ -137,11 +142,12 @@ class HivedAlgorithm:
             self.state.cancel(group)
             self.state.settle()
 
-    def add_allocated(self, request: PodRequest, bound: Bind) -> None:
+    def add_allocated(self, request: PodRequest, bound: Bind, *, now: float = 0.0) -> None:
         """A pod was bound, just now or (after a restart) before; the first pod of a group allocates all of it.
 
         Raises Conflict, and changes nothing, when a device is in use by another group or the group's place is another.
         """
+        self.state.now = now
         group = self.state.groups.get(request.group)
         if group is None:
             _slot_at(bound, request)
@@ -188,6 +194,33 @@ class HivedAlgorithm:
             ledger = self.state.ledger_of(leaf)
             (ledger.set_healthy if healthy else ledger.set_bad)(leaf)
         self.state.settle()
+
+    def reconfigured(
+        self, cluster: HivedCluster, *, chain_order: Iterable[str] | None = None, now: float = 0.0
+    ) -> tuple[HivedAlgorithm, Changes]:
+        """A new algorithm on another configuration, with all that runs, and what that did to it; this one stays.
+
+        Raises InvalidInput as the constructor does.
+        """
+        fresh = HivedAlgorithm(cluster, chain_order=chain_order, order=self.order, bad_nodes=self.state.bad_nodes)
+        fresh.state.now = now
+        return fresh, move_groups(self.state, fresh.state)
+
+    def broken_guarantees(self) -> list[str]:
+        """Where less is left than the virtual clusters have free, with the numbers; always empty."""
+        return checking.broken_guarantees(self.state)
+
+    def differences(self) -> list[str]:
+        """Every way in which what is kept differs from the same counted anew; always empty."""
+        return checking.differences(self.state)
+
+    def consistent(self) -> bool:
+        """Whether everything kept (free lists, counts, bindings) equals the same counted anew (for tests and audits)."""
+        return not self.differences()
+
+    def digest(self) -> str:
+        """A hash of all that later decisions depend on: the same events give the same hash."""
+        return checking.digest(self.state)
 
 
 def _preempting(request: PodRequest, found: Found) -> Group:

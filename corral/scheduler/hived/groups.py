@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -134,6 +134,8 @@ class Slot:
     devices: tuple[int, ...]
     cells: list[PhysicalCell | None]
     owned: list[VirtualCell | None]
+    told: tuple[str, ...] = ()
+    """The types of the owned cells when it was bound, for the devices that are lost."""
     pod: PodRequest | None = None
 
     def held(self) -> Iterator[tuple[PhysicalCell, VirtualCell | None]]:
@@ -141,6 +143,14 @@ class Slot:
         for cell, owned in zip(self.cells, self.owned, strict=True):
             if cell is not None:
                 yield cell, owned
+
+    def types(self) -> Iterator[str]:
+        """For each device the type of the owned cell it is in, "" where it runs opportunistically."""
+        for at, (cell, owned) in enumerate(zip(self.cells, self.owned, strict=True)):
+            if owned is not None:
+                yield owned.root.kind.type
+            else:
+                yield self.told[at] if cell is None and at < len(self.told) else ""
 
 
 @dataclass(slots=True, eq=False)
@@ -160,6 +170,8 @@ class Group:
     preempting: dict[str, PodRequest] = field(default_factory=dict)
     """The pods that wait for the preemption to end, by name."""
     lazily_preempted_by: str = ""
+    lazily_preempted_at: float = 0.0
+    """Seconds since the epoch."""
 
     def held(self) -> Iterator[tuple[PhysicalCell, VirtualCell | None]]:
         """Its devices that exist, each with the virtual cell it stands for."""
@@ -179,14 +191,12 @@ class Group:
 
     def placements(self) -> tuple[PodPlacement, ...]:
         """Where every pod of it is, as a bound pod keeps it."""
-        return tuple(
-            PodPlacement(
-                slot.node,
-                slot.devices,
-                tuple(owned.root.kind.type if owned is not None else "" for owned in slot.owned),
-            )
-            for slot in self.slots
-        )
+        return placements_of(self.slots)
+
+
+def placements_of(slots: Iterable[Slot]) -> tuple[PodPlacement, ...]:
+    """Where the pods of these slots are, as a bound pod keeps it."""
+    return tuple(PodPlacement(slot.node, slot.devices, tuple(slot.types())) for slot in slots)
 
 
 def new_slots(sizes: list[int], cells: list[list[PhysicalCell]], owned: list[list[VirtualCell]] | None) -> list[Slot]:

@@ -35,6 +35,7 @@ class Ledger:
         self.bad: list[set[int]] = [set() for _ in chain.levels]
         """The bad cells among those that are left."""
         self.owned: dict[str, list[list[VirtualCell]]] = {}
+        self._owns: dict[str, list[int]] = {}
         self.unused: dict[str, list[int]] = {}
         """By virtual cluster and level: the cells that it owns, pinned ones included, and that are not bound."""
         self.needed = [0] * (chain.top + 1)
@@ -57,10 +58,15 @@ class Ledger:
         counts = [len(cells) for cells in owned]
         for root in pinned:
             counts[root.level] += 1
-        self.unused[tenant.name] = counts
+        self._owns[tenant.name] = counts
+        self.unused[tenant.name] = list(counts)
         self.doomed[tenant.name] = [[] for _ in self.chain.levels]
         for level in self.levels:
             self.needed[level] += counts[level]
+
+    def owns(self) -> dict[str, list[int]]:
+        """By virtual cluster and level: how many cells it owns, pinned ones included."""
+        return self._owns
 
     def safe_to_take(self, cell: PhysicalCell) -> bool:
         """Whether every virtual cluster could still have all it owns if `cell` went to one that owns such a cell."""

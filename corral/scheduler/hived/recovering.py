@@ -26,11 +26,15 @@ def restore(state: State, request: PodRequest, bound: Bind) -> Group:
     """
     slots = [
         Slot(
-            len(place.devices), place.node, place.devices,
-            [find_device(state, place.node, index) for index in place.devices], [None] * len(place.devices),
+            size=len(place.devices),
+            node=place.node,
+            devices=place.devices,
+            cells=[find_device(state, place.node, index) for index in place.devices],
+            owned=[None] * len(place.devices),
+            told=place.owned_types,
         )
         for place in bound.group
-    ]  # fmt: skip
+    ]
     group = Group(
         request.group, request.vc, request.priority, request.lazy_preemption, request.ignore_suggested,
         request.pinned_cell, bound.chain, GroupState.ALLOCATED, slots, False,
@@ -46,7 +50,7 @@ def restore(state: State, request: PodRequest, bound: Bind) -> Group:
     if lost:
         if group.guaranteed:
             state.demote(group, group.name)
-        group.lazily_preempted_by = group.name
+        group.lazily_preempted_by, group.lazily_preempted_at = group.name, state.now
     return group
 
 

@@ -23,6 +23,8 @@ class State:
         self.ledgers = {name: Ledger(chain, forest.tenants, order) for name, chain in forest.chains.items()}
         self.groups: dict[str, Group] = {}
         self.bad_nodes: set[str] = set()
+        self.now = 0.0
+        """When the event under way happened, in seconds since the epoch."""
         self.owned_views = {
             (tenant.name, chain): View(roots, pack_all=True)
             for tenant in forest.tenants.values()
@@ -136,7 +138,7 @@ class State:
         for slot in group.slots:
             slot.owned = [None] * slot.size
         group.guaranteed = False
-        group.lazily_preempted_by = by
+        group.lazily_preempted_by, group.lazily_preempted_at = by, self.now
         return before
 
     def promote(self, group: Group, before: list[list[VirtualCell | None]]) -> None:
@@ -147,7 +149,7 @@ class State:
         self.vacate([cell for cell, _ in mine])
         self.occupy(mine, group.priority)
         group.guaranteed = True
-        group.lazily_preempted_by = ""
+        group.lazily_preempted_by, group.lazily_preempted_at = "", 0.0
 
     def evict(self, root: VirtualCell, by: str) -> None:
         """Free an owned cell of whoever uses it or waits for it: preemptors give up, groups are demoted."""

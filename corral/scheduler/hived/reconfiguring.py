@@ -1,0 +1,57 @@
+"""Why: HiveD restarts to change its cells or virtual clusters; here the running groups are moved to a new state on line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from corral.scheduler.hived.cells import PhysicalCell
+from corral.scheduler.hived.groups import Bind, Group, GroupState
+from corral.scheduler.hived.recovering import restore
+from corral.scheduler.hived.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a new configuration did to the groups; no running pod was touched."""
+
+    lazily_preempted: tuple[str, ...]
+    """Groups that ran on owned cells and now run opportunistically."""
+    ignored: tuple[tuple[str, str, tuple[int, ...]], ...]
+    """Group, node and devices that run and are not in the configuration any more."""
+    cancelled: tuple[str, ...]
+    """Groups whose preemption ended; their pods are to be scheduled anew."""
+
+
+def move_groups(old: State, new: State) -> Changes:
+    """Account in `new` for everything that runs in `old`, in the order in which it was allocated there."""
+    lost, ignored = [], []
+    waiting = tuple(group.name for group in old.groups.values() if group.state is GroupState.PREEMPTING)
+    for group in old.groups.values():
+        if group.state is GroupState.PREEMPTING:
+            continue
+        moved = _move(group, new)
+        for slot in moved.slots:
+            gone = _gone(slot.devices, slot.cells)
+            if gone:
+                ignored.append((group.name, slot.node, gone))
+    for name, before in old.groups.items():
+        after = new.groups.get(name)
+        if before.guaranteed and after is not None and after.lazily_preempted_by:
+            lost.append(name)
+    new.settle()
+    return Changes(tuple(lost), tuple(ignored), waiting)
+
+
+def _move(group: Group, new: State) -> Group:
+    first = next(pod for pod in group.pods)
+    moved = restore(new, first, Bind("", (), group.chain, group.placements()))
+    for slot, before in zip(moved.slots, group.slots, strict=True):
+        slot.pod = before.pod
+    if group.lazily_preempted_by and not moved.guaranteed:
+        moved.lazily_preempted_by, moved.lazily_preempted_at = group.lazily_preempted_by, group.lazily_preempted_at
+    return moved
+
+
+def _gone(devices: Iterable[int], cells: Iterable[PhysicalCell | None]) -> tuple[int, ...]:
+    return tuple(device for device, cell in zip(devices, cells, strict=True) if cell is None)

@@ -1,0 +1,281 @@
+"""Why: HiveD's promises must hold in any life of any cluster; clusters and lives are drawn here from a seed."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from corral.kernel.draw import draw_integer
+from corral.kernel.errors import InvalidInput
+from corral.scheduler.hived import Bind, HivedAlgorithm, Member, Order, Phase, PodRequest, Preempt, Wait
+from corral.spec.errors import SpecError
+from corral.spec.hived import HivedCluster, load_hived
+
+PRIORITIES: Final = (-1, -1, 0, 0, 1, 1, 2, 7)
+
+
+class Dice:
+    """Numbers that depend on nothing but a seed and how many were drawn before."""
+
+    def __init__(self, seed: object) -> None:
+        self.seed, self.count = str(seed), 0
+
+    def below(self, limit: int) -> int:
+        self.count += 1
+        return draw_integer(self.seed, self.count) % limit
+
+    def pick(self, things: Any) -> Any:
+        return things[self.below(len(things))]
+
+    def chance(self, percent: int) -> bool:
+        return self.below(100) < percent
+
+
+def draw_cluster(dice: Dice) -> dict[str, Any]:
+    """HiveD's configuration of one to three chains, some sharing nodes or a device type, and two to four tenants."""
+    types: dict[str, Any] = {}
+    cells: list[dict[str, Any]] = []
+    for chain in range(1 + dice.below(3)):
+        leaf = f"gpu{dice.below(2)}" if chain else "gpu0"
+        below, names = leaf, []
+        depth = 1 + dice.below(3)
+        node_at = dice.below(depth)
+        for level in range(depth):
+            name = f"c{chain}-l{level}"
+            types[name] = {
+                "childCellType": below,
+                "childCellNumber": 2 + dice.below(2),
+                "isNodeLevel": level == node_at,
+            }
+            below = name
+            names.append(name)
+        for top in range(1 + dice.below(4)):
+            cells.append(_draw_cell(types, names, node_at, len(names) - 1, f"{chain}x{top}"))
+    shared = [cell for cell in cells if types[cell["cellType"]]["isNodeLevel"] and "-l0" in cell["cellType"]]
+    if len(shared) > 1 and shared[0]["cellType"] != shared[-1]["cellType"]:
+        shared[-1]["cellAddress"] = shared[0]["cellAddress"]
+        count = types[shared[-1]["cellType"]]["childCellNumber"]
+        shared[-1]["cellChildren"] = [{"cellAddress": str(100 + at)} for at in range(count)]
+    physical = {"cellTypes": types, "physicalCells": cells}
+    return {"physicalCluster": physical, "virtualClusters": draw_tenants(dice, physical)}
+
+
+def _draw_cell(types: dict[str, Any], names: list[str], node_at: int, level: int, address: str) -> dict[str, Any]:
+    cell: dict[str, Any] = {"cellType": names[level]}
+    if level == node_at:
+        cell["cellAddress"] = f"n{address}"
+    elif level > node_at:
+        cell["cellAddress"] = address
+        count = types[names[level]]["childCellNumber"]
+        children = [_draw_cell(types, names, node_at, level - 1, f"{address}.{at}") for at in range(count)]
+        cell["cellChildren"] = children
+    return cell
+
+
+def _clear_pins(cells: list[dict[str, Any]]) -> None:
+    for cell in cells:
+        cell.pop("pinnedCellId", None)
+        _clear_pins(cell.get("cellChildren", []))
+
+
+def _draw_pin(dice: Dice, cell: dict[str, Any], name: str) -> None:
+    while cell.get("cellChildren") and dice.chance(60):
+        cell = dice.pick(cell["cellChildren"])
+    cell["pinnedCellId"] = name
+
+
+def draw_tenants(dice: Dice, physical: dict[str, Any]) -> dict[str, Any]:
+    """Virtual clusters that fit; cells that a tenant cannot have any more are simply not given to it."""
+    cells = physical["physicalCells"]
+    _clear_pins(cells)
+    tenants: dict[str, Any] = {f"vc{at}": {"virtualCells": [], "pinnedCells": []} for at in range(2 + dice.below(3))}
+    config = {"physicalCluster": physical, "virtualClusters": tenants}
+    if dice.chance(50):
+        _draw_pin(dice, dice.pick(cells), "pin")
+        tenants[dice.pick(list(tenants))]["pinnedCells"].append({"pinnedCellId": "pin"})
+    for _ in range(12):
+        tenant = tenants[dice.pick(list(tenants))]
+        chain = dice.pick(cells)["cellType"]
+        path = [chain]
+        while path[-1] in physical["cellTypes"] and dice.chance(55):
+            path.append(physical["cellTypes"][path[-1]]["childCellType"])
+        tenant["virtualCells"].append({"cellType": ".".join(path), "cellNumber": 1 + dice.below(2)})
+        try:
+            load_hived(config)
+        except SpecError:
+            tenant["virtualCells"].pop()
+    return tenants
+
+
+class Life:
+    """A cluster to which random things happen; `occupant` is the outside's own record of who has which device."""
+
+    def __init__(self, seed: object, order: Order) -> None:
+        self.dice = Dice(seed)
+        self.config = draw_cluster(self.dice)
+        self.algorithm = HivedAlgorithm(load_hived(self.config), order=order)
+        self.waiting: list[PodRequest] = []
+        self.running: dict[str, list[tuple[PodRequest, Bind]]] = {}
+        self.count = 0
+        self.seen: dict[str, int] = {}
+
+    def note(self, what: str) -> None:
+        self.seen[what] = self.seen.get(what, 0) + 1
+
+    def happen(self) -> None:
+        """One random event."""
+        roll = self.dice.below(100)
+        if roll < 40:
+            self.submit()
+        elif roll < 55:
+            self.retry()
+        elif roll < 78:
+            self.finish()
+        elif roll < 83:
+            self.withdraw()
+        elif roll < 98:
+            node = self.dice.pick(self.algorithm.nodes)
+            self.algorithm.set_node_health(node, healthy=self.dice.chance(65))
+            self.note("health")
+        else:
+            self.reconfigure()
+
+    def submit(self) -> None:
+        """A new gang of random size, priority and virtual cluster."""
+        self.count += 1
+        vc = self.dice.pick(list(self.config["virtualClusters"]))
+        priority = self.dice.pick(PRIORITIES)
+        pinned = [each["pinnedCellId"] for each in self.config["virtualClusters"][vc]["pinnedCells"]]
+        members = tuple(Member(1 + self.dice.below(3), 1 + self.dice.below(4)) for _ in range(1 + self.dice.below(2)))
+        request = PodRequest(
+            pod=f"g{self.count}-0",
+            vc=vc,
+            priority=priority,
+            leaves=members[0].leaves,
+            group=f"g{self.count}",
+            members=members,
+            leaf_type=self.dice.pick(["", "", "gpu0", "gpu1"]),
+            pinned_cell=pinned[0] if pinned and priority >= 0 and self.dice.chance(50) else "",
+            lazy_preemption=self.dice.chance(50),
+            ignore_suggested=self.dice.chance(70),
+        )
+        self.attempt(request)
+
+    def suggested(self) -> frozenset[str]:
+        return frozenset(node for node in self.algorithm.nodes if not self.dice.chance(10))
+
+    def attempt(self, request: PodRequest) -> None:
+        """Schedule as Kubernetes does: filtering first, preempting if that names victims, and bind at once."""
+        try:
+            decision = self.algorithm.schedule(request, self.suggested(), Phase.FILTERING)
+            if isinstance(decision, Preempt):
+                decision = self.algorithm.schedule(request, self.suggested(), Phase.PREEMPTING)
+        except InvalidInput:
+            self.note("refused")
+            return
+        self.note(type(decision).__name__)
+        if isinstance(decision, Bind):
+            self.start(request, decision)
+        elif request.group not in self.running:
+            if request not in self.waiting:
+                self.waiting.append(request)
+            if isinstance(decision, Preempt) and self.dice.chance(60):
+                for victim in {victim.rpartition("-")[0] for victim in decision.victims}:
+                    self.end(victim)
+
+    def start(self, request: PodRequest, bound: Bind) -> None:
+        """Bind the first pod, then the others of its group."""
+        if request in self.waiting:
+            self.waiting.remove(request)
+        self.algorithm.add_allocated(request, bound)
+        pods = self.running.setdefault(request.group, [])
+        pods.append((request, bound))
+        sizes = request.sizes()
+        sizes.remove(request.leaves)
+        for at, size in enumerate(sizes, 1):
+            if self.dice.chance(5):
+                break
+            pod = _other(request, at, size)
+            decision = self.algorithm.schedule(pod, frozenset(self.algorithm.nodes), Phase.FILTERING)
+            assert isinstance(decision, Bind), decision
+            self.algorithm.add_allocated(pod, decision)
+            pods.append((pod, decision))
+
+    def retry(self) -> None:
+        """A waiting gang is tried again."""
+        if self.waiting:
+            self.attempt(self.dice.pick(self.waiting))
+
+    def end(self, group: str) -> None:
+        """All pods of a gang end."""
+        for request, _ in self.running.pop(group, []):
+            self.algorithm.delete_allocated(request)
+
+    def finish(self) -> None:
+        """A running gang, or one pod of it, ends."""
+        if not self.running:
+            return
+        group = self.dice.pick(list(self.running))
+        if self.dice.chance(80):
+            self.end(group)
+            return
+        request, _ = self.running[group].pop(self.dice.below(len(self.running[group])))
+        self.algorithm.delete_allocated(request)
+        if not self.running[group]:
+            del self.running[group]
+
+    def withdraw(self) -> None:
+        """A waiting gang is cancelled."""
+        if self.waiting:
+            self.algorithm.delete_unallocated(self.waiting.pop(self.dice.below(len(self.waiting))))
+
+    def reconfigure(self) -> None:
+        """Other virtual clusters, and sometimes a top cell less or one that was lost again."""
+        physical = dict(self.config["physicalCluster"])
+        cells, lost = physical["physicalCells"], self.config.get("lost", [])
+        if lost and self.dice.chance(60):
+            cells, lost = [*cells, lost[0]], lost[1:]
+        elif len(cells) > 2 and self.dice.chance(30):
+            gone = self.dice.pick(cells)
+            cells, lost = [cell for cell in cells if cell is not gone], [*lost, gone]
+        _clear_pins(lost)
+        physical["physicalCells"] = cells
+        tenants = draw_tenants(self.dice, physical)
+        config = {"physicalCluster": physical, "virtualClusters": tenants}
+        self.algorithm, changes = self.algorithm.reconfigured(load_hived(config))
+        self.config = {**config, "lost": lost}
+        self.note("reconfigured")
+        self.seen["lost guarantee"] = self.seen.get("lost guarantee", 0) + len(changes.lazily_preempted)
+        self.seen["ignored"] = self.seen.get("ignored", 0) + len(changes.ignored)
+
+    def check(self) -> None:
+        """No device is given twice, nothing kept is wrong, and every guarantee holds."""
+        assert self.algorithm.broken_guarantees() == []
+        assert self.algorithm.differences() == []
+        occupant: dict[tuple[str, int], str] = {}
+        for group, pods in self.running.items():
+            for _, bound in pods:
+                for device in bound.devices:
+                    holder = occupant.setdefault((bound.node, device), group)
+                    assert holder == group, (bound.node, device, holder, group)
+        assert {name for name, group in self.algorithm.groups.items() if group.pods} == set(self.running)
+
+    def cluster(self) -> HivedCluster:
+        return self.algorithm.cluster
+
+
+def _other(request: PodRequest, at: int, size: int) -> PodRequest:
+    return PodRequest(
+        pod=f"{request.group}-{at}",
+        vc=request.vc,
+        priority=request.priority,
+        leaves=size,
+        group=request.group,
+        members=request.members,
+        leaf_type=request.leaf_type,
+        pinned_cell=request.pinned_cell,
+        lazy_preemption=request.lazy_preemption,
+        ignore_suggested=request.ignore_suggested,
+    )
+
+
+__all__ = ["Dice", "Life", "Wait", "draw_cluster", "draw_tenants"]
