@@ -145,7 +145,7 @@ class Folder:
                 case RequestPlacement(tasks=tasks, grow=grow):
                     self._queue(job, tasks, grow=grow)
                 case ReleasePlacement(tasks=tasks):
-                    self._release(job, tasks)
+                    self._release(job, tasks, now)
                 case _:
                     self.draft.outbox.append((job.id, command))
                     if isinstance(command, StopTask):
@@ -195,9 +195,9 @@ class Folder:
         self.world.queue.apply(GangQueued(request))
         self.world.plan_wanted = True
 
-    def _release(self, job: Job, tasks: tuple[TaskKey, ...]) -> None:
+    def _release(self, job: Job, tasks: tuple[TaskKey, ...], now: float) -> None:
         self.world.queue.apply(GangWithdrawn(job.id, tasks))
-        self.world.cluster.apply(TasksReleased(job.id, tasks))
+        self.world.cluster.apply(TasksReleased(job.id, tasks, now))
         self.world.plan_wanted = True
 
     def _leave(self, job: Job, tasks: tuple[TaskKey, ...]) -> None:
