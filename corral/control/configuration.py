@@ -5,8 +5,10 @@ A configuration that cannot be read (it was stored by another version) leaves th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from math import inf
 
 import structlog
 
@@ -14,6 +16,7 @@ from corral.kernel.errors import CorralError
 from corral.model.configuration import Configuration, read_configuration
 from corral.model.documents import GuaranteeFinding
 from corral.scheduler import Cluster, Policy, QueuesConfigured, find_policy
+from corral.scheduler.excess import bound_of, over_limit
 from corral.spec.amounts import spoken_amount
 from corral.spec.cluster import ClusterDocument
 from corral.spec.policy import PolicyDocument
@@ -76,45 +79,47 @@ def scheduler_policy(document: PolicyDocument | None, default: Policy) -> Policy
     )
 
 
-def broken_by(cluster: Cluster, before: Configuration, after: Configuration) -> list[GuaranteeFinding]:
-    """The guarantees that a change would break for jobs that run: what a queue held by right, it would hold no more."""
+def broken_by(cluster: Cluster, before: Configuration, after: Configuration, now: float) -> list[GuaranteeFinding]:
+    """The guarantees that a change would break for jobs that run: what a queue holds by right, it would hold no more.
+
+    Tried on a fork: the cluster is left as it is.
+    """
+    twin = cluster.fork()
+    twin.apply(QueuesConfigured(after.queue_specs()))
     old = {spec.name: spec for spec in before.queue_specs()}
+    yielding = Counter(each.by_queue for each in over_limit(twin, now))
     found = []
     for spec in after.queue_specs():
         was = old.get(spec.name)
-        if was is None:
-            continue
-        held = held_by(cluster, spec.name)
-        for promise, earlier, later in (
-            ("deserved", was.deserved, spec.deserved),
-            ("limit", was.limit, spec.limit),
-        ):
-            for resource in sorted(earlier.keys() | later.keys()):
-                finding = _less(spec.name, promise, resource, held.get(resource, 0), earlier, later)
-                if finding is not None:
-                    found.append(finding)
+        held = _held(cluster, spec.name) | _held(twin, spec.name)
+        for resource, amount in sorted(held.items()):
+            by_right = min(amount, was.deserved.get(resource, 0)) if was else 0
+            owed = spec.deserved.get(resource, 0)
+            if by_right > owed:
+                found.append(_finding(spec.name, resource, by_right, owed, "what it deserves", "they may be reclaimed"))
+        earlier = _bounds(cluster, spec.name)
+        for resource, bound in _bounds(twin, spec.name).items():
+            if held[resource] > bound < earlier.get(resource, inf):
+                jobs = yielding[spec.name]
+                cost = f"{jobs} job{'' if jobs == 1 else 's'} would yield" if jobs else "no job of it can yield"
+                found.append(_finding(spec.name, resource, held[resource], int(bound), "its limit", cost))
     return found
 
 
-def held_by(cluster: Cluster, queue: str) -> dict[str, int]:
+def _bounds(cluster: Cluster, queue: str) -> dict[str, float]:
+    """The most that a queue may hold, by resource name."""
+    node = cluster.queues.nodes.get(queue)
+    return dict(zip(cluster.queues.names, bound_of(node), strict=True)) if node else {}
+
+
+def _held(cluster: Cluster, queue: str) -> dict[str, int]:
     """What the jobs of a queue and of those below it hold, by resource name."""
     tree = cluster.queues
     node = tree.nodes.get(queue)
     return dict(zip(tree.names, node.used, strict=True)) if node else {}
 
 
-def _less(
-    queue: str, promise: str, resource: str, held: int, earlier: Mapping[str, int], later: Mapping[str, int]
-) -> GuaranteeFinding | None:
-    """The finding for a promise that shrinks below what is held of it now; a limit that is not said bounds nothing."""
-    if promise == "limit":
-        bound = later.get(resource)
-        by_right = held
-    else:
-        bound = later.get(resource, 0)
-        by_right = min(held, earlier.get(resource, 0))
-    if bound is None or by_right <= bound:
-        return None
-    needs, has = spoken_amount(resource, by_right), spoken_amount(resource, bound)
-    message = f"jobs of the queue {queue} hold {needs} of {resource} within its {promise}, which would be {has}"
-    return GuaranteeFinding(message, queue, resource, needed=by_right, available=bound, preemptible=True)
+def _finding(queue: str, resource: str, needed: int, available: int, right: str, cost: str) -> GuaranteeFinding:
+    needs, has = spoken_amount(resource, needed), spoken_amount(resource, available)
+    message = f"jobs of the queue {queue} hold {needs} of {resource} within {right}, which would be {has}: {cost}"
+    return GuaranteeFinding(message, queue, resource, needed=needed, available=available, preemptible=True)

@@ -109,7 +109,7 @@ class Door:
         documents = [document for data in asked.documents for document in load_document(data)]
         after = configuration_of(documents)
         scheduler_policy(after.policy, control.policy)
-        return _json(broken_by(control.world.cluster, control.configured.now, after))
+        return _json(broken_by(control.world.cluster, control.configured.now, after, control.clock.now()))
 
     async def _stop_all(self, request: Request) -> Response:
         """Ask every job that is not over to stop; the answer is their ids, with `wait` once all of them are over."""

@@ -38,6 +38,8 @@ class Intents:
         self.cursor = cursor
         self.reconfigure = False
         """Whether the documents that configure the cluster have changed; who reads them anew takes it back."""
+        self.preempting = ""
+        """Who said that jobs shall yield which hold more than their queues may now; who has them yield takes it back."""
         self.cordons_changed = False
         """Whether nodes were closed or opened; who reads them anew takes it back."""
 
@@ -63,6 +65,8 @@ class Intents:
     async def _fold_one(self, intent: Intent, now: float) -> None:
         if intent.kind == CONFIGURED:
             self.reconfigure = True
+            if intent.data.get("preempt"):
+                self.preempting = intent.actor
             return
         if intent.kind == CORDONS_CHANGED:
             self.cordons_changed = True

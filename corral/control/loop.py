@@ -39,6 +39,7 @@ from corral.model.states import TaskState
 from corral.model.summary import summarize
 from corral.model.writes import JobWrite, OutboxRow
 from corral.scheduler import Cluster, EngineUnknown, Policy, Queue, plan
+from corral.scheduler.excess import over_limit
 from corral.scheduler.lending import lending
 from corral.store import LeadershipLost, Store
 
@@ -173,6 +174,13 @@ class Control:
         self.world.cluster.apply(self.configured.told())
         self.world.plan_wanted = True
 
+    def _take_back(self, now: float) -> None:
+        """Have those jobs yield that hold more than their queues may, if whoever lowered the limits said so."""
+        by, self.intents.preempting = self.intents.preempting, ""
+        if by:
+            for eviction in over_limit(self.world.cluster, now):
+                self._evict(eviction, now, by_user=by)
+
     async def _close_nodes(self) -> None:
         """Take over which nodes take no new tasks; what runs on them is looked at next."""
         for seen in await self.machines.read_cordons():
@@ -208,6 +216,7 @@ class Control:
             if self.intents.reconfigure:
                 self.intents.reconfigure = False
                 await self._configure()
+                self._take_back(now)
             if self.intents.cordons_changed:
                 self.intents.cordons_changed = False
                 await self._close_nodes()
@@ -247,12 +256,13 @@ class Control:
         for job_id, reasons in proposal.reasons.items():
             self._explain(JobId(job_id), reasons)
 
-    def _evict(self, eviction: Eviction, now: float) -> None:
+    def _evict(self, eviction: Eviction, now: float, *, by_user: str = "") -> None:
         """Have a gang yield; the scheduler gives what it held to whoever it was for once it has ended."""
         job = self.world.jobs.get(eviction.job)
         if job is not None:
             event = Preempted(eviction.job_attempt, eviction.rule, eviction.message, eviction.tasks, by=eviction.by)
-            self.folder.have_yield(job, event, from_eviction(eviction), now)
+            why = msgspec.structs.replace(from_eviction(eviction), by_user=by_user)
+            self.folder.have_yield(job, event, why, now)
 
     def _explain(self, job_id: JobId, reasons: Reasons) -> None:
         job = self.world.jobs.get(job_id)

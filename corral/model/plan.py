@@ -60,6 +60,8 @@ class Rule(StrEnum):
     """Its node is being drained."""
     BAD_HARDWARE = "bad-hardware"
     """It holds a device or node that is unhealthy."""
+    CONFIGURATION = "configuration"
+    """Its queue was given less than it holds, by somebody who said that its jobs shall yield."""
     SUSPENDED = "suspended"
     """A person suspended it."""
 

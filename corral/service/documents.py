@@ -201,7 +201,7 @@ class Configuring(ServiceBase):
                 for change in changes
             ]
             try:
-                stored = await self._store(actor, changes, configured, now.change, lines)
+                stored = await self._store(actor, changes, configured, lines, preempt=preempt)
             except Conflict as error:
                 if error.code != DOCUMENTS_CHANGED or tried == _TRIES - 1:
                     raise
@@ -219,16 +219,18 @@ class Configuring(ServiceBase):
         actor: Actor,
         changes: Sequence[DocumentChange],
         configured: Configuration,
-        seen: int,
         audit: Sequence[AuditWrite],
+        *,
+        preempt: bool,
     ) -> list[DocumentRevision]:
         return await self.store.put_documents(
             changes,
             actor=actor.user,
             at=self.clock.now(),
-            seen=seen,
+            seen=configured.change,
             queues=configured.queue_records(),
             audit=audit,
+            preempt=preempt,
         )
 
     async def _findings(

@@ -50,12 +50,13 @@ class DocumentStore(Database):
         seen: int | None = None,
         queues: Sequence[QueueRecord] | None = None,
         audit: Sequence[AuditWrite] = (),
+        preempt: bool = False,
     ) -> list[DocumentRevision]:
         """Store all of `changes` or none; the current revision of each, in their order.
 
         A change that leaves a document as it is stores nothing. `seen` is the `change` of the documents that the
         changes were thought out on; `queues`, when given, are the queues that there are from then on (also without any
-        changes).
+        changes). With `preempt` control has the jobs yield that hold more than the queues may from then on.
         Raises Conflict `revision-changed` when a guard does not hold, `documents-changed` when `seen` is past.
         """
 
@@ -70,7 +71,7 @@ class DocumentStore(Database):
             if queues is not None and (added or not changes):
                 write_queues(transaction, queues)
             if added:
-                _store(transaction, added, audit)
+                _store(transaction, added, audit, preempt)
             now = (made or last for made, last in zip(new, before, strict=True))
             return [each for each in now if each is not None]
 
@@ -152,7 +153,9 @@ def _next(change: DocumentChange, last: DocumentRevision | None, actor: str, at:
     )
 
 
-def _store(transaction: Transaction, added: Sequence[DocumentRevision], audit: Sequence[AuditWrite]) -> None:
+def _store(
+    transaction: Transaction, added: Sequence[DocumentRevision], audit: Sequence[AuditWrite], preempt: bool
+) -> None:
     transaction.take(_COUNTER)
     for made in added:
         transaction.write(insert(_revisions), _row(made))
@@ -160,7 +163,7 @@ def _store(transaction: Transaction, added: Sequence[DocumentRevision], audit: S
             transaction.write(_FORGET, {"k": made.kind, "n": made.name})
         else:
             put(transaction, _current, [{"kind": made.kind, "name": made.name, "revision": made.revision}])
-    add_events(transaction, [_event(made) for made in added])
+    add_events(transaction, [_event(made, preempt) for made in added])
     for line in audit:
         write_audit(transaction, line)
     transaction.ring("control")
@@ -174,10 +177,12 @@ def write_queues(transaction: Transaction, queues: Sequence[QueueRecord]) -> Non
         transaction.write(insert(tables.queues), [{"name": each.name, "doc": encode(each.doc)} for each in queues])
 
 
-def _event(made: DocumentRevision) -> dict[str, Any]:
+def _event(made: DocumentRevision, preempt: bool) -> dict[str, Any]:
     what = "deleted" if made.deleted else "changed" if made.revision > 1 else "made"
     message = f"{made.actor} {what} {made.kind}/{made.name} (revision {made.revision})"
     data: dict[str, object] = {"kind": made.kind, "name": made.name, "revision": made.revision}
+    if preempt:
+        data["preempt"] = True
     return event_row("", made.at, CONFIGURED, message, actor=made.actor, data=data, intent=True)
 
 

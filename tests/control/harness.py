@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from corral.control import Control, LaunchContext, Leadership
+from corral.control.configuration import Present, present_nothing
 from corral.kernel.ids import AttemptId, JobId, job_id
 from corral.launcher import LaunchPolicy
 from corral.model.inventory import Device, Inventory, Node
-from corral.model.launch import EngineEvent, Exited, Started, TaskLaunch
+from corral.model.launch import EngineEvent, Exited, InventoryChanged, Started, TaskLaunch
 from corral.model.records import JobSummary, rfc3339
 from corral.model.writes import JobRecord, NewJob
 from corral.scheduler import find_policy
@@ -108,6 +109,11 @@ class PaperEngine:
     async def exec(self, attempt: AttemptId, argv: Sequence[str], *, tty: bool) -> Any:
         raise AssertionError("nothing here runs commands")
 
+    def drop_node(self, name: str) -> None:
+        """The engine presents a node no more; its tasks run on."""
+        self._nodes = tuple(node for node in self._nodes if node.name != name)
+        self._events.put_nowait(InventoryChanged(self.name))
+
     def end(self, attempt: AttemptId, code: int) -> None:
         """A running task ends with `code`."""
         del self.running[attempt]
@@ -126,6 +132,7 @@ class House:
         self.engine = engine
         self.clock = SystemClock()
         self.not_ready_seconds = 60.0
+        self.present: Present = present_nothing
         self._number = 0
         self._running: asyncio.Task[None] | None = None
 
@@ -148,11 +155,10 @@ class House:
             clock=self.clock,
             launch_policy=LaunchPolicy(conflict_delay=(0.0, 0.0)),
             policy=find_policy(),
+            present=self.present,
             not_ready_seconds=self.not_ready_seconds,
         )
-        self.control.context = LaunchContext(
-            "", lambda job: "", no_secrets, self.control.machines.node, anybody, str
-        )
+        self.control.context = LaunchContext("", lambda job: "", no_secrets, self.control.machines.node, anybody, str)
         self._running = asyncio.create_task(self.control.run())
         ready = asyncio.create_task(self.control.ready.wait())
         done, _ = await asyncio.wait({self._running, ready}, timeout=10, return_when=asyncio.FIRST_COMPLETED)

@@ -67,6 +67,8 @@ def test_a_queue_is_applied_compared_looked_back_at_and_rolled_back(platform: Pl
     said = platform.refused("rollback", "queue/research", "1")
     assert "hold 6 of devices within its limit, which would be 4" in said and "--preempt" in said
     platform.corral("rollback", "queue/research", "1", "--preempt")
+    yielded = platform.until(waits, explained)
+    assert "lower limit" in yielded["reasons"]["binding"]["message"] or "lower limit" in yielded["waiting"]["message"]
     shown = yaml.safe_load(platform.corral("get", "queue/research", "-o", "yaml"))
     assert (shown["kind"], shown["limit"]) == ("Queue", {"devices": 4})
     assert platform.corral("get", "queues", "-o", "name") == "Queue/research\n"

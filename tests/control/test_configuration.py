@@ -1,0 +1,212 @@
+"""Control follows the stored documents: at every start, on line, and never at the cost of what runs unless it is said."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from corral.control import seed
+from corral.control.configuration import broken_by, scheduler_policy
+from corral.control.seeding import BY_FILE
+from corral.kernel.errors import InvalidInput
+from corral.kernel.ids import JobId
+from corral.model.configuration import canonical, configuration_of, read_configuration
+from corral.model.documents import DocumentChange
+from corral.scheduler import Policy, find_policy
+from corral.spec.cluster import ClusterDocument, load_cluster
+from corral.spec.documents import identity, load_document
+from tests.control.harness import House, PaperEngine, short
+
+RESEARCH = "kind: Queue\nname: research\nlimit: {devices: 4}\n"
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    made = House(tmp_path, PaperEngine(nodes=2, devices=4))
+    await made.open()
+    yield made
+    await made.close()
+
+
+async def _apply(house: House, text: str, *, preempt: bool = False) -> None:
+    loaded = load_document(text)
+    now = await house.store.all_documents()
+    names = {identity(each) for each in loaded}
+    others = [each for each in now.revisions if (each.kind, each.name) not in names]
+    after = configuration_of([*loaded, *read_configuration(others).queues.values()])
+    await house.store.put_documents(
+        [DocumentChange(*identity(each), canonical(each)) for each in loaded],
+        actor="root",
+        at=1.0,
+        queues=after.queue_records(),
+        preempt=preempt,
+    )
+
+
+async def _in_research(house: House, *devices: int) -> list[JobId]:
+    return [
+        await house.submit(short(f"job{number}", devices=each, queue="research")) for number, each in enumerate(devices)
+    ]
+
+
+async def test_a_queue_that_is_applied_bounds_its_jobs_without_a_restart(house: House) -> None:
+    await house.begin()
+    await _apply(house, RESEARCH)
+    first, second = await _in_research(house, 4, 2)
+    await house.until(first, "running")
+    assert (await house.until(second, "waiting")).phase == "waiting"
+    await _apply(house, RESEARCH.replace("4", "6"))
+    await house.until(second, "running")
+
+
+async def test_the_documents_are_taken_over_by_the_next_control(house: House) -> None:
+    await house.begin()
+    await _apply(house, f"{RESEARCH}---\nkind: Policy\norder: fifo\nbackfill: false\n")
+    await house.abandon()
+    control = await house.begin()
+    assert (control.policy.name, control.policy.backfill) == ("fifo", False)
+    assert control.world.cluster.queues.specs["research"].limit == {"devices": 4}
+
+
+async def test_a_policy_is_followed_on_line_and_its_deletion_too(house: House) -> None:
+    control = await house.begin()
+    first = control.policy
+    await _apply(house, "kind: Policy\norder: deadline\n")
+    await house.until(await house.submit(short("one", end_with=0)), "succeeded")
+    assert control.policy.name == "deadline"
+    await house.store.put_documents([DocumentChange("Policy", "default", None)], actor="root", at=2.0)
+    await house.until(await house.submit(short("two", end_with=0)), "succeeded")
+    assert control.policy == first
+
+
+async def test_a_document_that_cannot_be_read_leaves_what_is_in_force(house: House) -> None:
+    control = await house.begin()
+    await _apply(house, RESEARCH)
+    strange = DocumentChange("Queue", "strange", '{"kind":"Queue","name":"strange","ofAnotherVersion":1}')
+    await house.store.put_documents([strange], actor="root", at=2.0)
+    await house.until(await house.submit(short("one", end_with=0)), "succeeded")
+    assert set(control.world.cluster.queues.specs) == {"default", "research"}
+
+
+async def test_jobs_above_a_lowered_limit_run_on_unless_they_were_told_to_yield(house: House) -> None:
+    await house.begin()
+    await _apply(house, RESEARCH.replace("4", "8"))
+    jobs = await _in_research(house, 4, 2, 1)
+    for job in jobs:
+        await house.until(job, "running")
+    await _apply(house, RESEARCH)
+    await house.until(await house.submit(short("between", end_with=0)), "succeeded")
+    assert not house.engine.stopped
+    await _apply(house, RESEARCH.replace("4", "5"), preempt=True)
+    yielded = await house.until(jobs[1], "waiting")
+    assert yielded.run.yielded is not None and yielded.run.yielded.rule == "configuration"
+    assert {(await house.until(job, "running", "waiting")).phase for job in (jobs[0], jobs[2])} == {"running"}
+
+
+async def test_the_check_names_what_is_held_by_right_and_leaves_the_cluster_alone(house: House) -> None:
+    control = await house.begin()
+    await _apply(house, RESEARCH.replace("4", "8") + "deserved: {devices: 6}\n")
+    for job in await _in_research(house, 4, 2):
+        await house.until(job, "running")
+    cluster, before = control.world.cluster, control.configured.now
+    digest = cluster.digest()
+
+    def broken(text: str) -> list[tuple[str, int, int]]:
+        found = broken_by(cluster, before, configuration_of(load_document(text)), 10.0)
+        return [(each.message.partition(" within ")[2], each.needed, each.available) for each in found]
+
+    assert broken(RESEARCH.replace("4", "8") + "deserved: {devices: 6}\nweight: 3\n") == []
+    assert broken(RESEARCH + "deserved: {devices: 3}\n") == [
+        ("what it deserves, which would be 3: they may be reclaimed", 6, 3),
+        ("its limit, which would be 4: 1 job would yield", 6, 4),
+    ]
+    assert cluster.digest() == digest
+
+
+async def test_nodes_that_a_document_drops_stay_closed_until_their_tasks_end(house: House) -> None:
+    def present(clusters: Mapping[str, ClusterDocument]) -> frozenset[str]:
+        return frozenset({"local"})
+
+    house.present = present
+    control = await house.begin()
+    job = await house.submit(short("stays", devices=4))
+    await house.until(job, "running")
+    (held,) = control.world.held_nodes()
+    house.engine.drop_node(held)
+    await house.until(await house.submit(short("other", devices=4)), "running")
+    late = await house.submit(short("late", devices=4))
+    await house.until(late, "waiting")
+    row = await house.store.node(held)
+    assert row is not None and not row.node.ready and "no Cluster document" in row.node.ready_reason
+    await house.abandon()
+    control = await house.begin()
+    assert control.machines.removed == {held} and control.machines.lost(held, house.clock.now() + 1e6) == ""
+    house.engine.end(next(each for each in house.engine.running if str(job) in each), 0)
+    await house.until(job, "succeeded")
+    await house.until(await house.submit(short("after", end_with=0)), "succeeded")
+    assert await house.store.node(held) is None and control.machines.removed == frozenset()
+
+
+CLUSTER = "kind: Cluster\nnode: {devices: 4}\nnodes: [node1, node2]\n"
+
+
+async def _seed(house: House, text: str | None) -> str:
+    document = None if text is None else load_cluster(text)
+    return await seed(house.store, document, file="cluster.yaml", clock=house.clock)
+
+
+async def _stored(house: House) -> tuple[int, str]:
+    found = await house.store.document("Cluster", "local")
+    assert found is not None
+    return found.revision, found.actor
+
+
+async def test_a_file_is_the_first_revision_and_the_same_file_no_other(house: House) -> None:
+    assert await _seed(house, CLUSTER) == "" and await _seed(house, "# the same\n" + CLUSTER) == ""
+    assert await _stored(house) == (1, BY_FILE)
+    assert await _seed(house, None) == ""
+    assert [queue.name for queue in await house.store.queues()] == ["default"]
+
+
+async def test_a_changed_file_is_taken_over_while_nobody_else_changed_the_document(house: House) -> None:
+    await _seed(house, CLUSTER)
+    said = await _seed(house, CLUSTER.replace("node2]", "node2, node3]"))
+    assert said == "cluster.yaml has changed: it is now revision 2 of Cluster/local."
+    assert await _stored(house) == (2, BY_FILE)
+
+
+async def test_a_document_that_somebody_applied_wins_over_the_file_and_the_start_says_so(house: House) -> None:
+    await _seed(house, CLUSTER)
+    await _apply(house, CLUSTER.replace("4", "8"))
+    said = await _seed(house, CLUSTER)
+    assert "the stored document wins: root made its revision 2" in said and "`corral apply cluster.yaml`" in said
+    assert await _stored(house) == (2, "root")
+
+
+async def test_a_changed_file_that_breaks_a_quota_is_not_taken_over(house: House) -> None:
+    await _seed(house, CLUSTER)
+    await _apply(house, "kind: Queue\nname: research\ndeserved: {devices: 8}\n")
+    said = await _seed(house, CLUSTER.replace("[node1, node2]", "[node1]"))
+    assert said.startswith("cluster.yaml was not taken over") and "8" in said and "4" in said
+    assert await _stored(house) == (1, BY_FILE)
+
+
+def test_a_policy_document_says_what_the_scheduler_does() -> None:
+    default = find_policy()
+    assert scheduler_policy(None, default) is default
+    (document,) = load_document("kind: Policy\norder: fair\npreemption: false\nconsolidation: true\n")
+    policy = scheduler_policy(document, default)  # type: ignore[arg-type]
+    assert (policy.fair, policy.preemption, policy.consolidation, policy.backfill) == (True, False, True, True)
+
+
+def test_a_preset_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    (document,) = load_document("kind: Policy\npreset: hived\n")
+
+    def none_found(name: str = "") -> Policy:
+        raise InvalidInput("unknown-policy", f"There is no policy {name!r}.")
+
+    monkeypatch.setattr("corral.control.configuration.find_policy", none_found)
+    with pytest.raises(InvalidInput):
+        scheduler_policy(document, find_policy())  # type: ignore[arg-type]
