@@ -180,6 +180,8 @@ def show_document(document: str, revision: int | None, output: str) -> None:
     kind, name = named(document)
     with connect() as client:
         found = client.configuration(kind, name, revision=revision)
+        is_queue = found["kind"] == "Queue" and not found["deleted"] and revision is None and output == "table"
+        ledger = client.ledger(found["name"]) if is_queue else None
     whole = f"{found['kind']}/{found['name']}"
     if output == "yaml":
         click.echo(found["text"], nl=False)
@@ -192,6 +194,10 @@ def show_document(document: str, revision: int | None, output: str) -> None:
             "Note": found["note"],
         }
         click.echo(f"{fields(head)}\n\n{found['text']}", nl=False)
+        if ledger is not None and (ledger["lent"] or ledger["borrowed"]):
+            from corral.cli.yielding import ledger_text
+
+            click.echo("\n" + ledger_text(ledger))
 
 
 def coloured_diff(diff: str) -> str:

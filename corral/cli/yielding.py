@@ -102,6 +102,16 @@ def _back(receipt: dict[str, Any]) -> str:
             return "not yet"
 
 
+def ledger_text(ledger: dict[str, Any]) -> str:
+    """What a queue has lent and borrowed, as a table."""
+    rows = [
+        (way, line["queue"] or "(nobody's)", device_time(line["deviceSeconds"]), line["devices"] or "", line["since"])
+        for way, lines in (("lent to", ledger["lent"]), ("borrowed from", ledger["borrowed"]))
+        for line in lines
+    ]
+    return table(("LEDGER", "QUEUE", "IN ALL", "DEVICES NOW", "SINCE"), rows, right=frozenset({2, 3}))
+
+
 def device_time(seconds: float) -> str:
     """Device-seconds in the largest unit that fits: `40 device-seconds`, `2.5 device-hours`; "" for none."""
     if not seconds:

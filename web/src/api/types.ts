@@ -86,6 +86,29 @@ export interface JobDetail extends JobSummary {
   retriesLeft: number | null;
   dependsOn: string[];
   notes: string[];
+  suspended: boolean;
+  receipts: Receipt[];
+}
+/** One time that a job, or some of its tasks, had to yield. */
+export interface Receipt {
+  id: string;
+  rule: string;
+  message: string;
+  at: string;
+  state: 'away' | 'returned' | 'ended';
+  devices: number;
+  tasks: string[];
+  byJob: string;
+  costDeviceSeconds: number;
+  backAt: string | null;
+  returnedAt: string | null;
+}
+/** Who closed a node to new tasks, and why. */
+export interface Cordon {
+  by: string;
+  why: string;
+  at: string;
+  drain: '' | 'now' | 'after-jobs';
 }
 export interface Task {
   role: string;
@@ -152,6 +175,7 @@ export interface Node {
   engine: string;
   ready: boolean;
   reason: string;
+  cordon: Cordon | null;
   levels: Record<string, string>;
   labels: Record<string, string>;
   total: Amounts;

@@ -1,4 +1,4 @@
-/** Stop, restart, scale, delete: each asks first, and shows the command line that does the same. */
+/** Stop, suspend, resume, restart, scale, delete: each asks first, and shows the command line that does the same. */
 
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
@@ -11,7 +11,7 @@ import { CommandLine } from './Copy';
 import { Dialog } from './Dialog';
 import { Fault } from './Notices';
 
-type Action = 'stop' | 'restart' | 'scale' | 'delete';
+type Action = 'stop' | 'suspend' | 'resume' | 'restart' | 'scale' | 'delete';
 
 export function JobActions({ job }: { job: JobDetail }) {
   const [asking, setAsking] = useState<Action | null>(null);
@@ -22,6 +22,11 @@ export function JobActions({ job }: { job: JobDetail }) {
       {elastic && !ended && (
         <button type="button" className="btn" onClick={() => setAsking('scale')}>
           Scale
+        </button>
+      )}
+      {!ended && (
+        <button type="button" className="btn" onClick={() => setAsking(job.suspended ? 'resume' : 'suspend')}>
+          {job.suspended ? 'Resume' : 'Suspend'}
         </button>
       )}
       <Link to="/submit" search={{ from: job.id }} className="btn">
@@ -44,10 +49,20 @@ export function JobActions({ job }: { job: JobDetail }) {
   );
 }
 
-const TITLES: Record<Action, string> = { stop: 'Stop', restart: 'Restart', scale: 'Scale', delete: 'Delete' };
+const TITLES: Record<Action, string> = {
+  stop: 'Stop',
+  suspend: 'Suspend',
+  resume: 'Resume',
+  restart: 'Restart',
+  scale: 'Scale',
+  delete: 'Delete',
+};
+const MILD: ReadonlySet<Action> = new Set(['resume', 'restart', 'scale']);
 
 function consequence(action: Action, job: JobDetail): string {
   if (action === 'stop') return 'Its tasks get the signal to end, and are killed after their grace period. Its devices become free.';
+  if (action === 'suspend') return 'Its tasks get its checkpoint signal to end, and it waits without devices until it is resumed. It keeps its place.';
+  if (action === 'resume') return 'It waits in its old place, and runs again as devices allow.';
   if (action === 'restart')
     return ENDED.has(job.state)
       ? 'It goes back into its queue and begins anew.'
@@ -119,7 +134,7 @@ function Ask({ action, job, elastic, onClose }: AskProps) {
           <button type="button" className="btn" onClick={onClose}>
             Keep as it is
           </button>
-          <button type="submit" autoFocus className={`btn ${action === 'scale' || action === 'restart' ? 'btn-main' : 'btn-grave'}`} disabled={act.isPending}>
+          <button type="submit" autoFocus className={`btn ${MILD.has(action) ? 'btn-main' : 'btn-grave'}`} disabled={act.isPending}>
             {TITLES[action]}
           </button>
         </div>

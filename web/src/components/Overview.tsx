@@ -9,6 +9,7 @@ import { count } from '../lib/format';
 import { ClusterMap } from './ClusterMap';
 import { ExitNote } from './ExitNote';
 import { JobLog } from './JobLog';
+import { Receipts } from './Receipts';
 import { TaskTable } from './TaskTable';
 import { Waiting } from './Waiting';
 
@@ -24,6 +25,7 @@ export function Overview({ job }: { job: JobDetail }) {
           </p>
         ))}
         {!ENDED.has(job.state) && <Placement job={job} />}
+        {job.receipts.length > 0 && <Receipts receipts={job.receipts} />}
         <section aria-label="Tasks">
           <h2 className="heading">
             Tasks

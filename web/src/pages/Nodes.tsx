@@ -4,7 +4,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { Fragment, useMemo, useRef } from 'react';
 import * as ask from '../api/queries';
-import type { Amounts, Node } from '../api/types';
+import type { Amounts, Cordon, Node } from '../api/types';
 import { CommandLine } from '../components/Copy';
 import { NodeRow } from '../components/NodeRow';
 import { Empty, Fault, Skeleton } from '../components/Notices';
@@ -121,6 +121,12 @@ function matches(node: Node, q: string): boolean {
   return !word || texts.some((text) => text.toLowerCase().includes(word));
 }
 
+/** Who closed a node, and how far its draining is. */
+export function closed(node: Node, cordon: Cordon): string {
+  const what = !cordon.drain ? 'cordoned' : node.tasks === 0 ? 'drained' : cordon.drain === 'now' ? 'draining' : 'draining after its jobs';
+  return `⊘ ${what} by ${cordon.by}${cordon.why ? `: ${cordon.why}` : ''}`;
+}
+
 const held = (node: Node, field: keyof Amounts) => node.total[field] - node.free[field];
 
 interface LineProps {
@@ -142,6 +148,7 @@ function NodeLine({ node, drawn, colours, open, onOpen }: LineProps) {
         <div className={node.ready ? 'text-xs text-muted' : 'text-xs text-fail'} title={node.reason || `last changed ${node.seenAt}`}>
           {node.ready ? '● ready' : `✕ not ready${node.reason ? `: ${node.reason}` : ''}`}
         </div>
+        {node.cordon && <div className="text-xs text-wait">{closed(node, node.cordon)}</div>}
       </td>
       <td className="text-muted max-md:hidden">
         {Object.values(node.levels).join(' / ') || '–'}

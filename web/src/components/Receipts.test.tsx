@@ -1,0 +1,61 @@
+// @vitest-environment happy-dom
+import { createMemoryHistory, createRootRoute, createRoute, createRouter, RouterProvider } from '@tanstack/react-router';
+import { cleanup, render, screen } from '@testing-library/react';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Node, Receipt } from '../api/types';
+import { closed } from '../pages/Nodes';
+import { deviceTime, Receipts } from './Receipts';
+
+afterEach(cleanup);
+
+const receipt: Receipt = {
+  id: 'a.1',
+  rule: 'priority',
+  message: 'evaluate (production) has higher priority',
+  at: '2026-11-21T12:00:00.000Z',
+  state: 'returned',
+  devices: 8,
+  tasks: [],
+  byJob: 'b',
+  costDeviceSeconds: 9000,
+  backAt: null,
+  returnedAt: '2026-11-21T12:04:00.000Z',
+};
+
+async function show(receipts: Receipt[]) {
+  const root = createRootRoute();
+  const at = createRoute({ getParentRoute: () => root, path: '/', component: () => <Receipts receipts={receipts} /> });
+  const router = createRouter({ routeTree: root.addChildren([at]), history: createMemoryHistory({ initialEntries: ['/'] }) });
+  await router.load();
+  render(<RouterProvider router={router as never} />);
+}
+
+describe('a receipt', () => {
+  it('says to whom, under which rule, at what cost, and when the job was back', async () => {
+    await show([receipt]);
+    for (const text of ['priority', /evaluate \(production\)/, '8 devices', '2.5 device-hours', /4 ?m/]) expect(screen.getByText(text)).toBeDefined();
+    expect(screen.getByRole('link', { name: 'its job' }).getAttribute('href')).toBe('/jobs/b');
+  });
+
+  it('says so while the job is away, and when it never came back', async () => {
+    await show([{ ...receipt, state: 'away', returnedAt: null }, { ...receipt, id: 'a.2', state: 'ended', tasks: ['worker-3'] }]);
+    for (const text of ['not yet', 'never: the job ended', 'worker-3']) expect(screen.getByText(text)).toBeDefined();
+  });
+
+  it.each([
+    [0, 'nothing'],
+    [42, '42 device-seconds'],
+    [90, '1.5 device-minutes'],
+    [36_000, '10 device-hours'],
+  ])('of %d device-seconds costs %s', (seconds, said) => expect(deviceTime(seconds)).toBe(said));
+});
+
+describe('a closed node', () => {
+  const cordon = { by: 'ada', why: 'new cables', at: receipt.at };
+  it.each([
+    ['', 3, '⊘ cordoned by ada: new cables'],
+    ['now', 3, '⊘ draining by ada: new cables'],
+    ['after-jobs', 3, '⊘ draining after its jobs by ada: new cables'],
+    ['now', 0, '⊘ drained by ada: new cables'],
+  ] as const)('with drain %j and %d tasks', (drain, tasks, said) => expect(closed({ tasks } as Node, { ...cordon, drain })).toBe(said));
+});

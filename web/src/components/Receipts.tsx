@@ -1,0 +1,73 @@
+/** The times that a job had to yield: to whom, under which rule, what it cost, when it was back. */
+
+import { Link } from '@tanstack/react-router';
+import type { Receipt } from '../api/types';
+import { count } from '../lib/format';
+import { Ago, Span } from './Time';
+
+/** Device-seconds in the largest unit that fits. */
+export function deviceTime(seconds: number): string {
+  if (seconds <= 0) return 'nothing';
+  const [unit, size] = seconds >= 3600 ? (['hour', 3600] as const) : seconds >= 60 ? (['minute', 60] as const) : (['second', 1] as const);
+  const amount = seconds / size;
+  return `${amount.toLocaleString('en', { maximumFractionDigits: amount < 10 ? 1 : 0 })} device-${unit}s`;
+}
+
+export function Receipts({ receipts }: { receipts: Receipt[] }) {
+  return (
+    <section aria-label="Had to yield">
+      <h2 className="heading">
+        Had to yield
+        <span className="text-xs font-normal text-muted">no failure, and counted as none</span>
+      </h2>
+      <table className="grid-table">
+        <thead>
+          <tr>
+            <th>Ago</th>
+            <th>Rule</th>
+            <th>Why</th>
+            <th className="max-sm:hidden">Gave up</th>
+            <th className="max-md:hidden">Lost at most</th>
+            <th>Back</th>
+          </tr>
+        </thead>
+        <tbody>
+          {receipts.map((receipt) => (
+            <tr key={receipt.id} data-receipt={receipt.id}>
+              <td className="whitespace-nowrap">
+                <Ago at={receipt.at} />
+              </td>
+              <td className="whitespace-nowrap">{receipt.rule}</td>
+              <td>
+                {receipt.message}
+                {receipt.byJob && (
+                  <>
+                    {' '}
+                    <Link to="/jobs/$ref" params={{ ref: receipt.byJob }} className="link">
+                      its job
+                    </Link>
+                  </>
+                )}
+              </td>
+              <td className="max-sm:hidden">{receipt.tasks.length > 0 ? receipt.tasks.join(', ') : count(receipt.devices, 'device')}</td>
+              <td className="whitespace-nowrap max-md:hidden">{deviceTime(receipt.costDeviceSeconds)}</td>
+              <td className="whitespace-nowrap">
+                <Back receipt={receipt} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function Back({ receipt }: { receipt: Receipt }) {
+  if (receipt.state === 'ended') return <span className="text-muted">never: the job ended</span>;
+  if (receipt.state === 'away') return <span className="text-muted">not yet</span>;
+  return (
+    <>
+      after <Span from={receipt.at} to={receipt.returnedAt} />
+    </>
+  );
+}
