@@ -9,8 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from corral.devices.found import Found
-from corral.devices.links import NVLINK, QUALITY, SAME_SWITCH, groups, symmetric
 from corral.model.inventory import Device
+from corral.spec.links import NVLINK, QUALITY, symmetric
+from corral.spec.wiring import Wiring
 
 TOPOLOGY = Path("/sys/class/kfd/kfd/topology/nodes")
 _XGMI = 11
@@ -29,14 +30,15 @@ def discover(topology: Path = TOPOLOGY) -> Found:
     numa = {number: _numa(links[number], properties) for number in gpus}
     rows = [[_between(links[a], b, near=numa[a] == numa[b]) for b in gpus] for a in gpus]
     matrix = symmetric(rows)
-    switches = groups(matrix, SAME_SWITCH)
+    names = tuple(f"GPU{index}" for index in range(len(gpus)))
+    cells = Wiring(names, matrix, pcie=(), numa=tuple(numa.values())).cells()
     devices = tuple(
         Device(
             index=index,
             id=_id(properties[number], number),
             kind="gpu",
             model=f"AMD {_name(nodes[number])}",
-            cells=(("numa", str(numa[number])), ("pcie-switch", str(switches[index]))),
+            cells=cells[index],
             memory_bytes=_memory(nodes[number]),
         )
         for index, number in enumerate(gpus)

@@ -56,6 +56,7 @@ def _node(description: NodeDescription, engine: str) -> Node:
             )
             for device in description.devices
         ),
+        links=description.links,
         cpu_millis=description.cpu_millis or machine_cpu_millis(),
         memory_bytes=description.memory_bytes or machine_memory(),
         shm_bytes=description.shm_bytes or shared_memory(),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from corral.devices.links import Matrix
 from corral.model.inventory import Device
+from corral.spec.links import Matrix
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from corral.devices.found import Found
-from corral.devices.links import NVLINK, QUALITY, SAME_SWITCH, Matrix, groups, symmetric
 from corral.model.inventory import Device
+from corral.spec.links import NVLINK, QUALITY, SAME_BOARD, symmetric
+from corral.spec.wiring import Wiring
 
 SYSFS = Path("/sys/bus/pci/devices")
-_SAME_BOARD = 60
-_COMMON_ANCESTOR = {0: _SAME_BOARD} | dict(zip((10, 20, 30, 40, 50), QUALITY.values(), strict=True))
+_COMMON_ANCESTOR = {0: SAME_BOARD} | dict(zip((10, 20, 30, 40, 50), QUALITY.values(), strict=True))
 """NVML's topology levels: internal, single, multiple, host bridge, node, system."""
 _SWITCH = 2
 """NVML_NVLINK_DEVICE_TYPE_SWITCH: every GPU on the switch is reached at full speed."""
@@ -30,18 +30,17 @@ def discover(library: Any = None, sysfs: Path = SYSFS) -> Found:
     try:
         count = library.nvmlDeviceGetCount()
         handles = [library.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
-        boards = _links(library, handles)
-        return _devices(library, handles, boards, sysfs)
+        boards = _wiring(library, handles, sysfs)
+        return _devices(library, handles, boards)
     finally:
         library.nvmlShutdown()
 
 
-def _devices(library: Any, handles: list[Any], boards: Matrix, sysfs: Path) -> Found:
-    switches = groups(boards, SAME_SWITCH)
+def _devices(library: Any, handles: list[Any], boards: Wiring) -> Found:
+    cells = boards.cells()
     devices: list[Device] = []
     owners: list[int] = []
     for board, handle in enumerate(handles):
-        cells = (("numa", str(_numa(library, handle, sysfs))), ("pcie-switch", str(switches[board])))
         reason = _fault(library, handle)
         for part in _slices(library, handle) or [handle]:
             devices.append(
@@ -50,26 +49,28 @@ def _devices(library: Any, handles: list[Any], boards: Matrix, sysfs: Path) -> F
                     id=_ask(library, library.nvmlDeviceGetUUID, part, default=f"GPU-unknown-{board}"),
                     kind="gpu",
                     model=_ask(library, library.nvmlDeviceGetName, part, default="NVIDIA"),
-                    cells=cells,
+                    cells=cells[board],
                     memory_bytes=_memory(library, part),
                     healthy=not reason,
                     health_reason=reason,
                 )
             )
             owners.append(board)
-    links = [[_SAME_BOARD if a == b else boards[a][b] for b in owners] for a in owners]
+    links = [[SAME_BOARD if a == b else boards.links[a][b] for b in owners] for a in owners]
     return Found(tuple(devices), symmetric(links))
 
 
-def _links(library: Any, handles: list[Any]) -> Matrix:
+def _wiring(library: Any, handles: list[Any], sysfs: Path) -> Wiring:
+    """The ways between all boards: over PCIe by their common ancestor, and over NVLink where it is there."""
     places = {_bus(library, handle): index for index, handle in enumerate(handles)}
+    pcie = [[0] * len(handles) for _ in handles]
     rows = [[0] * len(handles) for _ in handles]
     switched = [0] * len(handles)
     for a, first in enumerate(handles):
         for b, second in enumerate(handles):
             if a != b:
                 level = _ask(library, library.nvmlDeviceGetTopologyCommonAncestor, first, second, default=50)
-                rows[a][b] = _COMMON_ANCESTOR.get(int(level), QUALITY["SYS"])
+                pcie[a][b] = rows[a][b] = _COMMON_ANCESTOR.get(int(level), QUALITY["SYS"])
         direct, switched[a] = _nvlinks(library, first, places)
         for b, number in direct.items():
             rows[a][b] = NVLINK + number
@@ -77,7 +78,12 @@ def _links(library: Any, handles: list[Any]) -> Matrix:
         for b in range(len(handles)):
             if a != b and switched[a] and switched[b]:
                 rows[a][b] = max(rows[a][b], NVLINK + min(switched[a], switched[b]))
-    return symmetric(rows)
+    return Wiring(
+        names=tuple(f"GPU{index}" for index in range(len(handles))),
+        links=symmetric(rows),
+        pcie=symmetric(pcie),
+        numa=tuple(_numa(library, handle, sysfs) for handle in handles),
+    )
 
 
 def _nvlinks(library: Any, handle: Any, places: dict[str, int]) -> tuple[dict[int, int], int]:

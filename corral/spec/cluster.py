@@ -36,12 +36,14 @@ from corral.spec.celltypes import CellType, DeviceModel, NodeNames, ShortCell, T
 from corral.spec.company import OWN_FIELDS
 from corral.spec.errors import Path, SpecError, describe
 from corral.spec.layout import machines_of
+from corral.spec.link_table import read_table
 from corral.spec.machines import Machines, NodeDescription
 from corral.spec.queue import QueueDocument, QueueShape
 from corral.spec.quotas import in_order, queue_findings
 from corral.spec.source import Source, parse_source
 from corral.spec.sugar import ShortCpu
 from corral.spec.translate import problems_of
+from corral.spec.wiring import Wiring
 
 DEFAULT_LEVELS = ("block", "rack", "node", "numa", "nvlink", "pcie-switch", "device")
 """The levels of the cell tree, outermost first, where a document names no others."""
@@ -91,6 +93,39 @@ class DescribedDevices(SpecModel):
         description="Devices in each cell of a level below the node, such as {numa: 4, pcie-switch: 2}.",
     )
     slices: Slices | None = Field(None, description="What each of them can be cut into; none is nothing.")
+    matrix: Annotated[str, Field(max_length=200_000)] = Field(
+        "", description="How they are linked, as `nvidia-smi topo -m` prints it; cells (and count) follow from it."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _counted(cls, value: Any) -> Any:
+        """A matrix says how many devices there are."""
+        if isinstance(value, dict) and "count" not in value and isinstance(value.get("matrix"), str):
+            return {**value, "count": len(_wiring(value["matrix"]).names)}
+        return value
+
+    @model_validator(mode="after")
+    def _wired(self) -> DescribedDevices:
+        if not self.matrix:
+            return self
+        if len(self.wiring.names) != self.count:
+            raise refusal(f"the matrix has {len(self.wiring.names)} devices, and count says {self.count}")
+        if self.cells or self.slices:
+            raise refusal("expected either matrix or cells and slices, got both")
+        return self
+
+    @cached_property
+    def wiring(self) -> Wiring:
+        """How the devices are linked; without a matrix nothing is known."""
+        return _wiring(self.matrix) if self.matrix else Wiring((), (), ())
+
+
+def _wiring(matrix: str) -> Wiring:
+    try:
+        return read_table(matrix, "matrix")
+    except SpecError as error:
+        raise refusal(error.message) from None
 
 
 class TaintShape(SpecModel):

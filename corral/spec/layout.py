@@ -143,7 +143,7 @@ class _Racked:
             base = self._bases.get(id(shape)) or self._base(path, shape, below)
             out.append(NodeDescription(
                 name, cells, base.devices, base.cpu_millis, base.memory_bytes, base.shm_bytes, base.labels,
-                base.resources, base.taints,
+                base.resources, base.taints, base.links,
             ))  # fmt: skip
         self.count = len(out)
         return out
@@ -168,6 +168,7 @@ class _Racked:
             self._bases[key] = NodeDescription(
                 name="",
                 devices=tuple(_devices(complete.devices, self.document.levels)),
+                links=complete.devices.wiring.links,
                 cpu_millis=units.parse_cpu(complete.cpu),
                 memory_bytes=units.parse_memory(complete.memory),
                 shm_bytes=units.parse_memory(complete.shm),
@@ -241,8 +242,10 @@ def _complete(common: NodeShape, own: NodeShape) -> NodeShape:
 def _devices(devices: DescribedDevices, levels: list[str]) -> Iterator[DeviceDescription]:
     sizes = [(level, devices.cells[level]) for level in levels if level in devices.cells]
     memory = units.parse_memory(devices.memory)
+    wired = devices.wiring.cells()
     for index in range(devices.count):
-        cells = tuple((level, str(index // size)) for level, size in sizes)
+        numbered = tuple((level, str(index // size)) for level, size in sizes)
+        cells = tuple(cell for cell in wired[index] if cell[0] in levels) if wired else numbered
         yield DeviceDescription(index, devices.kind, devices.model, memory, cells)
     slices = devices.slices
     if slices is None:

@@ -39,6 +39,8 @@ class NodeDescription:
     """Every other resource by its name: `ports`, `disk` in bytes, or any count."""
     taints: tuple[tuple[str, str, str], ...] = ()
     """(key, value, effect)."""
+    links: tuple[tuple[int, ...], ...] = ()
+    """Link quality by device pair as `corral.spec.links` ranks it; () is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

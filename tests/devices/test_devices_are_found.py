@@ -8,7 +8,7 @@ import pytest
 
 from corral.devices import amd, ascend, machine, nvidia
 from corral.devices.found import Found
-from corral.devices.links import NVLINK, QUALITY
+from corral.spec.links import NVLINK, QUALITY
 from tests.devices.fake_nvml import Board, FakeNvml
 
 BUSES = [f"0000000{index // 2}:0{index}:00.0" for index in range(4)]

@@ -273,3 +273,21 @@ def test_names_that_cannot_be_are_refused(text: str, said: str) -> None:
     with pytest.raises(SpecError) as caught:
         load_cluster(text)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("devices", "said"),
+    [
+        (
+            '{matrix: "GPU0 GPU1\\nGPU0 X NV4\\nGPU1 SYS X"}',
+            "GPU0.GPU1: the table is not symmetric: NV4 there, SYS back",
+        ),
+        ('{count: 3, matrix: "GPU0\\nGPU0 X"}', "the matrix has 1 devices, and count says 3"),
+        ('{cells: {numa: 1}, matrix: "GPU0\\nGPU0 X"}', "expected either matrix or cells"),
+    ],
+)
+def test_a_matrix_that_cannot_be_is_refused_with_its_path(devices: str, said: str) -> None:
+    """Bad input: a matrix that is not symmetric."""
+    with pytest.raises(SpecError) as caught:
+        load_cluster(f"nodes: {{n: {{devices: {devices}}}}}")
+    assert "nodes.n.devices: " in str(caught.value) and said in str(caught.value)
