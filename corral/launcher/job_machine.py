@@ -242,7 +242,8 @@ def _over(change: Change) -> None:
     decision = _decide(change)
     if not decision.retry:
         return _complete(change)
-    when = f"in {words.duration(decision.delay)}" if decision.delay else "at once"
+    delayed = f"in {words.duration(decision.delay)}" if decision.delay else "at once"
+    when = "once it is resumed" if change.run.suspended else delayed
     change.tell("job.retried", f"the job is tried again {when}: {decision.why}", delay=decision.delay)
     change.set_job(retries=decision.spent(change.run.retries))
     if decision.delay:
@@ -278,7 +279,7 @@ def _next_attempt(change: Change) -> None:
 
 
 def _begin_anew(change: Change) -> None:
-    change.set_job(retries=Retries(), stop_requested=False, restart_requested=False, hold="")
+    change.set_job(retries=Retries(), stop_requested=False, restart_requested=False, hold="", yielded=None)
     _next_attempt(change)
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from corral.control.draft import Draft
 from corral.control.ledger import HEARTBEAT_SECONDS, Ledger
+from corral.model.configuration import canonical
+from corral.model.documents import DocumentChange
 from corral.model.receipts import LedgerEntry, ledger_view
+from corral.spec.documents import identity, load_document
+from tests.control.harness import House, PaperEngine, short
 
 PAIR = ("a", "b")
 
@@ -50,3 +56,31 @@ def test_a_queue_sees_both_sides_of_its_account() -> None:
     view = ledger_view("a", entries, 110.0)
     assert (view.lent_device_seconds, view.borrowed_device_seconds) == (30.0, 5.0)
     assert [(line.queue, line.devices) for line in (*view.lent, *view.borrowed)] == [("b", 2), ("c", 0)]
+
+
+async def test_a_queue_lends_what_it_does_not_use_and_takes_it_back_against_a_receipt(tmp_path: Path) -> None:
+    house = House(tmp_path, PaperEngine(nodes=2, devices=4))
+    await house.open()
+    try:
+        text = "kind: Queue\nname: {0}\ndeserved: {{devices: 4}}\n"
+        documents = [document for name in "ab" for document in load_document(text.format(name))]
+        changes = [DocumentChange(*identity(each), canonical(each)) for each in documents]
+        await house.store.put_documents(changes, actor="root", at=1.0)
+        await house.begin()
+        borrower = await house.submit(short("borrower", replicas=2, devices=3, queue="a"))
+        await house.until(borrower, "running")
+        while not await house.store.ledger("b"):
+            await house.store.wakeup.wait(0.05)
+        (entry,) = await house.store.ledger("b")
+        assert (entry.lender, entry.borrower, entry.devices) == ("b", "a", 2)
+        await house.abandon()
+        await house.begin()
+        owner = await house.submit(short("owner", devices=4, queue="b"))
+        await house.until(owner, "running")
+        (receipt,) = (await house.store.receipts(queue="b")).items
+        assert (receipt.job, receipt.queue, receipt.by_queue, receipt.rule) == (borrower, "a", "b", "reclaim")
+        while (entry := (await house.store.ledger("b"))[0]).devices:
+            await house.store.wakeup.wait(0.05)
+        assert entry.device_seconds > 0
+    finally:
+        await house.close()
