@@ -58,7 +58,7 @@ class Ask(NamedTuple):
     required: int
     preferred: int
     parts: tuple[Part, ...]
-    """Most devices per task first: what is hardest to place is placed first."""
+    """What is hardest to place is placed first."""
     notes: tuple[str, ...]
     unknown_level: str
     """A required level that nobody knows; then nothing fits."""
@@ -95,12 +95,19 @@ def understand(
     if not any(part.shape.devices for part in parts):
         node = levels.index("node")
         required, preferred = min(required, node), min(preferred, node)
-    parts.sort(key=lambda part: (-part.shape.devices, -part.shape.cpu, -part.shape.memory, part.role))
+    parts.sort(key=_hardness)
     company = request.company or Company()
     averse = min(reader.level(company.averse_level), levels.index("node")) if company.averse else 0
     model = request.topology.same_model
     notes = tuple(reader.notes)
     return Ask(required, preferred, tuple(parts), notes, reader.unknown, company, averse, request.tags, model)
+
+
+def _hardness(part: Part) -> tuple[object, ...]:
+    """What is harder to place sorts first: what names devices, then what names models, then what needs most."""
+    shape = part.shape
+    named = (not shape.ids, not shape.model, not shape.kind, shape.share is not None)
+    return (*named, -shape.devices, -shape.cpu, -shape.memory, part.role)
 
 
 class _Reader:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from corral.scheduler import asks
 from corral.scheduler.asks import Ask, Batch
+from corral.scheduler.exhausting import place_anyhow
 from corral.scheduler.fitting import WHOLE
 from corral.scheduler.index import EngineIndex
 from corral.scheduler.limits import Limits, View, limited, neighbours
@@ -130,7 +131,9 @@ class Search:
             scope = Scope(required, preferred, spread, near)
             return self._scope(everything, scope, batches, lambda cell: self._fill(cell, part, batches))
         scope = Scope(required, preferred, spread, self.anchors.job)
-        return self._scope(everything, scope, batches, lambda cell: self._roles(cell, parts))
+        if self._scope(everything, scope, batches, lambda cell: self._roles(cell, parts)):
+            return True
+        return place_anyhow(self, ask, parts)
 
     def _roles(self, cell: Domain, parts: Sequence[tuple[asks.Part, tuple[Batch, ...]]]) -> bool:
         return all(
@@ -284,7 +287,7 @@ class Search:
         slots = self._of(batch.shape)
         cells = self.tree.cells[part.spread]
         first, last = cells.of[cell.start], cells.of[cell.end - 1] + 1
-        open_to = {cells.of[at] for at in range(cell.start, cell.end) if slots.masks[at] and self.index.usable[at]}
+        open_to = self.open_cells(part, cell.start, cell.end)
         there = Counter(cells.of[at] for at in self.anchors.running_of(part.role))
         room = {at: int(slots.totals[part.spread][at]) for at in range(first, last) if at in open_to}
         counts = evenly(room, {at: there[at] for at in room}, batch.blocks)
@@ -298,6 +301,25 @@ class Search:
             inner = Domain(part.spread, int(cells.starts[at]), int(cells.ends[at]))
             if count and not self._descend(inner, slots, count, batch):
                 return False
+        self._number(mark, 1, mixed=True)
+        return True
+
+    def open_cells(self, part: asks.Part, start: int, end: int) -> set[int]:
+        """The cells of the part's spread in a range of nodes that have one that works and would take such a task."""
+        cells, masks = self.tree.cells[part.spread], self.index.slots(part.shape).masks
+        return {cells.of[at] for at in range(start, end) if masks[at] and self.index.usable[at]}
+
+    def room_of(self, batch: Batch) -> Room:
+        """Room for the tasks of a batch one by one, less what this gang may not take."""
+        return self._of(batch.shape)
+
+    def put(self, at: int, tasks: int, batch: Batch) -> bool:
+        """Take room on one node for tasks of a batch, placed one by one."""
+        if not tasks:
+            return True
+        mark = len(self.spots)
+        if not self._on_node(at, WHOLE, self._of(batch.shape), tasks, batch):
+            return False
         self._number(mark, 1, mixed=True)
         return True
 

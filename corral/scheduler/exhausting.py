@@ -1,0 +1,116 @@
+"""Why: roles that compete for the same nodes can fit only in one way, which taking the tightest node first may miss.
+
+After the quick search failed, and only where the sums say that there could be room, all divisions of the roles' tasks
+over the nodes are tried, up to a bound on the work: small gangs are answered exactly, large ones as far as it goes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from corral.scheduler.asks import Ask, Batch, Part
+
+if TYPE_CHECKING:
+    from corral.scheduler.search import Search
+
+_MOST_STEPS = 3_000
+_MOST_NODES = 64
+"""With more nodes in a cell the quick search is rarely wrong, and the tries would not reach far."""
+
+Parts = Sequence[tuple[Part, tuple[Batch, ...]]]
+
+
+def place_anyhow(search: Search, ask: Ask, parts: Parts) -> bool:
+    """Place a gang that the quick search found no place for; False when there is none, or none was found in time."""
+    if not _simple(search, ask, parts):
+        return False
+    tries = _Tries(search, [(part, batch) for part, batches in parts for batch in batches])
+    cells = search.tree.cells[ask.required]
+    return any(
+        tries.part(0, int(start), int(end))
+        for start, end in zip(cells.starts, cells.ends, strict=True)
+        if end - start <= _MOST_NODES and tries.may_hold(int(start), int(end))
+    )
+
+
+def _simple(search: Search, ask: Ask, parts: Parts) -> bool:
+    """Whether the roles compete, and nothing but their nodes matters to them."""
+    node = search.node_depth
+    batches = [batch for _, of_part in parts for batch in of_part]
+    if len(batches) < 2 or search.anchors.job or ask.required > node:
+        return False
+    return all(part.required <= node for part, _ in parts) and all(
+        batch.size == 1 and batch.depth <= node for batch in batches
+    )
+
+
+class _Tries:
+    """Divides the tasks of one role after the other over the nodes of a cell."""
+
+    def __init__(self, search: Search, batches: Sequence[tuple[Part, Batch]]) -> None:
+        self.search = search
+        self.batches = batches
+        self.left = _MOST_STEPS
+
+    def may_hold(self, start: int, end: int) -> bool:
+        """Whether the sums of what is free in a cell do not speak against it."""
+        index = self.search.index
+        shapes = [(batch.shape, batch.blocks) for _, batch in self.batches]
+        columns = ((index.cpu, "cpu"), (index.memory, "memory"), (index.shm, "shm"), (index.tasks, ""))
+        for column, name in columns:
+            wanted = sum(count * (getattr(shape, name) if name else 1) for shape, count in shapes)
+            if wanted > sum(max(0, each) for each in column[start:end]):
+                return False
+        whole = sum(shape.devices * count for shape, count in shapes if shape.share is None)
+        free = sum(mask.bit_count() for mask in index.free[start:end])
+        room = all(int(np.sum(self.search.room_of(batch).room[start:end])) >= batch.blocks for _, batch in self.batches)
+        return room and whole <= free
+
+    def part(self, number: int, start: int, end: int) -> bool:
+        """Place the roles from this number on inside the nodes of a cell."""
+        if number == len(self.batches):
+            return True
+        part, batch = self.batches[number]
+        depth = part.required
+        cells = self.search.tree.cells[depth]
+        for cell in range(cells.of[start], cells.of[end - 1] + 1):
+            first, last = max(start, int(cells.starts[cell])), min(end, int(cells.ends[cell]))
+            if self._divide(number, (start, end), (first, last), first, batch.blocks):
+                return True
+        return False
+
+    def _divide(self, number: int, outer: tuple[int, int], scope: tuple[int, int], at: int, tasks: int) -> bool:
+        """Place so many tasks of a role on the nodes of its scope from a position on, then the roles after it."""
+        part, batch = self.batches[number]
+        if not tasks:
+            return self._even(part, scope) and self.part(number + 1, *outer)
+        slots = self.search.room_of(batch)
+        if int(np.sum(slots.room[at : scope[1]])) < tasks:
+            return False
+        for count in self._counts(slots.measure(self.search.index, at), tasks):
+            mark, spots = self.search.index.mark(), len(self.search.spots)
+            if self.search.put(at, count, batch) and self._divide(number, outer, scope, at + 1, tasks - count):
+                return True
+            del self.search.spots[spots:]
+            self.search.index.undo(mark)
+        return False
+
+    def _counts(self, room: int, tasks: int) -> Iterator[int]:
+        for count in range(min(room, tasks), -1, -1):
+            self.left -= 1
+            if self.left < 0:
+                return
+            yield count
+
+    def _even(self, part: Part, scope: tuple[int, int]) -> bool:
+        """Whether a role that is spread is spread as evenly as it has to be."""
+        if not part.spread or not part.max_skew:
+            return True
+        cells = self.search.tree.cells[part.spread]
+        counts = Counter(cells.of[spot.at] for spot in self.search.spots if spot.role == part.role)
+        levels = [counts[cell] for cell in self.search.open_cells(part, *scope)]
+        return max(levels) - min(levels) <= part.max_skew
