@@ -27,6 +27,8 @@ class TaskPlacement(msgspec.Struct, frozen=True):
     """The task's place in its gang's topology order: neighbours in this order are near each other."""
     share: DeviceShare | None = None
     """The part that it has of its one device; None is the whole."""
+    cells: tuple[str, ...] = ()
+    """The cells (`engine|level:name`) of its queue that guarantee it these devices; a guest has none."""
 
     @property
     def key(self) -> TaskKey:

@@ -88,6 +88,11 @@ class Reservation:
             index.lift(take)
         self._held = None
 
+    def suppose_lifted(self) -> None:
+        """As `lift`, where the trial undoes it: the reservation goes on being held."""
+        for index, take in self._held or ():
+            index.lift(take)
+
     def occupy(self, cluster: Cluster) -> None:
         """Take all that it wants, not only what is free: for trials that suppose that room was made."""
         for engine, wanted, _ in self.needs:

@@ -29,6 +29,7 @@ from corral.scheduler.events import (
 from corral.scheduler.gangs import Gangs, Running
 from corral.scheduler.index import EngineIndex
 from corral.scheduler.layout import indexes
+from corral.scheduler.ownership import Ownership
 from corral.scheduler.queues import BASE, QueueTree
 from corral.scheduler.takes import CLOSED, Extra, Neighbour, Part, Take
 from corral.scheduler.tree import Tree
@@ -71,6 +72,8 @@ class Cluster:
         """What teams are owed and hold."""
         self.gangs = Gangs()
         """What runs."""
+        self.ownership = Ownership({}, {}, self.gangs)
+        """Which cells are whose."""
         self.ends: list[tuple[float, JobId]] = []
         """The jobs whose end is bounded, soonest first."""
         self._holds: dict[JobId, dict[TaskKey, Hold]] = {}
@@ -111,10 +114,17 @@ class Cluster:
                     return
             case QueuesConfigured(queues=queues):
                 self._configure(QueueTree(queues))
+                self._own()
                 self._emptied = {}
                 self.gains += 1
                 self.machines += 1
         self.revision += 1
+
+    def _own(self) -> None:
+        """Bind cells anew for all that is guaranteed; what its owner does not own any more is a guest from now on."""
+        for engine in self.engines.values():
+            engine.views = []
+        self.ownership = Ownership(self.queues.specs, self.engines, self.gangs)
 
     def holds(self, job: JobId) -> dict[TaskKey, Hold]:
         """What the tasks of a job hold; empty when it holds nothing."""
@@ -155,6 +165,7 @@ class Cluster:
         twin.returned, twin.returns = self.returned[:], self.returns
         twin.engines = {name: engine.copy() for name, engine in self.engines.items()}
         twin.queues, twin.gangs = self.queues.copy(), self.gangs.copy()
+        twin._own()
         twin.ends = self.ends[:]
         twin._holds = {job: dict(tasks) for job, tasks in self._holds.items()}
         twin._ends_at = dict(self._ends_at)
@@ -184,6 +195,7 @@ class Cluster:
             self.ends,
             self.queues.columns(),
             self.gangs.columns(),
+            str(self.ownership.columns()),
         )
         return blake2b(msgspec.json.encode(state, order="deterministic", enc_hook=str), digest_size=16).hexdigest()
 
@@ -199,9 +211,13 @@ class Cluster:
         rebuilt._configure(QueueTree(self.queues.specs.values()))
         if rebuilt.queues.columns() != self.queues.columns() or rebuilt.gangs.columns() != self.gangs.columns():
             return False
+        rebuilt._own()
+        if rebuilt.gangs.columns() != self.gangs.columns() or rebuilt.ownership.columns() != self.ownership.columns():
+            return False
         kept = {name: engine.columns() for name, engine in self.engines.items()}
         fresh = {name: engine.columns() for name, engine in rebuilt.engines.items()}
-        return kept == fresh and all(engine.consistent() for engine in self.engines.values())
+        views = [view for engine in self.engines.values() for view in (engine, *engine.views)]
+        return kept == fresh and all(view.consistent() for view in views)
 
     def _see(self, inventory: Inventory) -> bool:
         known = self.engines.get(inventory.engine)
@@ -209,6 +225,7 @@ class Cluster:
             return False
         if known is None or not known.refresh(inventory):
             self._index(inventory, self._holds)
+            self._own()
         self._seen[inventory.engine] = inventory
         if self.queues.models:
             self._configure(self.queues.cleared())
@@ -284,6 +301,8 @@ class Cluster:
                 )
             tasks[placed.key] = hold
             gang.charge(placed.key, self._amounts(hold))
+            if placed.cells and self.ownership.hold(gang, placed.key, placed.cells):
+                gang.cells[placed.key] = placed.cells
             if index is not None:
                 index[0].add(_take(index[1], hold))
         more = [now - was for now, was in zip(gang.amounts, before, strict=True)]
@@ -304,6 +323,7 @@ class Cluster:
             return False
         self.queues.remember(gang.queue, at)
         for key, hold in released:
+            self.ownership.release(gang, key)
             self.queues.charge(gang.queue, gang.user, gang.groups, gang.discharge(key), -1)
             index = self._engine_of(hold.node)
             if index is not None:

@@ -17,6 +17,7 @@ from corral.scheduler.amounts import asked, placed_amounts
 from corral.scheduler.backfill import Reservation, reserve
 from corral.scheduler.bulk import place_alike
 from corral.scheduler.explaining import why_not
+from corral.scheduler.guarantees import owner_of, place_best, place_owned
 from corral.scheduler.line import Line
 from corral.scheduler.moving import Moves
 from corral.scheduler.placing import Trial
@@ -72,7 +73,7 @@ class Run(Sequence[GangRequest]):
 
 
 class Cycle:
-    """One pass over the waiting shapes: first those for whom others yielded, then all in order, opportunists and then growth last."""
+    """One pass over what waits: first those for whom others yielded, then all in order, opportunists and growth last."""
 
     def __init__(
         self,
@@ -232,18 +233,26 @@ class Cycle:
         """What the queue's or the user's bounds say against it."""
         if self._queues.plain:
             return None
+        if owner_of(self.trial, request) and self._fits_in_cells(request):
+            return None
         ask = asked(request, self._queues.names)
         never = self._queues.never(request.queue, ask)
         found = never or self._queues.refusal(request.queue, request.user, request.groups, ask)
         return Reasons(Reason(*found), possible=never is None) if found else None
 
+    def _fits_in_cells(self, request: GangRequest) -> bool:
+        with self.trial.supposing():
+            return place_owned(self.trial, request) is not None
+
     def _try(self, group: Group, requests: Sequence[GangRequest]) -> Sequence[Placement]:
         """Places for the first gangs of a run; none when its first finds none."""
-        found = place_alike(self.trial, requests, group.shape, self.now)
+        request = requests[0]
+        owned = owner_of(self.trial, request)
+        found = [] if owned else place_alike(self.trial, requests, group.shape, self.now)
         if found:
             return found
-        marks, request = self.trial.marks(), requests[0]
-        placement = self.trial.place(request, group.shape)
+        marks = self.trial.marks()
+        placement = place_best(self.trial, request, group.shape) if owned else self.trial.place(request, group.shape)
         if placement is None:
             return ()
         self.trial.started(request, marks, self.now)
@@ -254,7 +263,7 @@ class Cycle:
         request = run[0]
         reservation.lift()
         with self.trial.supposing():
-            fits = self.trial.place(request, group.shape) is not None
+            fits = place_best(self.trial, request, group.shape) is not None
         if not fits:
             reasons = why_not(self.trial, request, group.shape)
             group.verdict = Verdict(reasons, None, self.trial.cluster.gains)
@@ -387,6 +396,8 @@ def _message(victim: Victim, request: GangRequest) -> str:
     match victim.rule:
         case Rule.OPPORTUNISTIC:
             return f"It ran with priority {victim.gang.priority}, while nobody else wanted its devices; now {by} does."
+        case Rule.GUARANTEE:
+            return f"It was a guest in cells that queue {request.queue} owns, and {by} needs them."
         case Rule.SHRINK:
             return f"It has more tasks than it needs, and {by} starts in the room of those that it gives up."
         case Rule.CONSOLIDATION:

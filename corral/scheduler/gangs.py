@@ -15,8 +15,8 @@ class Running:
     """One gang that holds something. `amounts` are what all its tasks hold, in the terms of the queues."""
 
     __slots__ = (
-        "amounts", "attempt", "charges", "groups", "job", "leaving", "placed_at", "preemptible", "priority", "queue",
-        "request", "user",
+        "amounts", "attempt", "cells", "charges", "groups", "job", "leaving", "placed_at", "preemptible", "priority",
+        "queue", "request", "user",
     )  # fmt: skip
 
     def __init__(self, event: GangPlaced, size: int) -> None:
@@ -33,6 +33,13 @@ class Running:
         self.charges: dict[TaskKey, tuple[int, ...]] = {}
         self.amounts = [0] * size
         self.leaving: set[TaskKey] = set()
+        self.cells: dict[TaskKey, tuple[str, ...]] = {}
+        """By task the cells of its queue that guarantee it what it holds; what has none is a guest."""
+
+    @property
+    def guaranteed(self) -> bool:
+        """Whether it is in cells of its queue."""
+        return bool(self.cells)
 
     @property
     def stays(self) -> bool:
@@ -74,6 +81,7 @@ class Running:
         for name in Running.__slots__:
             setattr(twin, name, getattr(self, name))
         twin.charges, twin.amounts, twin.leaving = dict(self.charges), self.amounts[:], set(self.leaving)
+        twin.cells = dict(self.cells)
         return twin
 
 
@@ -151,6 +159,14 @@ class Gangs:
     def columns(self) -> list[tuple[object, ...]]:
         """All that is known of them, in the order of job ids."""
         return [
-            (gang.job, gang.queue, gang.priority, gang.placed_at, sorted(gang.leaving), gang.amounts)
+            (
+                gang.job,
+                gang.queue,
+                gang.priority,
+                gang.placed_at,
+                sorted(gang.leaving),
+                gang.amounts,
+                sorted(gang.cells.items()),
+            )
             for _, gang in sorted(self.by_job.items())
         ]

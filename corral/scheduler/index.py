@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import TYPE_CHECKING
 
 from corral.model.inventory import Inventory, Node
 from corral.scheduler.asks import Ask
@@ -12,6 +13,9 @@ from corral.scheduler.shares import Shared, ShareSlots
 from corral.scheduler.slots import Slots
 from corral.scheduler.takes import Extra, Neighbours, Take, named_columns
 from corral.scheduler.tree import Tree
+
+if TYPE_CHECKING:
+    from corral.scheduler.views import View
 
 _MOST_SLOTS = 512
 """So many shapes are followed at once; beyond it the one not used for longest is dropped."""
@@ -49,6 +53,8 @@ class EngineIndex:
         """Counts all changes; the journal has the last ones."""
         self.asks: dict[Hashable, Ask] = {}
         """What requests mean here, by shape; a memory only."""
+        self.views: list[View] = []
+        """What owners of cells see of it; told of every change."""
         self._trail: list[tuple[Take, bool]] = []
         self._slots: dict[tuple[TaskShape, int, int], Slots] = {}
 
@@ -196,6 +202,8 @@ class EngineIndex:
             return False
         self.asks.clear()
         was_unknown, self.unknown, old, self.tree = self.unknown, "", self.tree, tree
+        for view in self.views:
+            view.share()
         for at, node in enumerate(tree.nodes):
             if was_unknown or node != old.nodes[at]:
                 self.usable[at] = node.ready
@@ -211,8 +219,14 @@ class EngineIndex:
         self.free = [0] * len(self.free)
         self.journal.clear()
         self.changes += 1
+        for view in self.views:
+            view.set_unknown(reason)
+            view.share()
 
     def _changed(self, at: int) -> None:
+        for view in self.views:
+            if view.allowed[at]:
+                view.follow(at)
         self.journal.append(at)
         self.changes += 1
         most = 4096 + 4 * len(self.free)
@@ -254,6 +268,7 @@ class EngineIndex:
         twin.memory, twin.shm, twin.tasks = self.memory[:], self.shm[:], self.tasks[:]
         twin.more = {name: column[:] for name, column in self.more.items()}
         twin.shared, twin.neighbours = self.shared.copy(), self.neighbours.copy()
+        twin.views = []
         twin.asks = dict(self.asks)
         twin.journal, twin._trail = self.journal[:], self._trail[:]
         twin._slots = {key: slots.copy() for key, slots in self._slots.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from corral.kernel.ids import JobId, TaskKey
@@ -20,6 +20,9 @@ from corral.scheduler.takes import Take
 
 _MOST_ASKS = 4096
 
+Placer = Callable[["Trial", GangRequest], Placement | None]
+"""How a gang is placed in a trial; None: it does not fit."""
+
 
 class Trial:
     """Tries gangs on a cluster; `undo` takes all of them back, and leaves the cluster as it was bit for bit."""
@@ -27,6 +30,7 @@ class Trial:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self._marks = self.marks()
+        self._bound = self._bindings()
         self._placed: list[tuple[float, EngineIndex, list[Take]]] = []
         self._levels = tuple(index.tree.levels for index in cluster.engines.values())
 
@@ -34,17 +38,26 @@ class Trial:
         """Take back every gang placed since the trial began."""
         for name, mark in self._marks.items():
             self.cluster.engines[name].undo(mark)
+        self._unbind(self._bound)
+
+    def _bindings(self) -> dict[str, int]:
+        return {name: cells.mark() for name, cells in self.cluster.ownership.cells.items()}
+
+    def _unbind(self, marks: Mapping[str, int]) -> None:
+        for name, mark in marks.items():
+            self.cluster.ownership.cells[name].undo(mark)
 
     @contextmanager
     def supposing(self) -> Iterator[None]:
         """Undo at the end of the block all that was tried in it."""
-        marks = self.marks()
+        marks, bound = self.marks(), self._bindings()
         placed = len(self._placed)
         try:
             yield
         finally:
             for name, mark in marks.items():
                 self.cluster.engines[name].undo(mark)
+            self._unbind(bound)
             del self._placed[placed:]
 
     def lift(self, tasks: Mapping[JobId, Collection[TaskKey]]) -> None:
@@ -61,10 +74,10 @@ class Trial:
             for index, take in self.cluster.takes(job, without=gang.charges.keys() - gang.leaving):
                 index.lift(take)
 
-    def takes(self, request: GangRequest) -> list[tuple[EngineIndex, Take]] | None:
-        """What the gang would take now; it is taken until undone."""
+    def takes(self, request: GangRequest, place: Placer | None = None) -> list[tuple[EngineIndex, Take]] | None:
+        """What the gang would take now, where `place` (else this trial's) puts it; it is taken until undone."""
         marks = self.marks()
-        if self.place(request) is None:
+        if (place(self, request) if place else self.place(request)) is None:
             return None
         return [(index, take) for name, index in self.cluster.engines.items() for take in index.taken(marks[name])]
 
@@ -109,7 +122,7 @@ class Trial:
         for index, search in self._searches(request, shape):
             spots = search.place(full)
             if spots:
-                return self._placement(request, index, search.ask, spots)
+                return self.placement(request, index, search.ask, spots)
         if all(role.minimum == len(role.indexes) for role in request.roles):
             return None
         return self._elastic(request, shape)
@@ -125,7 +138,7 @@ class Trial:
             return None
         _, index, search, counts = best
         spots = search.place(counts)
-        return self._placement(request, index, search.ask, spots) if spots else None
+        return self.placement(request, index, search.ask, spots) if spots else None
 
     def _most(self, request: GangRequest, index: EngineIndex, search: Search) -> list[int]:
         counts = [role.minimum for role in request.roles]
@@ -146,13 +159,13 @@ class Trial:
             for index in self.cluster.engines.values():
                 if index.unknown:
                     continue
-                anchors = self._anchors(request, index)
+                anchors = self.anchors(request, index)
                 if anchors is not None:
                     for avoid in (True, False) if index.tree.avoided else (False,):
                         ask = self.ask(request, index, shape, rdma=rdma, avoid=avoid)
                         yield index, Search(index, ask, anchors, request.job)
 
-    def _anchors(self, request: GangRequest, index: EngineIndex) -> Anchors | None:
+    def anchors(self, request: GangRequest, index: EngineIndex) -> Anchors | None:
         """Where the gang that these tasks join runs; None when it runs on another engine."""
         if not request.beside:
             return Anchors()
@@ -181,7 +194,8 @@ class Trial:
             found = index.asks[key] = understand(request, index.tree.levels, self._levels, rdma=rdma, avoid=avoid)
         return found
 
-    def _placement(self, request: GangRequest, index: EngineIndex, ask: Ask, spots: list[Spot]) -> Placement:
+    def placement(self, request: GangRequest, index: EngineIndex, ask: Ask, spots: list[Spot]) -> Placement:
+        """The placement that spots make, along the topology."""
         nodes = index.tree.nodes
         if len(spots) == 1:
             spot, role = spots[0], request.roles[spots[0].role]

@@ -15,11 +15,13 @@ from corral.model.plan import Rule
 from corral.model.queues import Reclaim, WithinQueue
 from corral.model.requests import GangRequest
 from corral.scheduler.backfill import Reservation, reservation_of
+from corral.scheduler.cells import Cell
 from corral.scheduler.gangs import Running
-from corral.scheduler.placing import Trial
+from corral.scheduler.guarantees import owner_of, place_best, place_owned
+from corral.scheduler.placing import Placer, Trial
 from corral.scheduler.queues import QueueNode, QueueTree, divide
 
-_RULES = (Rule.OPPORTUNISTIC, Rule.SHRINK, Rule.RECLAIM, Rule.PRIORITY, Rule.CONSOLIDATION, Rule.GROW)
+_RULES = (Rule.GUARANTEE, Rule.OPPORTUNISTIC, Rule.SHRINK, Rule.RECLAIM, Rule.PRIORITY, Rule.CONSOLIDATION, Rule.GROW)
 _SLACK = 1e-6
 _MOST_LET_OFF = 24
 """Among so many victims each is tried whether it is needed; among more only those elsewhere are let off."""
@@ -53,6 +55,8 @@ class Preemption:
         """The places that gangs get when those have ended that were told to; nobody else may count on them."""
         self.kept: set[JobId] = set()
         """The gangs that these places are for."""
+        self._bound: list[tuple[str, Cell]] = []
+        """The cells that were bound for the place found last."""
         self._queues: QueueTree = trial.cluster.queues
         self._hungry = hungry
         self._chosen: dict[JobId, set[TaskKey]] = {}
@@ -82,28 +86,38 @@ class Preemption:
         """The place of a gang that fits as soon as those have ended that were told to; it is kept for it from now on."""
         if not self.trial.cluster.gangs.leaving and not self._chosen:
             return None
-        return self._keep(request, ask, self._place(request, ()))
+        return self._keep(request, ask, self._place(request, (), place_best))
 
     def find(self, request: GangRequest, ask: Sequence[int]) -> tuple[Victim, ...]:
         """Victims with whom gone the gang fits, as few and as cheap as can be; none when nobody may be ended for it.
 
         The place that it gets is kept for it for the rest of the cycle.
         """
+        owner = owner_of(self.trial, request)
+        if owner:
+            chosen = self.choose(request, list(self.guests(request, owner)), place_owned)
+            if chosen:
+                self.settle(request, ask, chosen, place_owned)
+                return chosen
         chosen = self.choose(request, list(self.candidates(request, ask)))
         if chosen:
             self.settle(request, ask, chosen)
         return chosen
 
-    def choose(self, request: GangRequest, candidates: Sequence[Victim]) -> tuple[Victim, ...]:
+    def choose(
+        self, request: GangRequest, candidates: Sequence[Victim], place: Placer = place_best
+    ) -> tuple[Victim, ...]:
         """Of these as few and as cheap as can be with whom gone the gang fits; none when it does not without all."""
         latest_first = sorted(candidates, key=lambda victim: victim.gang.job, reverse=True)
         victims = sorted(latest_first, key=Victim.key)
-        count = self._shortest(request, victims)
-        return () if count is None else tuple(self._needed(request, victims[:count]))
+        count = self._shortest(request, victims, place)
+        return () if count is None else tuple(self._needed(request, victims[:count], place))
 
-    def settle(self, request: GangRequest, ask: Sequence[int], chosen: Sequence[Victim]) -> None:
+    def settle(
+        self, request: GangRequest, ask: Sequence[int], chosen: Sequence[Victim], place: Placer = place_best
+    ) -> None:
         """These yield, and the place that the gang gets then is kept for it for the rest of the cycle."""
-        self._keep(request, ask, self._place(request, chosen))
+        self._keep(request, ask, self._place(request, chosen, place))
         for victim in chosen:
             told = self._chosen.setdefault(victim.gang.job, set())
             for task in set(victim.tasks) - told:
@@ -115,13 +129,13 @@ class Preemption:
         with self.trial.supposing():
             self._suppose_gone(chosen)
             wanted = [request, *(victim.gang.request for victim in chosen if victim.gang.request is not None)]
-            return len(wanted) == len(chosen) + 1 and all(self.trial.place(each) is not None for each in wanted)
+            return len(wanted) == len(chosen) + 1 and all(place_best(self.trial, each) for each in wanted)
 
     def tasks_without(self, request: GangRequest, chosen: Sequence[Victim]) -> int:
         """How many tasks of a gang would have a place with these gone."""
         with self.trial.supposing():
             self._suppose_gone(chosen)
-            placement = self.trial.place(request)
+            placement = place_best(self.trial, request)
             return len(placement.tasks) if placement else 0
 
     def whole(self, gang: Running, rule: Rule) -> Victim | None:
@@ -135,6 +149,8 @@ class Preemption:
         if place is not None:
             self._move(request.queue, ask, 1)
             place.hold(self.trial.cluster)
+            for engine, cell in self._bound:
+                self.trial.cluster.ownership.cells[engine].bind(cell, owner_of(self.trial, request))
             self.places.append(place)
             self.kept.add(request.job)
         return place
@@ -145,7 +161,21 @@ class Preemption:
         """Whether any gang may be asked to yield to this one, or was."""
         if request.job in self.kept:
             return True
+        owner = owner_of(self.trial, request)
+        if owner and next(self.guests(request, owner), None) is not None:
+            return True
         return next(self.candidates(request, ask), None) is not None
+
+    def guests(self, request: GangRequest, owner: str) -> Iterator[Victim]:
+        """Who yields to an owner in its cells: whoever is not guaranteed there, and its own gangs of lower priority."""
+        ownership = self.trial.cluster.ownership
+        for gang in self.trial.cluster.gangs.by_job.values():
+            if gang.job == request.job or not (left := self._left(gang)):
+                continue
+            if not gang.guaranteed:
+                yield Victim(gang, Rule.GUARANTEE, gang.cost(self.now), tuple(sorted(left)))
+            elif gang.priority < request.priority and gang.preemptible and ownership.owner(gang.queue) == owner:
+                yield Victim(gang, Rule.PRIORITY, gang.cost(self.now), tuple(sorted(left)))
 
     def candidates(self, request: GangRequest, ask: Sequence[int]) -> Iterator[Victim]:
         """The running gangs that the rules let this one have ended."""
@@ -168,6 +198,8 @@ class Preemption:
     def _victims(self, gangs: Iterable[Running], request: GangRequest, rule: Rule) -> Iterator[Victim]:
         """Those of the gangs that may yield, each with what is left of it."""
         for gang in gangs:
+            if gang.guaranteed and rule is not Rule.PRIORITY:
+                continue
             if gang.preemptible and gang.job != request.job and (left := self._left(gang)):
                 yield Victim(gang, rule, gang.cost(self.now), tuple(sorted(left)))
 
@@ -178,7 +210,7 @@ class Preemption:
     def _spare(self, gangs: Iterable[Running], request: GangRequest) -> Iterator[Victim]:
         """Single tasks of elastic gangs that have more than they need; who has most to spare gives first."""
         for gang in gangs:
-            if gang.job == request.job:
+            if gang.job == request.job or (gang.guaranteed and gang.queue != request.queue):
                 continue
             told = self._chosen.get(gang.job, ())
             spare = list(gang.spare())
@@ -264,31 +296,31 @@ class Preemption:
 
     # -- which of them ------------------------------------------------------------------------------------------------
 
-    def _shortest(self, request: GangRequest, victims: Sequence[Victim]) -> int | None:
+    def _shortest(self, request: GangRequest, victims: Sequence[Victim], place: Placer) -> int | None:
         """How many of the first are enough; None when all of them are not."""
-        if not victims or not self._fits_without(request, victims):
+        if not victims or not self._fits_without(request, victims, place):
             return None
         low, high = 0, 1
-        while high < len(victims) and not self._fits_without(request, victims[:high]):
+        while high < len(victims) and not self._fits_without(request, victims[:high], place):
             low, high = high, high * 2
         high = min(high, len(victims))
         while high - low > 1:
             middle = (low + high) // 2
-            if self._fits_without(request, victims[:middle]):
+            if self._fits_without(request, victims[:middle], place):
                 high = middle
             else:
                 low = middle
         return high
 
-    def _fits_without(self, request: GangRequest, victims: Sequence[Victim]) -> bool:
+    def _fits_without(self, request: GangRequest, victims: Sequence[Victim], place: Placer) -> bool:
         with self.trial.supposing():
             self._suppose_gone(victims)
-            return self.trial.place(request) is not None
+            return place(self.trial, request) is not None
 
     def _suppose_gone(self, victims: Sequence[Victim]) -> None:
         """The cluster when these, and all that were told to, have ended, and the places kept for others are taken."""
         for place in self.places:
-            place.lift()
+            place.suppose_lifted()
         self.trial.lift_leaving()
         gone = {job: set(tasks) for job, tasks in self._chosen.items()}
         for victim in victims:
@@ -297,23 +329,26 @@ class Preemption:
         for place in self.places:
             place.occupy(self.trial.cluster)
 
-    def _place(self, request: GangRequest, victims: Sequence[Victim]) -> Reservation | None:
+    def _place(self, request: GangRequest, victims: Sequence[Victim], place: Placer) -> Reservation | None:
         with self.trial.supposing():
             self._suppose_gone(victims)
-            takes = self.trial.takes(request)
+            cells = self.trial.cluster.ownership.cells
+            marks = {engine: of_engine.mark() for engine, of_engine in cells.items()}
+            takes = self.trial.takes(request, place)
+            self._bound = [(engine, cell) for engine, mark in marks.items() for cell in cells[engine].since(mark)]
             return reservation_of(request.job, self.now, takes) if takes is not None else None
 
-    def _needed(self, request: GangRequest, victims: Sequence[Victim]) -> list[Victim]:
+    def _needed(self, request: GangRequest, victims: Sequence[Victim], place: Placer) -> list[Victim]:
         """Those in the way of the place found without all of them; the dearest are let off first if they can be."""
-        place = self._place(request, victims)
-        nodes = {(need.engine, need.wanted.at) for need in place.needs} if place else set()
+        found = self._place(request, victims, place)
+        nodes = {(need.engine, need.wanted.at) for need in found.needs} if found else set()
         chosen = [victim for victim in victims if nodes & self._nodes(victim)]
-        if not self._fits_without(request, chosen):
+        if not self._fits_without(request, chosen, place):
             chosen = list(victims)
         if len(chosen) <= _MOST_LET_OFF:
             for victim in sorted(chosen, key=Victim.key, reverse=True):
                 rest = [other for other in chosen if other is not victim]
-                if rest and self._fits_without(request, rest):
+                if rest and self._fits_without(request, rest, place):
                     chosen = rest
         return chosen
 

@@ -1,0 +1,242 @@
+"""Why: a virtual cluster owns cells, not counts: what it owns must be there, whole and close together, when it wants it.
+
+The rules are HiveD's (Zhao et al., OSDI 2020, section 3): a cell is bound to its owner while a guaranteed gang of the owner
+is in it; otherwise only its type is owed. A cell may be bound only while, for every type, as many cells are left whole as
+all owners may still want (`left >= owed`). Cells of one type are those of equal structure, so any of them serves.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from corral.kernel.ids import JobId, TaskKey
+from corral.model.queues import CellQuota
+from corral.scheduler.index import EngineIndex
+from corral.scheduler.structure import CellType, Structure
+from corral.scheduler.views import View
+
+
+class Cell(NamedTuple):
+    """A cell of an engine's tree by its depth and its number among those of that depth."""
+
+    depth: int
+    number: int
+
+
+class Bound:
+    """A cell that serves its owner now."""
+
+    __slots__ = ("owner", "tasks")
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+        self.tasks: set[tuple[JobId, TaskKey]] = set()
+
+
+class Cells:
+    """Who owns which cells of one engine. `owed` and `left` are by cell type."""
+
+    def __init__(self, index: EngineIndex, quotas: Mapping[str, Iterable[CellQuota]]) -> None:
+        self.index = index
+        self.structure = Structure(index.tree)
+        self.quotas: dict[str, dict[CellType, int]] = {}
+        """By owner, how many cells of a type it owns."""
+        for owner, wanted in quotas.items():
+            for quota in wanted:
+                kind = self.structure.find(quota.level, quota.model)
+                if kind is not None:
+                    owned = self.quotas.setdefault(owner, {})
+                    owned[kind] = owned.get(kind, 0) + quota.count
+        self.types = sorted({kind for owned in self.quotas.values() for kind in owned})
+        """The types that somebody owns cells of, widest first."""
+        self.owed = Counter({kind: sum(owned.get(kind, 0) for owned in self.quotas.values()) for kind in self.types})
+        """How many cells of a type owners may still bind."""
+        self.left = Counter({kind: len(self.structure.cells(kind)) for kind in self.types})
+        """How many cells of a type are whole: no part of them, and nothing that they are part of, is bound."""
+        self.bound: dict[Cell, Bound] = {}
+        self._overlaps: Counter[Cell] = Counter()
+        """By cell of these types, how many bound cells it overlaps."""
+        self._used: dict[str, Counter[CellType]] = {}
+        self._trail: list[Cell] = []
+        self.own = {owner: View(index) for owner in self.quotas}
+        """What each owner has bound."""
+        self.whole = {(kind, broken): View(index) for kind in self.types for broken in (False, True)}
+        """What could be bound of a type; with True only what no wider whole cell is broken for (the buddy rule)."""
+        for at in range(len(index.free)) if self.types else ():
+            self._look(at)
+
+    @property
+    def views(self) -> Iterator[View]:
+        """All views, to be told of changes."""
+        yield from self.own.values()
+        yield from self.whole.values()
+
+    def remaining(self, owner: str, kind: CellType) -> int:
+        """How many more cells of a type an owner may bind."""
+        used = self._used.get(owner)
+        return self.quotas.get(owner, {}).get(kind, 0) - (used[kind] if used else 0)
+
+    def kind(self, cell: Cell) -> CellType:
+        """The type of a cell."""
+        return self.structure.type_of(cell.depth, cell.number)
+
+    def is_whole(self, cell: Cell) -> bool:
+        """Whether nothing bound overlaps a cell of an owned type."""
+        return not self._overlaps[cell]
+
+    # -- binding ------------------------------------------------------------------------------------------------------
+
+    def bind(self, cell: Cell, owner: str) -> bool:
+        """Bind a whole cell to an owner that is owed one, if all that is owed can still be had; undone by `undo`."""
+        kind = self.kind(cell)
+        if self._overlaps[cell] or self.remaining(owner, kind) <= 0:
+            return False
+        self._bind(cell, owner)
+        self._trail.append(cell)
+        if self.safe():
+            return True
+        self.undo(len(self._trail) - 1)
+        return False
+
+    def mark(self) -> int:
+        """A point to `undo` to."""
+        return len(self._trail)
+
+    def since(self, mark: int) -> list[Cell]:
+        """The cells bound since the mark."""
+        return self._trail[mark:]
+
+    def undo(self, mark: int) -> None:
+        """Unbind all that was bound since the mark."""
+        while len(self._trail) > mark:
+            self._unbind(self._trail.pop())
+
+    def safe(self) -> bool:
+        """Whether every owner can still bind all that it is owed, whoever does so first.
+
+        Wider types take first; each takes with it the narrower cells that it is made of.
+        """
+        return not self.shortfalls()
+
+    def shortfalls(self) -> list[tuple[CellType, int, int]]:
+        """The types of which less is left than owed: type, owed, left after what wider ones take."""
+        out = []
+        for kind in self.types:
+            left = self.left[kind] - sum(
+                self.owed[wider] * self.structure.count(wider, kind)
+                for wider in self.types
+                if wider != kind and wider.depth < kind.depth
+            )
+            if left < self.owed[kind]:
+                out.append((kind, self.owed[kind], max(0, left)))
+        return out
+
+    def hold(self, cell: Cell, owner: str, job: JobId, task: TaskKey) -> bool:
+        """A task of the owner is in this cell for good; False when the cell cannot be its own any more."""
+        found = self.bound.get(cell)
+        if found is None:
+            if self._overlaps[cell] or self.remaining(owner, self.kind(cell)) <= 0:
+                return False
+            self._bind(cell, owner)
+            found = self.bound[cell]
+        if found.owner != owner:
+            return False
+        found.tasks.add((job, task))
+        return True
+
+    def release(self, cell: Cell, job: JobId, task: TaskKey) -> None:
+        """A task is in this cell no longer; without any it is nobody's again."""
+        found = self.bound.get(cell)
+        if found is not None:
+            found.tasks.discard((job, task))
+            if not found.tasks:
+                self._unbind(cell)
+
+    def _bind(self, cell: Cell, owner: str) -> None:
+        self.bound[cell] = Bound(owner)
+        kind = self.kind(cell)
+        self._used.setdefault(owner, Counter())[kind] += 1
+        self.owed[kind] -= 1
+        self._overlap(cell, 1)
+        self._show(cell, owner)
+
+    def _unbind(self, cell: Cell) -> None:
+        owner = self.bound.pop(cell).owner
+        kind = self.kind(cell)
+        self._used[owner][kind] -= 1
+        self.owed[kind] += 1
+        self._overlap(cell, -1)
+        self._show(cell, owner)
+
+    def _overlap(self, cell: Cell, sign: int) -> None:
+        for depth in {kind.depth for kind in self.types}:
+            for number in self.structure.related(cell.depth, cell.number, depth):
+                other = Cell(depth, number)
+                was = self._overlaps[other]
+                self._overlaps[other] = was + sign
+                if not was or not was + sign:
+                    kind = self.kind(other)
+                    if kind in self.left:
+                        self.left[kind] -= sign
+
+    def _show(self, cell: Cell, owner: str) -> None:
+        """Bring the views up to date where wholeness may have changed."""
+        view = self.own[owner]
+        sign = cell in self.bound
+        for at, mask in self.structure.masks(cell.depth, cell.number):
+            view.allow(at, view.allowed[at] | mask if sign else view.allowed[at] & ~mask)
+        widest = min(kind.depth for kind in self.types)
+        for at in self.structure.range_at(min(widest, cell.depth), cell.depth, cell.number):
+            self._look(at)
+
+    def _look(self, at: int) -> None:
+        """What of a node could be bound."""
+        for kind in self.types:
+            every = split = 0
+            for number, mask in self.structure.at_node(kind.depth, at):
+                cell = Cell(kind.depth, number)
+                if self._overlaps[cell] or self.kind(cell) != kind:
+                    continue
+                every |= mask
+                if not self._breaks(cell, at):
+                    split |= mask
+            self.whole[kind, False].allow(at, every)
+            self.whole[kind, True].allow(at, split)
+
+    def _breaks(self, cell: Cell, at: int) -> bool:
+        """Whether a wider cell that somebody may want is whole and holds this one."""
+        for wider in self.types:
+            if wider.depth < cell.depth:
+                for number in self.structure.related(cell.depth, cell.number, wider.depth):
+                    other = Cell(wider.depth, number)
+                    if self.kind(other) == wider and not self._overlaps[other]:
+                        return True
+        return False
+
+    # -- questions ----------------------------------------------------------------------------------------------------
+
+    def cells_at(self, owner: str, at: int, devices: int) -> list[Cell]:
+        """The bound cells of an owner that some devices of a node are in."""
+        return [
+            Cell(depth, number)
+            for depth in {kind.depth for kind in self.quotas.get(owner, {})}
+            for number, mask in self.structure.at_node(depth, at)
+            if mask & devices and (found := self.bound.get(Cell(depth, number))) is not None and found.owner == owner
+        ]
+
+    def candidates_at(self, kind: CellType, at: int, devices: int) -> list[Cell]:
+        """The whole cells of a type that some devices of a node are in."""
+        return [
+            cell
+            for number, mask in self.structure.at_node(kind.depth, at)
+            if mask & devices and self.kind(cell := Cell(kind.depth, number)) == kind and not self._overlaps[cell]
+        ]
+
+    def columns(self) -> tuple[object, ...]:
+        """All that is bound and owed, for hashing and comparing."""
+        bound = sorted((cell, found.owner, sorted(found.tasks)) for cell, found in self.bound.items())
+        owed = [(kind, self.owed[kind], self.left[kind]) for kind in self.types]
+        seen = [(view.allowed, view.free) for view in self.views]
+        return (bound, owed, seen)

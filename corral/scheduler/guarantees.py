@@ -1,0 +1,199 @@
+"""Why: a gang of an owner goes to its owner's cells, and more of them are bound only when those bound are not enough."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import groupby
+
+from msgspec import structs
+
+from corral.model.placement import Placement
+from corral.model.requests import GangRequest
+from corral.scheduler.asks import Ask
+from corral.scheduler.cells import Cell, Cells
+from corral.scheduler.index import EngineIndex
+from corral.scheduler.ownership import SEPARATOR
+from corral.scheduler.placing import Trial
+from corral.scheduler.search import Anchors, Search, Spot
+from corral.scheduler.shapes import gang_shape
+from corral.scheduler.structure import CellType
+
+_MOST_BOUND = 64
+"""So many cells are bound at once before a gang is said not to fit in what its owner may bind."""
+
+
+def owner_of(trial: Trial, request: GangRequest) -> str:
+    """The virtual cluster in whose cells a gang has a guarantee; "" for none: opportunists never have one."""
+    ownership = trial.cluster.ownership
+    if not ownership.cells or request.priority < 0:
+        return ""
+    return ownership.owner(request.queue)
+
+
+def place_owned(trial: Trial, request: GangRequest, shape: Hashable | None = None) -> Placement | None:
+    """Where a gang goes in its owner's cells now, held and bound until undone; None when it does not fit there."""
+    owner = owner_of(trial, request)
+    if not owner or not any(role.devices.count or role.devices.ids for role in request.roles):
+        return None
+    shape = shape or gang_shape(request)
+    wanted = [[len(role.indexes) for role in request.roles]]
+    least = [role.minimum for role in request.roles]
+    if least != wanted[0] and any(least):
+        wanted.append(least)
+    for name, cells in trial.cluster.ownership.cells.items():
+        index = cells.index
+        anchors = trial.anchors(request, index)
+        if index.unknown or owner not in cells.quotas or anchors is None:
+            continue
+        ask = trial.ask(request, index, shape, rdma=request.network_rdma == "required")
+        for counts in wanted:
+            spots = Owned(cells, owner, ask, anchors).place(counts)
+            if spots:
+                placement = trial.placement(request, index, ask, spots)
+                return _claiming(name, cells, owner, placement)
+    return None
+
+
+def place_best(trial: Trial, request: GangRequest, shape: Hashable | None = None) -> Placement | None:
+    """In its owner's cells, else wherever there is room, as a guest."""
+    return place_owned(trial, request, shape) or trial.place(request, shape)
+
+
+def _claiming(engine: str, cells: Cells, owner: str, placement: Placement) -> Placement:
+    """The placement with the cells of each task named: that is what guarantees it."""
+    structure, position = cells.structure, cells.index.tree.position
+    tasks = []
+    for task in placement.tasks:
+        mask = sum(1 << device for device in task.devices)
+        found = sorted(cells.cells_at(owner, position[task.node], mask))
+        names = tuple(f"{engine}{SEPARATOR}{structure.name(*cell)}" for cell in found)
+        tasks.append(structs.replace(task, cells=names))
+    return structs.replace(placement, tasks=tuple(tasks))
+
+
+class Owned:
+    """Places one gang in the cells of one owner on one engine."""
+
+    def __init__(self, cells: Cells, owner: str, ask: Ask, anchors: Anchors) -> None:
+        self.cells = cells
+        self.owner = owner
+        self.ask = ask
+        self.anchors = anchors
+        self.index: EngineIndex = cells.index
+
+    def place(self, counts: Sequence[int]) -> list[Spot] | None:
+        """Spots in cells bound to the owner, some perhaps just now; None, and nothing changed, when there are none."""
+        return (
+            self._in(self.cells.own[self.owner], counts)
+            or self._in_new_cells(counts)
+            or self._partly_in_new_cells(counts)
+            or self._with_more_cells(counts)
+        )
+
+    def _in(self, view: EngineIndex, counts: Sequence[int]) -> list[Spot] | None:
+        return Search(view, self.ask, self.anchors).place(counts)
+
+    def _kinds(self) -> Iterator[CellType]:
+        """The types that the owner may bind more of: narrowest first, so that wide cells stay whole."""
+        for kind in reversed(self.cells.types):
+            if self.cells.remaining(self.owner, kind) > 0:
+                yield kind
+
+    def _in_new_cells(self, counts: Sequence[int]) -> list[Spot] | None:
+        """All of it in cells that are not bound yet, breaking no wider whole cell if that can be."""
+        for kind in self._kinds():
+            for unbroken in (True, False):
+                mark, bound = self.index.mark(), self.cells.mark()
+                spots = self._in(self.cells.whole[kind, unbroken], counts)
+                if spots and self._bind(kind, spots):
+                    return spots
+                self.index.undo(mark)
+                self.cells.undo(bound)
+        return None
+
+    def _bind(self, kind: CellType, spots: Sequence[Spot]) -> bool:
+        """Bind the cells that spots are in; whether all could be."""
+        wanted = {
+            cell
+            for at, here in groupby(sorted(spots, key=lambda spot: spot.at), key=lambda spot: spot.at)
+            for cell in self.cells.candidates_at(kind, at, _union(here))
+        }
+        return bool(wanted) and all(self.cells.bind(cell, self.owner) for cell in sorted(wanted))
+
+    def _partly_in_new_cells(self, counts: Sequence[int]) -> list[Spot] | None:
+        """What the bound cells do not hold in new ones, near each other; then all of it in both."""
+        if len(self.ask.parts) != 1:
+            return None
+        part = self.ask.parts[0]
+        own = self.cells.own[self.owner]
+        room = int(own.slots(part.shape).totals[0][0]) if self.index.tree.nodes else 0
+        total = counts[part.role]
+        if not 0 < room < total:
+            return None
+        for kind in self._kinds():
+            more = total - room
+            while more < total:
+                for unbroken in (True, False):
+                    found = self._add(kind, counts, part.role, more, unbroken=unbroken)
+                    if found:
+                        return found
+                more = min(total, more * 2) if more * 2 < total or more == total - 1 else total - 1
+        return None
+
+    def _add(self, kind: CellType, counts: Sequence[int], role: int, more: int, *, unbroken: bool) -> list[Spot] | None:
+        mark, bound = self.index.mark(), self.cells.mark()
+        partial = [more if at == role else 0 for at in range(len(counts))]
+        spots = Search(self.cells.whole[kind, unbroken], self.ask).place(partial)
+        self.index.undo(mark)
+        if spots and self._bind(kind, spots):
+            found = self._in(self.cells.own[self.owner], counts)
+            if found:
+                return found
+        self.cells.undo(bound)
+        return None
+
+    def _with_more_cells(self, counts: Sequence[int]) -> list[Spot] | None:
+        """Bind the emptiest cells one after the other; those that the gang does not touch are let go again."""
+        mark, bound = self.index.mark(), self.cells.mark()
+        total = 0
+        for cell in self._emptiest():
+            if total >= _MOST_BOUND:
+                break
+            if not self.cells.bind(cell, self.owner):
+                continue
+            total += 1
+            spots = self._in(self.cells.own[self.owner], counts)
+            if not spots:
+                continue
+            touched = {cell for spot in spots for cell in self.cells.cells_at(self.owner, spot.at, spot.devices)}
+            fresh = [cell for cell in self.cells.since(bound) if cell in touched]
+            self.index.undo(mark)
+            self.cells.undo(bound)
+            if all(self.cells.bind(cell, self.owner) for cell in fresh):
+                spots = self._in(self.cells.own[self.owner], counts)
+                if spots:
+                    return spots
+            self.cells.undo(bound)
+            return None
+        self.cells.undo(bound)
+        return None
+
+    def _emptiest(self) -> list[Cell]:
+        """The cells that may be bound, those with most free devices first, of the narrowest type first on ties."""
+        found: list[tuple[int, int, Cell]] = []
+        for kind in self._kinds():
+            for number in self.cells.structure.cells(kind):
+                cell = Cell(kind.depth, number)
+                if self.cells.is_whole(cell):
+                    masks = self.cells.structure.masks(*cell)
+                    free = sum((self.index.free[at] & mask).bit_count() for at, mask in masks)
+                    if free:
+                        found.append((-free, -kind.depth, cell))
+        return [cell for _, _, cell in sorted(found)[: 4 * _MOST_BOUND]]
+
+
+def _union(spots: Iterator[Spot]) -> int:
+    mask = 0
+    for spot in spots:
+        mask |= spot.devices
+    return mask

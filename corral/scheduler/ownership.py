@@ -1,0 +1,129 @@
+"""Why: what virtual clusters own is one question for all engines: whose a cell is, and which gangs are guaranteed in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from corral.kernel.ids import JobId, TaskKey
+from corral.model.queues import CellQuota, QueueSpec
+from corral.scheduler.cells import Cell, Cells
+from corral.scheduler.gangs import Gangs, Running
+from corral.scheduler.index import EngineIndex
+from corral.scheduler.structure import Structure
+
+_PIN = TaskKey("pinned", 0)
+SEPARATOR = "|"
+"""Between the engine and the cell in the name of a claim."""
+
+
+class Shortfall(NamedTuple):
+    """Owners are owed more cells of a level than there are."""
+
+    engine: str
+    level: str
+    owed: int
+    left: int
+
+
+class Ownership:
+    """The cells of every engine with their owners. Without quotas there are none, and every gang is nobody's guest."""
+
+    def __init__(self, specs: Mapping[str, QueueSpec], engines: Mapping[str, EngineIndex], gangs: Gangs) -> None:
+        self._specs = specs
+        self.cells: dict[str, Cells] = {}
+        """By engine; only of engines where somebody owns something."""
+        owners = [spec for spec in specs.values() if spec.cells or spec.pinned_cells]
+        if not owners:
+            return
+        quotas = self._divided(owners, engines)
+        for name, index in engines.items():
+            if quotas.get(name):
+                cells = self.cells[name] = Cells(index, quotas[name])
+                index.views = list(cells.views)
+                self._pin(name, cells, owners)
+        for gang in sorted(gangs.by_job.values(), key=lambda gang: (-gang.priority, gang.placed_at, gang.job)):
+            for task, names in sorted(gang.cells.items()):
+                if not self.hold(gang, task, names):
+                    del gang.cells[task]
+
+    def _divided(
+        self, owners: Iterable[QueueSpec], engines: Mapping[str, EngineIndex]
+    ) -> dict[str, dict[str, list[CellQuota]]]:
+        """By engine and owner the quotas: each belongs to the engine that has most of such cells."""
+        out: dict[str, dict[str, list[CellQuota]]] = {}
+        structures = {name: Structure(index.tree) for name, index in engines.items()}
+        for spec in owners:
+            for quota in spec.cells:
+                counts = {}
+                for name, structure in structures.items():
+                    kind = structure.find(quota.level, quota.model)
+                    if kind is not None:
+                        counts[name] = len(structure.cells(kind))
+                if counts:
+                    engine = max(sorted(counts), key=counts.__getitem__)
+                    out.setdefault(engine, {}).setdefault(spec.name, []).append(quota)
+            for pinned in spec.pinned_cells:
+                engine, _, cell = pinned.partition(SEPARATOR)
+                if engine in structures and (found := structures[engine].named(cell)) is not None:
+                    level = engines[engine].tree.levels[found[0]]
+                    models = set(structures[engine].models(*found))
+                    model = next(iter(models)) if len(models) == 1 else ""
+                    out.setdefault(engine, {}).setdefault(spec.name, []).append(CellQuota(level, 1, model))
+        return out
+
+    def _pin(self, engine: str, cells: Cells, owners: Iterable[QueueSpec]) -> None:
+        for spec in owners:
+            for pinned in spec.pinned_cells:
+                of_engine, _, name = pinned.partition(SEPARATOR)
+                found = cells.structure.named(name) if of_engine == engine else None
+                if found is not None:
+                    cells.hold(Cell(*found), spec.name, JobId(f"pinned {pinned}"), _PIN)
+
+    def owner(self, queue: str) -> str:
+        """The virtual cluster that a queue is, or is part of; "" when it is none."""
+        spec = self._specs.get(queue)
+        for _ in range(len(self._specs)):
+            if spec is None:
+                return ""
+            if spec.cells or spec.pinned_cells:
+                return spec.name
+            spec = self._specs.get(spec.parent)
+        return ""
+
+    def hold(self, gang: Running, task: TaskKey, names: Iterable[str]) -> bool:
+        """A task is in these cells; False, and in none of them, when one cannot be its owner's any more."""
+        owner, held = self.owner(gang.queue), list[tuple[Cells, Cell]]()
+        for name in names:
+            found = self._find(name)
+            if found is None or not owner or not found[0].hold(found[1], owner, gang.job, task):
+                for cells, cell in held:
+                    cells.release(cell, gang.job, task)
+                return False
+            held.append(found)
+        return True
+
+    def release(self, gang: Running, task: TaskKey) -> None:
+        """A task is over."""
+        for name in gang.cells.pop(task, ()):
+            found = self._find(name)
+            if found is not None:
+                found[0].release(found[1], gang.job, task)
+
+    def _find(self, name: str) -> tuple[Cells, Cell] | None:
+        engine, _, rest = name.partition(SEPARATOR)
+        cells = self.cells.get(engine)
+        found = cells.structure.named(rest) if cells is not None else None
+        return (cells, Cell(*found)) if cells is not None and found is not None else None
+
+    def shortfalls(self) -> list[Shortfall]:
+        """Where owners are owed more than there is: the invariant holds when there are none."""
+        return [
+            Shortfall(engine, cells.index.tree.levels[kind.depth], owed, left)
+            for engine, cells in self.cells.items()
+            for kind, owed, left in cells.shortfalls()
+        ]
+
+    def columns(self) -> list[tuple[object, ...]]:
+        """All that is bound and owed, for hashing and comparing."""
+        return [(engine, *cells.columns()) for engine, cells in sorted(self.cells.items())]

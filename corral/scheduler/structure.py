@@ -1,0 +1,206 @@
+"""Why: "a cell like this one" must mean something: cells are of one type when they are built of the same parts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from corral.scheduler.levels import resolve
+from corral.scheduler.tree import Tree
+
+
+class CellType(NamedTuple):
+    """Cells of one depth and one structure; types sort widest first."""
+
+    depth: int
+    number: int
+
+
+class Structure:
+    """The cells of a tree at every depth, numbered in topology order, with their types and what they are made of.
+
+    Above and at the node a cell is a range of positions; below it is a mask of one node's devices.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.node_depth = tree.node_depth
+        self._starts: dict[int, list[int]] = {}
+        """By depth below the node: the number of the first cell of each node."""
+        self._inner: dict[int, list[tuple[int, int]]] = {}
+        """By depth below the node: position and mask of each cell."""
+        self._types: dict[int, list[CellType]] = {}
+        self._cells: dict[CellType, list[int]] = {}
+        self._counts: dict[tuple[CellType, CellType], int] = {}
+        self._all = [layout.all for layout in tree.layouts]
+
+    def find(self, level: str, model: str = "") -> CellType | None:
+        """The type of a level's cells: the commonest that has only devices of the model; None when there is none."""
+        depth = resolve(level, self.tree.levels)
+        if depth is None:
+            return None
+        types = Counter(
+            kind
+            for number, kind in enumerate(self._typed(depth))
+            if not model or set(self.models(depth, number)) == {model}
+        )
+        usual = max(types.items(), key=lambda item: (item[1], -item[0].number), default=None)
+        return usual[0] if usual else None
+
+    def types(self, level: str, model: str = "") -> list[CellType]:
+        """All types of a level's cells that have only devices of the model."""
+        depth = resolve(level, self.tree.levels)
+        if depth is None:
+            return []
+        found = {
+            kind
+            for number, kind in enumerate(self._typed(depth))
+            if not model or set(self.models(depth, number)) == {model}
+        }
+        return sorted(found)
+
+    def models(self, depth: int, number: int) -> Iterator[str]:
+        """The models of a cell's devices."""
+        for at, mask in self.masks(depth, number):
+            for device in self.tree.nodes[at].devices:
+                if mask >> device.index & 1:
+                    yield device.model
+
+    def type_of(self, depth: int, number: int) -> CellType:
+        """The type of a cell."""
+        return self._typed(depth)[number]
+
+    def cells(self, kind: CellType) -> list[int]:
+        """The numbers of the cells of a type."""
+        found = self._cells.get(kind)
+        if found is None:
+            typed = self._typed(kind.depth)
+            found = self._cells[kind] = [number for number, other in enumerate(typed) if other == kind]
+        return found
+
+    def count(self, wider: CellType, narrower: CellType) -> int:
+        """How many cells of one type a cell of another is made of."""
+        key = (wider, narrower)
+        if key not in self._counts:
+            first = self.cells(wider)[0]
+            inside = self.related(wider.depth, first, narrower.depth)
+            self._counts[key] = sum(self.type_of(narrower.depth, number) == narrower for number in inside)
+        return self._counts[key]
+
+    def masks(self, depth: int, number: int) -> Iterator[tuple[int, int]]:
+        """The positions and devices of a cell."""
+        if depth > self.node_depth:
+            yield self._inner_cells(depth)[number]
+            return
+        for at in self._range(depth, number):
+            yield at, self._all[at]
+
+    def at_node(self, depth: int, at: int) -> Iterator[tuple[int, int]]:
+        """The cells of a depth that a node is in, or that are in it: number, and mask of the node's devices."""
+        if depth <= self.node_depth:
+            yield self.tree.cells[depth].of[at], self._all[at]
+            return
+        self._inner_cells(depth)
+        first = self._starts[depth][at]
+        for offset, mask in enumerate(self.tree.layouts[at].depths[depth - self.node_depth]):
+            yield first + offset, mask
+
+    def related(self, depth: int, number: int, other: int) -> Iterator[int]:
+        """The cells of another depth that hold this one, or are in it; itself for its own depth."""
+        if other == depth:
+            yield number
+        elif other < depth:
+            at = next(self.masks(depth, number))[0]
+            if other <= self.node_depth:
+                yield self.tree.cells[other].of[at]
+            else:
+                own = self._inner_cells(depth)[number][1]
+                yield from (found for found, mask in self.at_node(other, at) if own & mask)
+        elif other <= self.node_depth:
+            of = self.tree.cells[other].of
+            positions = self._range(depth, number)
+            yield from range(of[positions[0]], of[positions[-1]] + 1)
+        else:
+            for at, mask in self.masks(depth, number):
+                yield from (found for found, inner in self.at_node(other, at) if inner & mask)
+
+    def range_at(self, depth: int, own: int, number: int) -> range:
+        """The positions of the cell at `depth` that holds the cell `number` of the depth `own`."""
+        at = next(self.masks(own, number))[0]
+        if depth >= self.node_depth:
+            return range(at, at + 1) if own >= self.node_depth else self._range(own, number)
+        return self._range(depth, self.tree.cells[depth].of[at])
+
+    def name(self, depth: int, number: int) -> str:
+        """A name by which `named` finds the cell again while its machines stand."""
+        if depth <= self.node_depth:
+            return f"{self.tree.levels[depth]}:{self.tree.cells[depth].names[number]}"
+        at = self._inner_cells(depth)[number][0]
+        return f"{self.tree.levels[depth]}:{self.tree.nodes[at].name}/{number - self._starts[depth][at]}"
+
+    def named(self, name: str) -> tuple[int, int] | None:
+        """Depth and number of the cell of a name; None when there is none."""
+        level, _, rest = name.partition(":")
+        if level not in self.tree.levels:
+            return None
+        depth = self.tree.levels.index(level)
+        if depth <= self.node_depth:
+            numbers = self._names(depth)
+            return (depth, numbers[rest]) if rest in numbers else None
+        node, _, offset = rest.rpartition("/")
+        at = self.tree.position.get(node)
+        if at is None or not offset.isdigit():
+            return None
+        inside = len(self.tree.layouts[at].depths[depth - self.node_depth])
+        self._inner_cells(depth)
+        return (depth, self._starts[depth][at] + int(offset)) if int(offset) < inside else None
+
+    def _names(self, depth: int) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.tree.cells[depth].names)}
+
+    def _range(self, depth: int, number: int) -> range:
+        cells = self.tree.cells[depth]
+        return range(int(cells.starts[number]), int(cells.ends[number]))
+
+    def _inner_cells(self, depth: int) -> list[tuple[int, int]]:
+        found = self._inner.get(depth)
+        if found is None:
+            found, starts = [], []
+            for at, layout in enumerate(self.tree.layouts):
+                starts.append(len(found))
+                found += [(at, mask) for mask in layout.depths[depth - self.node_depth]]
+            self._inner[depth], self._starts[depth] = found, starts
+        return found
+
+    def _typed(self, depth: int) -> list[CellType]:
+        """The type of each cell of a depth: equal when the nodes, or the devices, that it is made of are alike."""
+        found = self._types.get(depth)
+        if found is None:
+            known: dict[object, CellType] = {}
+            found = self._types[depth] = [
+                known.setdefault(sign, CellType(depth, len(known))) for sign in self._signs(depth)
+            ]
+        return found
+
+    def _signs(self, depth: int) -> Iterator[object]:
+        alike, layouts = self.tree.alike, self.tree.layouts
+        whole = [(alike[at], layouts[at].depths) for at in range(len(alike))]
+        numbers: dict[object, int] = {}
+        node = [numbers.setdefault(sign, len(numbers)) for sign in whole]
+        if depth <= self.node_depth:
+            for number in range(len(self.tree.cells[depth].names)):
+                positions = self._range(depth, number)
+                shape = tuple(
+                    len({self.tree.cells[inner].of[at] for at in positions}) for inner in range(depth, self.node_depth)
+                )
+                yield (shape, tuple(sorted(Counter(node[at] for at in positions).items())))
+            return
+        for at, mask in self._inner_cells(depth):
+            devices = sorted(
+                (device.kind, device.model) for device in self.tree.nodes[at].devices if mask >> device.index & 1
+            )
+            inner = tuple(
+                sum(bool(cell & mask) for cell in cells) for cells in layouts[at].depths[depth - self.node_depth :]
+            )
+            yield (tuple(devices), inner)
