@@ -24,7 +24,9 @@ from corral.supervisor import PARENT, READY_FD, end_with_parent
 if TYPE_CHECKING:
     from corral.control import Accounts
     from corral.engines.local.engine import LocalEngine
+    from corral.engines.local.presence import Presence
     from corral.spec.cluster import ClusterDocument
+    from corral.spec.documents import Document
     from corral.storage.logs import LogStore
 
 JOB_TOKEN_SECONDS: Final = 400 * 86_400.0
@@ -144,6 +146,7 @@ async def _front(settings: Settings) -> None:
 async def _control(settings: Settings) -> None:
     from corral.control import Accounts, Control, Door, Housekeeping, LaunchContext, Leadership, seed
     from corral.engines.local.containers import container_runtime
+    from corral.engines.local.presence import Presence
     from corral.launcher import LaunchPolicy
     from corral.scheduler import find_policy
     from corral.service.seal import Sealer
@@ -159,6 +162,7 @@ async def _control(settings: Settings) -> None:
     accounts = Accounts(store, Sealer(key), allot=os.getuid() == 0 and not settings.trust_users)
     logs_of = LogStore(settings.data_folder / "blobs" / "logs")
     engine = _local_engine(settings, accounts, logs_of)
+    presence = Presence(engine.set_inventory)
     control = Control(
         store,
         {engine.name: engine},
@@ -172,7 +176,7 @@ async def _control(settings: Settings) -> None:
         ),
         policy=find_policy(),
         not_ready_seconds=settings.not_ready_seconds,
-        present=lambda clusters: _present(engine, clusters),
+        present=lambda clusters: _present(presence, engine.name, clusters),
     )
     control.context = LaunchContext(
         api_url=settings.advertise or os.environ.get("CORRAL_LISTENING_URL", ""),
@@ -187,11 +191,10 @@ async def _control(settings: Settings) -> None:
     code = BlobStore(settings.data_folder / "blobs" / "code")
     keeping = Housekeeping(control, logs_of, code, retention_seconds=settings.retention_days * 86_400)
     try:
-        document = _cluster(settings)
-        said = await seed(store, document, file=str(settings.cluster or ""), clock=clock)
+        said = await seed(store, _given(settings), file=str(settings.cluster or ""), clock=clock)
         await store.put_setting(CONTAINER_RUNTIME, container_runtime() or "")
         told = _when(control.ready, lambda: _tell_ready({"note": said} if said else {}))
-        await _until_told(control.run(), door.serve(), keeping.run(), told)
+        await _until_told(control.run(), door.serve(), keeping.run(), presence.run(), told)
     finally:
         await control.close()
         await store.close()
@@ -206,12 +209,13 @@ def _own_certificate(settings: Settings) -> str:
     return first + found
 
 
-def _cluster(settings: Settings) -> ClusterDocument | None:
+def _given(settings: Settings) -> list[Document]:
+    """The documents of the file that is given with --cluster."""
     if settings.cluster is None:
-        return None
-    from corral.spec.cluster import load_cluster
+        return []
+    from corral.model.configuration import load_site
 
-    return load_cluster(settings.cluster.read_bytes(), filename=str(settings.cluster))
+    return load_site(settings.cluster.read_bytes(), filename=str(settings.cluster))
 
 
 def _local_engine(settings: Settings, accounts: Accounts, logs_of: LogStore) -> LocalEngine:
@@ -230,12 +234,12 @@ def _local_engine(settings: Settings, accounts: Accounts, logs_of: LogStore) -> 
     )
 
 
-def _present(engine: LocalEngine, clusters: Mapping[str, ClusterDocument]) -> frozenset[str]:
+def _present(presence: Presence, engine: str, clusters: Mapping[str, ClusterDocument]) -> frozenset[str]:
     """Have the engine present the nodes that its document describes on this machine; without any, the machine as found."""
     from corral.devices.machine import presented
 
-    engine.set_inventory(presented(clusters.get(engine.name), engine.name))
-    return frozenset({engine.name})
+    presence.follow(lambda: presented(clusters.get(engine), engine))
+    return frozenset({engine})
 
 
 async def _until_told(*running: Coroutine[Any, Any, None]) -> None:

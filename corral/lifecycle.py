@@ -107,11 +107,11 @@ def check(settings: Settings) -> None:
     if settings.database_url and not settings.database_url.startswith(("postgresql:", "postgresql+")):
         raise InvalidInput("bad-database-url", "database_url must be postgresql://…; leave it empty for SQLite.")
     if settings.cluster is not None:
-        from corral.spec.cluster import load_cluster
+        from corral.model.configuration import load_site
         from corral.spec.errors import SpecError
 
         try:
-            load_cluster(settings.cluster.read_bytes(), filename=str(settings.cluster))
+            load_site(settings.cluster.read_bytes(), filename=str(settings.cluster))
         except SpecError as error:
             raise InvalidInput("bad-cluster-document", str(error)) from None
     running = supervisor.running(settings.data_folder)

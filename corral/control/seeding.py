@@ -1,11 +1,12 @@
 """Why: `corral up --cluster FILE` gives a first configuration, and must never undo silently what somebody applied since.
 
-The file is the first revision when none is stored. A file that has changed since is the next revision as long as nobody
-else changed the document; once somebody did, the stored document wins, and the start says so.
+A document of the file is the first revision when none is stored. One that has changed since is the next revision as long
+as nobody else changed it; once somebody did, the stored document wins, and the start says so.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import structlog
@@ -16,7 +17,7 @@ from corral.model.accounts import AuditWrite
 from corral.model.configuration import Configuration, canonical, read_configuration
 from corral.model.documents import DocumentChange, DocumentRevision, Documents
 from corral.model.records import rfc3339
-from corral.spec.cluster import ClusterDocument
+from corral.spec.documents import Document, identity
 from corral.spec.errors import path_text
 from corral.store import Store
 
@@ -27,68 +28,75 @@ BY_FILE: Final = "corral up"
 _TRIES: Final = 5
 
 
-async def seed(store: Store, document: ClusterDocument | None, *, file: str, clock: Clock) -> str:
-    """Store the document of `--cluster` if it is to be the current one, and the queues that follow from all documents.
+async def seed(store: Store, given: Sequence[Document], *, file: str, clock: Clock) -> str:
+    """Store those documents of `--cluster` that are to be the current ones, and the queues that follow from all documents.
 
-    The answer is a sentence for whoever starts the server, "" when there is nothing to say.
+    The answer is for whoever starts the server, "" when there is nothing to say.
     """
     for _ in range(_TRIES):
         now = await store.all_documents()
-        change, said = _decide(now, document, file)
-        after = read_configuration(_with(now, change), now.change)
-        broken = after.findings() if change else []
-        if change and broken:
-            change, after = None, read_configuration(now.revisions, now.change)
+        last = [await store.document(*identity(document)) for document in given]
+        changes, said = _decide(given, last, file)
+        after = read_configuration(_with(now, changes), now.change)
+        broken = after.findings() if changes else []
+        if broken:
             path, why = broken[0]
-            said = f"{file} was not taken over, as it does not fit the stored documents: {path_text(path)}: {why}."
-        if await _settle(store, now, change, after, clock):
-            if said:
-                log.warning(said)
-            return said
+            changes, after = [], read_configuration(now.revisions, now.change)
+            said = [f"{file} was not taken over, as it does not fit the stored documents: {path_text(path)}: {why}."]
+        if await _settle(store, now, changes, after, clock):
+            for sentence in said:
+                log.warning(sentence)
+            return " ".join(said)
     raise Conflict("documents-changed", "The configuration changes too often to start on it; start again.")
 
 
 async def _settle(
-    store: Store, now: Documents, change: DocumentChange | None, after: Configuration, clock: Clock
+    store: Store, now: Documents, changes: Sequence[DocumentChange], after: Configuration, clock: Clock
 ) -> bool:
-    """Store the change and the queues; False when the documents changed meanwhile."""
-    changes = [change] if change else []
-    line = AuditWrite(clock.now(), BY_FILE, "document.apply", "document:Cluster", "given-at-start", True)
+    """Store the changes and the queues; False when the documents changed meanwhile."""
+    lines = [
+        AuditWrite(
+            clock.now(), BY_FILE, "document.apply", f"document:{change.kind}/{change.name}", "given-at-start", True
+        )
+        for change in changes
+    ]
     try:
         await store.put_documents(
-            changes,
-            actor=BY_FILE,
-            at=clock.now(),
-            seen=now.change,
-            queues=after.queue_records(),
-            audit=[line] if change else [],
+            changes, actor=BY_FILE, at=clock.now(), seen=now.change, queues=after.queue_records(), audit=lines
         )
     except Conflict:
         return False
     return True
 
 
-def _decide(now: Documents, document: ClusterDocument | None, file: str) -> tuple[DocumentChange | None, str]:
-    """The revision that a file makes, if any, and what is to be said about it."""
-    if document is None:
-        return None, ""
-    name = f"Cluster/{document.engine}"
-    stored = next((each for each in now.revisions if (each.kind, each.name) == ("Cluster", document.engine)), None)
-    change = DocumentChange("Cluster", document.engine, canonical(document), note=f"from {file}"[:500])
-    if stored is None:
-        return change, ""
-    if stored.doc == change.doc:
-        return None, ""
-    if stored.actor == BY_FILE:
-        return change, f"{file} has changed: it is now revision {stored.revision + 1} of {name}."
-    return None, (
-        f"{file} differs from {name}, and the stored document wins: {stored.actor} made its revision {stored.revision} at "
-        f"{rfc3339(stored.at)}. `corral diff {file}` shows the difference, `corral apply {file}` takes the file over."
-    )
+def _decide(
+    given: Sequence[Document], last: Sequence[DocumentRevision | None], file: str
+) -> tuple[list[DocumentChange], list[str]]:
+    """The revisions that a file makes, and what is to be said about it; `last` has the latest of each document."""
+    changes, said = [], []
+    for document, there in zip(given, last, strict=True):
+        kind, name = identity(document)
+        change = DocumentChange(kind, name, canonical(document), note=f"from {file}"[:500])
+        if there is None:
+            changes.append(change)
+        elif there.doc != change.doc and there.actor == BY_FILE:
+            changes.append(change)
+            said.append(f"{kind}/{name} has changed in {file}: it is now at revision {there.revision + 1}.")
+        elif there.doc != change.doc:
+            what = "deleted it in" if there.deleted else "made"
+            said.append(
+                f"{kind}/{name} differs from {file}, and what is stored wins: {there.actor} {what} its revision "
+                f"{there.revision} at {rfc3339(there.at)}. `corral diff {file}` shows the difference, "
+                f"`corral apply {file}` takes the file over."
+            )
+    return changes, said
 
 
-def _with(now: Documents, change: DocumentChange | None) -> list[DocumentRevision]:
-    if change is None or change.doc is None:
-        return list(now.revisions)
-    rest = [each for each in now.revisions if (each.kind, each.name) != (change.kind, change.name)]
-    return [*rest, DocumentRevision(change.kind, change.name, 0, change.doc, 0.0, BY_FILE)]
+def _with(now: Documents, changes: Sequence[DocumentChange]) -> list[DocumentRevision]:
+    """The documents as the changes leave them."""
+    there = {(each.kind, each.name): each for each in now.revisions}
+    new = {
+        (each.kind, each.name): DocumentRevision(each.kind, each.name, 0, each.doc or "", 0.0, BY_FILE)
+        for each in changes
+    }
+    return list((there | new).values())

@@ -12,10 +12,10 @@ from corral.control.configuration import broken_by, scheduler_policy
 from corral.control.seeding import BY_FILE
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import JobId
-from corral.model.configuration import canonical, configuration_of, read_configuration
+from corral.model.configuration import canonical, configuration_of, load_site, read_configuration
 from corral.model.documents import DocumentChange
 from corral.scheduler import Policy, find_policy
-from corral.spec.cluster import ClusterDocument, load_cluster
+from corral.spec.cluster import ClusterDocument
 from corral.spec.documents import identity, load_document
 from tests.control.harness import House, PaperEngine, short
 
@@ -153,8 +153,8 @@ CLUSTER = "kind: Cluster\nnode: {devices: 4}\nnodes: [node1, node2]\n"
 
 
 async def _seed(house: House, text: str | None) -> str:
-    document = None if text is None else load_cluster(text)
-    return await seed(house.store, document, file="cluster.yaml", clock=house.clock)
+    given = [] if text is None else load_site(text, filename="cluster.yaml")
+    return await seed(house.store, given, file="cluster.yaml", clock=house.clock)
 
 
 async def _stored(house: House) -> tuple[int, str]:
@@ -173,7 +173,7 @@ async def test_a_file_is_the_first_revision_and_the_same_file_no_other(house: Ho
 async def test_a_changed_file_is_taken_over_while_nobody_else_changed_the_document(house: House) -> None:
     await _seed(house, CLUSTER)
     said = await _seed(house, CLUSTER.replace("node2]", "node2, node3]"))
-    assert said == "cluster.yaml has changed: it is now revision 2 of Cluster/local."
+    assert said == "Cluster/local has changed in cluster.yaml: it is now at revision 2."
     assert await _stored(house) == (2, BY_FILE)
 
 
@@ -181,8 +181,30 @@ async def test_a_document_that_somebody_applied_wins_over_the_file_and_the_start
     await _seed(house, CLUSTER)
     await _apply(house, CLUSTER.replace("4", "8"))
     said = await _seed(house, CLUSTER)
-    assert "the stored document wins: root made its revision 2" in said and "`corral apply cluster.yaml`" in said
+    assert "what is stored wins: root made its revision 2" in said and "`corral apply cluster.yaml`" in said
     assert await _stored(house) == (2, "root")
+
+
+async def test_a_document_that_somebody_deleted_does_not_come_back_with_the_file(house: House) -> None:
+    await _seed(house, CLUSTER)
+    await house.store.put_documents([DocumentChange("Cluster", "local", None)], actor="root", at=2.0)
+    assert "root deleted it in its revision 2" in await _seed(house, CLUSTER)
+    assert (await house.store.documents()).items == []
+
+
+async def test_every_document_of_a_file_is_seeded_and_decided_for_itself(house: House) -> None:
+    both = f"{CLUSTER}---\n{RESEARCH}"
+    assert await _seed(house, both) == ""
+    assert [queue.name for queue in await house.store.queues()] == ["default", "research"]
+    await _apply(house, RESEARCH.replace("4", "2"))
+    said = await _seed(house, both.replace("[node1, node2]", "[node1, node2, node3]"))
+    assert "Cluster/local has changed" in said and "Queue/research differs" in said
+    assert (await _stored(house))[0] == 2
+
+
+async def test_a_cluster_that_names_no_kind_is_read_as_one(house: House) -> None:
+    assert await _seed(house, CLUSTER.replace("kind: Cluster\n", "")) == ""
+    assert await _stored(house) == (1, BY_FILE)
 
 
 async def test_a_changed_file_that_breaks_a_quota_is_not_taken_over(house: House) -> None:

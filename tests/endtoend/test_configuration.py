@@ -112,11 +112,11 @@ def test_a_file_that_changed_is_taken_over_until_somebody_applies_another(platfo
 
     assert again() == "" and platform.client.configuration("cluster", "local")["revision"] == 1
     cluster.write_text(CLUSTER.replace("node2]", "node2, node3]"))
-    assert "now revision 2 of Cluster/local" in again()
+    assert "now at revision 2" in again()
     platform.corral("apply", _file(platform, CLUSTER.replace("node2]", "node2, node9]")))
     cluster.write_text(CLUSTER)
     said = again()
-    assert "the stored document wins" in said and "revision 3" in said and "corral apply" in said
+    assert "what is stored wins" in said and "revision 3" in said and "corral apply" in said
     assert set(_nodes(platform)) == {"local/node1", "local/node2", "local/node9"}
 
 
