@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from corral.scheduler.asks import Ask, Batch, Part
+from corral.scheduler.fitting import WHOLE
 
 if TYPE_CHECKING:
     from corral.scheduler.search import Search
@@ -91,20 +93,56 @@ class _Tries:
         slots = self.search.room_of(batch)
         if int(np.sum(slots.room[at : scope[1]])) < tasks:
             return False
-        for count in self._counts(slots.measure(self.search.index, at), tasks):
-            mark, spots = self.search.index.mark(), len(self.search.spots)
-            if self.search.put(at, count, batch) and self._divide(number, outer, scope, at + 1, tasks - count):
-                return True
-            del self.search.spots[spots:]
-            self.search.index.undo(mark)
+        for count in range(min(slots.measure(self.search.index, at), tasks), -1, -1):
+            for within in self._choices(number, at, count):
+                self.left -= 1
+                if self.left < 0:
+                    return False
+                mark, spots = self.search.index.mark(), len(self.search.spots)
+                if self.search.put(at, count, batch, within) and self._divide(
+                    number, outer, scope, at + 1, tasks - count
+                ):
+                    return True
+                del self.search.spots[spots:]
+                self.search.index.undo(mark)
         return False
 
-    def _counts(self, room: int, tasks: int) -> Iterator[int]:
-        for count in range(min(room, tasks), -1, -1):
-            self.left -= 1
-            if self.left < 0:
-                return
-            yield count
+    def _choices(self, number: int, at: int, count: int) -> Iterator[int]:
+        """The masks of devices to take from: first all, then every choice that makes a difference to other roles."""
+        yield WHOLE
+        shape = self.batches[number][1].shape
+        if not shape.devices or shape.ids or not count:
+            return
+        kinds = self._kinds(number, at)
+        if len(kinds) < 2:
+            return
+        if shape.share is not None:
+            for size in range(1, len(kinds)):
+                yield from (sum(chosen) for chosen in combinations(kinds, size))
+            return
+        for counts in _divisions(count * shape.devices, [mask.bit_count() for mask in kinds]):
+            yield sum(_lowest(mask, few) for mask, few in zip(kinds, counts, strict=True))
+
+    def _kinds(self, number: int, at: int) -> list[int]:
+        """The devices that a role could have on a node, by what else they are good for."""
+        index, node = self.search.index, self.search.tree.nodes[at]
+        masks = [self.search.room_of(batch).masks[at] for _, batch in self.batches]
+        sharing = any(batch.shape.share for _, batch in self.batches)
+        used = index.shared.at.get(at, {})
+        found: dict[tuple[object, ...], int] = {}
+        for device in node.devices:
+            free = index.free[at] >> device.index & 1 or (sharing and device.index in used)
+            if free and masks[number] >> device.index & 1:
+                suits = tuple(mask >> device.index & 1 for mask in masks)
+                rivals = device.parent if device.parent >= 0 else self._sliced(at, device.index)
+                memory = device.memory_bytes if sharing else 0
+                key = (suits, rivals, memory, used.get(device.index))
+                found[key] = found.get(key, 0) | 1 << device.index
+        return list(found.values())
+
+    def _sliced(self, at: int, device: int) -> int:
+        """The device itself where it can be cut, so that it is of a kind of its own; else -1."""
+        return device if device in self.search.tree.rivals.get(at, {}) else -1
 
     def _even(self, part: Part, scope: tuple[int, int]) -> bool:
         """Whether a role that is spread is spread as evenly as it has to be."""
@@ -114,3 +152,22 @@ class _Tries:
         counts = Counter(cells.of[spot.at] for spot in self.search.spots if spot.role == part.role)
         levels = [counts[cell] for cell in self.search.open_cells(part, *scope)]
         return max(levels) - min(levels) <= part.max_skew
+
+
+def _divisions(total: int, most: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Every way to have `total` of several kinds of which there are so many."""
+    if not most:
+        if not total:
+            yield ()
+        return
+    for first in range(min(total, most[0]), -1, -1):
+        for rest in _divisions(total - first, most[1:]):
+            yield (first, *rest)
+
+
+def _lowest(mask: int, count: int) -> int:
+    """The lowest bits of a mask."""
+    out = 0
+    for _ in range(count):
+        out |= (mask ^ out) & -(mask ^ out)
+    return out

@@ -313,12 +313,12 @@ class Search:
         """Room for the tasks of a batch one by one, less what this gang may not take."""
         return self._of(batch.shape)
 
-    def put(self, at: int, tasks: int, batch: Batch) -> bool:
-        """Take room on one node for tasks of a batch, placed one by one."""
+    def put(self, at: int, tasks: int, batch: Batch, within: int) -> bool:
+        """Take room on one node, with devices of a mask, for tasks of a batch, placed one by one."""
         if not tasks:
             return True
         mark = len(self.spots)
-        if not self._on_node(at, WHOLE, self._of(batch.shape), tasks, batch):
+        if not self._on_node(at, within, self._of(batch.shape), tasks, batch):
             return False
         self._number(mark, 1, mixed=True)
         return True
