@@ -7,6 +7,7 @@ as nobody else changed it; once somebody did, the stored document wins, and the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Final
 
 import structlog
@@ -76,7 +77,7 @@ def _decide(
     changes, said = [], []
     for document, there in zip(given, last, strict=True):
         kind, name = identity(document)
-        change = DocumentChange(kind, name, canonical(document), note=f"from {file}"[:500])
+        change = DocumentChange(kind, name, canonical(document), note=f"from {PurePath(file).name}"[:500])
         if there is None:
             changes.append(change)
         elif there.doc != change.doc and there.actor == BY_FILE:

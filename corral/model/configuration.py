@@ -101,7 +101,7 @@ def load_site(text: str | bytes, *, filename: str) -> list[Document]:
 def canonical(document: Document) -> str:
     """The one JSON text under which a document is stored: equal documents give equal text."""
     if isinstance(document, ClusterDocument):
-        return json.dumps(to_document(document), separators=(",", ":"), ensure_ascii=False, sort_keys=True)
+        return json.dumps(to_document(document), separators=(",", ":"), ensure_ascii=False)  # the nodes' order is kept
     return document.to_json()
 
 
