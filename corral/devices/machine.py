@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from corral.devices import amd, ascend, nvidia
+from corral.devices.comparing import reconciled
 from corral.devices.described import described_inventory, machine_cpu_millis, machine_memory, shared_memory
 from corral.devices.found import Found
 from corral.model.inventory import Inventory, Node
@@ -10,10 +13,19 @@ from corral.spec.cluster import ClusterDocument
 
 
 def presented(document: ClusterDocument | None, engine: str) -> Inventory:
-    """What an engine of this machine presents: the nodes that its document describes, or else the machine as found."""
-    if document is not None and document.nodes:
-        return described_inventory(document, engine)
-    return Inventory(engine, (this_machine(engine),))
+    """What an engine of this machine presents: the nodes that its document describes, or else the machine as found.
+
+    A node whose devices are to be found has this machine's, and is marked when they are not those it expects.
+    """
+    if document is None or not document.nodes:
+        return Inventory(engine, (this_machine(engine),))
+    inventory = described_inventory(document, engine)
+    real = {f"{engine}/{node.name}" for node in document.nodes if node.found}
+    if not real:
+        return inventory
+    machine = this_machine(engine)
+    nodes = tuple(reconciled(node, machine) if node.name in real else node for node in inventory.nodes)
+    return structs.replace(inventory, nodes=nodes)
 
 
 def this_machine(engine: str, name: str = "machine") -> Node:

@@ -39,6 +39,15 @@ class Taint(msgspec.Struct, frozen=True):
     """`NoSchedule`, `NoExecute` (which asks also those to leave that run there), or `PreferNoSchedule`."""
 
 
+class Mismatch(msgspec.Struct, frozen=True):
+    """One thing that a machine reports otherwise than its document says, each side as people read it."""
+
+    what: str
+    """`devices` (how many of which model), `numbers`, `memory`, or a level whose cells differ."""
+    configured: str
+    reported: str
+
+
 class Node(msgspec.Struct, frozen=True):
     """One machine, or one described share of a machine."""
 
@@ -59,6 +68,8 @@ class Node(msgspec.Struct, frozen=True):
     taints: tuple[Taint, ...] = ()
     ready: bool = True
     ready_reason: str = ""
+    mismatches: tuple[Mismatch, ...] = ()
+    """What the machine reports otherwise than configured; such a node is not ready."""
     cordoned: bool = False
     """It is not ready only because a person closed it to new tasks (`ready_reason` says who, and why)."""
 

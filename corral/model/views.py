@@ -222,6 +222,14 @@ class Amounts(Record, frozen=True):
     devices: int = 0
 
 
+class MismatchView(Record, frozen=True):
+    """One thing (`what`) that a machine reports otherwise than configured."""
+
+    what: str
+    configured: str
+    reported: str
+
+
 class NodeView(Record, frozen=True):
     """One machine; `name` is ENGINE/NODE, `levels` the cells above it (rack and so on)."""
 
@@ -237,6 +245,8 @@ class NodeView(Record, frozen=True):
     free: Amounts = Amounts()
     devices: tuple[DeviceView, ...] = ()
     links: tuple[tuple[int, ...], ...] = ()
+    mismatches: tuple[MismatchView, ...] = ()
+    """What the machine reports otherwise than its document says: such a node is not ready."""
     tasks: int = 0
     seen_at: str = ""
 

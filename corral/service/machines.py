@@ -13,7 +13,7 @@ from corral.kernel.units import parse_cpu, parse_memory
 from corral.model.cordons import Cordon, cordon_view
 from corral.model.inventory import Device, Node
 from corral.model.records import JobFilter, Page, rfc3339
-from corral.model.views import Amounts, CellView, DeviceView, Holding, NodeView, QueueView, Top
+from corral.model.views import Amounts, CellView, DeviceView, Holding, MismatchView, NodeView, QueueView, Top
 from corral.service.actor import Actor
 from corral.service.base import ServiceBase
 from corral.service.rules import Resource
@@ -132,6 +132,7 @@ def _node_view(row: NodeRow, holders: Sequence[HolderRow], cordon: Cordon | None
         free=Amounts(max(0, node.cpu_millis - cpu), max(0, node.memory_bytes - memory), free_devices),
         devices=tuple(_device_view(node, device, held.get(device.index)) for device in node.devices),
         links=node.links,
+        mismatches=tuple(MismatchView(each.what, each.configured, each.reported) for each in node.mismatches),
         tasks=len(holders),
         seen_at=rfc3339(row.seen_at),
     )

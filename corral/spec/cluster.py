@@ -81,8 +81,16 @@ class Slices(SpecModel):
 
 
 class DescribedDevices(SpecModel):
-    """Devices that are said to be there, for trying policies: real processes run, no vendor variable is set."""
+    """Devices that are said to be there, for trying policies: real processes run, no vendor variable is set.
 
+    With `source: found` they are the machine's own, and what is said here is what it must report.
+    """
+
+    source: Literal["described", "found"] = Field(
+        "described",
+        description="found: the devices are those that the machine reports; one that reports others than this says is "
+        "marked, and takes no tasks until both agree.",
+    )
     count: int = Field(ge=0, le=1024, description="How many devices the node has.")
     kind: Text = Field("gpu", min_length=1, max_length=63, description="Their kind, such as gpu or npu.")
     model: Text = Field("described", min_length=1, max_length=128, description="Their model; jobs may ask for it.")
@@ -100,10 +108,12 @@ class DescribedDevices(SpecModel):
     @model_validator(mode="before")
     @classmethod
     def _counted(cls, value: Any) -> Any:
-        """A matrix says how many devices there are."""
-        if isinstance(value, dict) and "count" not in value and isinstance(value.get("matrix"), str):
+        """A matrix says how many devices there are; of those that are found nothing needs to be said."""
+        if not isinstance(value, dict) or "count" in value:
+            return value
+        if isinstance(value.get("matrix"), str):
             return {**value, "count": len(_wiring(value["matrix"]).names)}
-        return value
+        return {**value, "count": 0} if value.get("source") == "found" else value
 
     @model_validator(mode="after")
     def _wired(self) -> DescribedDevices:

@@ -143,9 +143,13 @@ class _Racked:
             base = self._bases.get(id(shape)) or self._base(path, shape, below)
             out.append(NodeDescription(
                 name, cells, base.devices, base.cpu_millis, base.memory_bytes, base.shm_bytes, base.labels,
-                base.resources, base.taints, base.links,
+                base.resources, base.taints, base.links, base.found,
             ))  # fmt: skip
         self.count = len(out)
+        found = [node.name for node in out if node.found]
+        if len(found) > 1 and self.document.engine == "local":
+            said = f"the devices of this machine are one node's, and {len(found)} nodes ask for those that are found"
+            self.findings.append((("node", "devices", "source"), said))
         return out
 
     def _check(self, path: Path, cells: Cells, above: list[str], homes: dict[tuple[str, str], Cells]) -> None:
@@ -169,6 +173,7 @@ class _Racked:
                 name="",
                 devices=tuple(_devices(complete.devices, self.document.levels)),
                 links=complete.devices.wiring.links,
+                found=complete.devices.source == "found",
                 cpu_millis=units.parse_cpu(complete.cpu),
                 memory_bytes=units.parse_memory(complete.memory),
                 shm_bytes=units.parse_memory(complete.shm),
@@ -243,10 +248,12 @@ def _devices(devices: DescribedDevices, levels: list[str]) -> Iterator[DeviceDes
     sizes = [(level, devices.cells[level]) for level in levels if level in devices.cells]
     memory = units.parse_memory(devices.memory)
     wired = devices.wiring.cells()
+    unsaid = devices.source == "found" and "model" not in devices.model_fields_set
+    model = "" if unsaid else devices.model
     for index in range(devices.count):
         numbered = tuple((level, str(index // size)) for level, size in sizes)
         cells = tuple(cell for cell in wired[index] if cell[0] in levels) if wired else numbered
-        yield DeviceDescription(index, devices.kind, devices.model, memory, cells)
+        yield DeviceDescription(index, devices.kind, model, memory, cells)
     slices = devices.slices
     if slices is None:
         return

@@ -41,6 +41,8 @@ class NodeDescription:
     """(key, value, effect)."""
     links: tuple[tuple[int, ...], ...] = ()
     """Link quality by device pair as `corral.spec.links` ranks it; () is unknown."""
+    found: bool = False
+    """Whether its devices are those that the machine reports, and `devices` only what is expected of them."""
 
 
 @dataclass(frozen=True, slots=True)

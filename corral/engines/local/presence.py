@@ -1,0 +1,51 @@
+"""Why: a device fails while the server runs; the machine is looked at again and again, beside the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from corral.devices.comparing import kept
+from corral.model.inventory import Inventory
+
+LOOK_SECONDS = 30.0
+_log = logging.getLogger(__name__)
+
+
+class Presence:
+    """Tells an engine what its machine is, now and whenever that changed."""
+
+    def __init__(self, tell: Callable[[Inventory], None], *, seconds: float = LOOK_SECONDS) -> None:
+        self._tell = tell
+        self._seconds = seconds
+        self._look: Callable[[], Inventory] | None = None
+        self._told: Inventory | None = None
+
+    def follow(self, look: Callable[[], Inventory]) -> None:
+        """Tell what `look` sees, and from now on every change of it."""
+        self._look = look
+        self._say(look())
+
+    async def run(self) -> None:
+        """Look again every so often, until cancelled."""
+        while True:
+            await asyncio.sleep(self._seconds)
+            await self.look_again()
+
+    async def look_again(self) -> None:
+        """Look once; a look that fails is logged, and what was told before holds."""
+        look = self._look
+        if look is None:
+            return
+        try:
+            seen = await asyncio.to_thread(look)
+        except Exception:
+            _log.exception("the devices of this machine could not be looked at; what was seen before holds")
+            return
+        if look is self._look:
+            self._say(seen)
+
+    def _say(self, seen: Inventory) -> None:
+        self._told = seen if self._told is None else kept(self._told, seen)
+        self._tell(self._told)
