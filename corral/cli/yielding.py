@@ -10,6 +10,7 @@ import click
 
 from corral.cli.output import age, output_option, paint, say, show, span, table
 from corral.cli.server_of import connect
+from corral.kernel.errors import Conflict
 
 if TYPE_CHECKING:
     from corral.client import Client
@@ -162,5 +163,7 @@ def drain_command(nodes: Sequence[str], why: str, grace: float | None, after_job
 
 
 def _await_empty(client: Client, node: str) -> None:
-    while client.node(node)["tasks"]:
+    while (found := client.node(node))["tasks"]:
+        if found["cordon"] is None:
+            raise Conflict("node-not-cordoned", f"{node} was opened again before it was empty.")
         time.sleep(_LOOK_SECONDS)
