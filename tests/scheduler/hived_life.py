@@ -8,9 +8,9 @@ from corral.kernel.draw import draw_integer
 from corral.kernel.errors import InvalidInput
 from corral.scheduler.hived import Bind, HivedAlgorithm, Member, Order, Phase, PodRequest, Preempt, Wait
 from corral.spec.errors import SpecError
-from corral.spec.hived import HivedCluster, load_hived
+from corral.spec.hived import load_hived
 
-PRIORITIES: Final = (-1, -1, 0, 0, 1, 1, 2, 7)
+PRIORITIES: Final = (-1, -1, 0, 0, 1, 2, 3, 7)
 
 
 class Dice:
@@ -37,7 +37,7 @@ def draw_cluster(dice: Dice) -> dict[str, Any]:
     for chain in range(1 + dice.below(3)):
         leaf = f"gpu{dice.below(2)}" if chain else "gpu0"
         below, names = leaf, []
-        depth = 1 + dice.below(3)
+        depth = dice.pick((1, 2, 3, 3))
         node_at = dice.below(depth)
         for level in range(depth):
             name = f"c{chain}-l{level}"
@@ -92,18 +92,29 @@ def draw_tenants(dice: Dice, physical: dict[str, Any]) -> dict[str, Any]:
     if dice.chance(50):
         _draw_pin(dice, dice.pick(cells), "pin")
         tenants[dice.pick(list(tenants))]["pinnedCells"].append({"pinnedCellId": "pin"})
-    for _ in range(12):
-        tenant = tenants[dice.pick(list(tenants))]
-        chain = dice.pick(cells)["cellType"]
+    for chain in dict.fromkeys(cell["cellType"] for cell in cells):
         path = [chain]
-        while path[-1] in physical["cellTypes"] and dice.chance(55):
+        while path[-1] in physical["cellTypes"]:
             path.append(physical["cellTypes"][path[-1]]["childCellType"])
-        tenant["virtualCells"].append({"cellType": ".".join(path), "cellNumber": 1 + dice.below(2)})
-        try:
-            load_hived(config)
-        except SpecError:
-            tenant["virtualCells"].pop()
+        for _ in range(8):
+            _draw_owned(dice, config, path[: 1 + dice.below(len(path))])
+        if dice.chance(70):
+            for end in range(1, len(path) + 1):
+                while _draw_owned(dice, config, path[:end]) and dice.chance(90):
+                    pass
     return tenants
+
+
+def _draw_owned(dice: Dice, config: dict[str, Any], path: list[str]) -> bool:
+    """Give a cell of a type to some virtual cluster, unless it does not fit any more."""
+    owned = config["virtualClusters"][dice.pick(list(config["virtualClusters"]))]["virtualCells"]
+    owned.append({"cellType": ".".join(path), "cellNumber": 1})
+    try:
+        load_hived(config)
+    except SpecError:
+        owned.pop()
+        return False
+    return True
 
 
 class Life:
@@ -126,9 +137,9 @@ class Life:
         roll = self.dice.below(100)
         if roll < 40:
             self.submit()
-        elif roll < 55:
+        elif roll < 62:
             self.retry()
-        elif roll < 78:
+        elif roll < 80:
             self.finish()
         elif roll < 83:
             self.withdraw()
@@ -153,7 +164,7 @@ class Life:
             leaves=members[0].leaves,
             group=f"g{self.count}",
             members=members,
-            leaf_type=self.dice.pick(["", "", "gpu0", "gpu1"]),
+            leaf_type=self.dice.pick(["", "", "", "gpu0"]),
             pinned_cell=pinned[0] if pinned and priority >= 0 and self.dice.chance(50) else "",
             lazy_preemption=self.dice.chance(50),
             ignore_suggested=self.dice.chance(70),
@@ -161,7 +172,8 @@ class Life:
         self.attempt(request)
 
     def suggested(self) -> frozenset[str]:
-        return frozenset(node for node in self.algorithm.nodes if not self.dice.chance(10))
+        refused = self.dice.pick((0, 0, 10, 60))
+        return frozenset(node for node in self.algorithm.nodes if not self.dice.chance(refused))
 
     def attempt(self, request: PodRequest) -> None:
         """Schedule as Kubernetes does: filtering first, preempting if that names victims, and bind at once."""
@@ -237,30 +249,79 @@ class Life:
         elif len(cells) > 2 and self.dice.chance(30):
             gone = self.dice.pick(cells)
             cells, lost = [cell for cell in cells if cell is not gone], [*lost, gone]
-        _clear_pins(lost)
         physical["physicalCells"] = cells
-        tenants = draw_tenants(self.dice, physical)
+        tenants = self.smaller() if self.dice.chance(60) else draw_tenants(self.dice, physical)
         config = {"physicalCluster": physical, "virtualClusters": tenants}
+        try:
+            load_hived(config)
+        except SpecError:
+            config["virtualClusters"] = draw_tenants(self.dice, physical)
         self.algorithm, changes = self.algorithm.reconfigured(load_hived(config))
         self.config = {**config, "lost": lost}
         self.note("reconfigured")
         self.seen["lost guarantee"] = self.seen.get("lost guarantee", 0) + len(changes.lazily_preempted)
         self.seen["ignored"] = self.seen.get("ignored", 0) + len(changes.ignored)
 
-    def check(self) -> None:
-        """No device is given twice, nothing kept is wrong, and every guarantee holds."""
-        assert self.algorithm.broken_guarantees() == []
-        assert self.algorithm.differences() == []
+    def smaller(self) -> dict[str, Any]:
+        """The virtual clusters as they are, except that one owns a cell less."""
+        tenants = {name: {**tenant} for name, tenant in self.config["virtualClusters"].items()}
+        name = self.dice.pick([name for name, tenant in tenants.items() if tenant["virtualCells"]] or list(tenants))
+        owned = tenants[name]["virtualCells"]
+        if owned:
+            at = self.dice.below(len(owned))
+            less = {**owned[at], "cellNumber": owned[at]["cellNumber"] - 1}
+            tenants[name]["virtualCells"] = [*owned[:at], *([less] if less["cellNumber"] else []), *owned[at + 1 :]]
+        return tenants
+
+    def claim_everything(self) -> None:
+        """Owners ask, one after the other, for each owned cell they do not use; bound, at the latest without victims."""
+        for (vc, chain), view in self.algorithm.state.owned_views.items():
+            roots = self.algorithm.state.forest.tenants[vc].roots[chain]
+            for root in [root for root in roots if not root.busy]:
+                whole = [node for node in view.nodes if node is root or _inside(node, root)]
+                self.count += 1
+                members = (Member(len(whole), whole[0].kind.leaves),)
+                request = PodRequest(
+                    pod=f"g{self.count}-0",
+                    vc=vc,
+                    priority=0,
+                    leaves=members[0].leaves,
+                    group=f"g{self.count}",
+                    members=members,
+                    leaf_type=self.algorithm.state.forest.chains[chain].leaf_type,
+                )
+                for _ in range(100):
+                    decision = self.algorithm.schedule(request, (), Phase.PREEMPTING)
+                    assert not isinstance(decision, Wait), (vc, root.address, decision)
+                    if isinstance(decision, Bind):
+                        self.start(request, decision)
+                        self.end(request.group)
+                        break
+                    for victim in {victim.rpartition("-")[0] for victim in decision.victims}:
+                        self.end(victim)
+                else:
+                    raise AssertionError(f"the victims of {request.group} never end")
+
+    def wrong(self) -> list[str]:
+        """What breaks a guarantee, differs from what is counted anew, or gives a device twice; empty when all is well."""
+        found = self.algorithm.broken_guarantees() + self.algorithm.differences()
         occupant: dict[tuple[str, int], str] = {}
         for group, pods in self.running.items():
             for _, bound in pods:
                 for device in bound.devices:
                     holder = occupant.setdefault((bound.node, device), group)
-                    assert holder == group, (bound.node, device, holder, group)
-        assert {name for name, group in self.algorithm.groups.items() if group.pods} == set(self.running)
+                    if holder != group:
+                        found.append(f"device {device} of {bound.node} runs {holder} and {group}")
+        held = {name for name, group in self.algorithm.groups.items() if group.pods}
+        if held != set(self.running):
+            found.append(f"groups {sorted(held)} are kept, and {sorted(self.running)} run")
+        return found
 
-    def cluster(self) -> HivedCluster:
-        return self.algorithm.cluster
+
+def _inside(cell: Any, root: Any) -> bool:
+    while cell is not None and cell is not root:
+        cell = cell.parent
+    return cell is not None
 
 
 def _other(request: PodRequest, at: int, size: int) -> PodRequest:
@@ -276,6 +337,3 @@ def _other(request: PodRequest, at: int, size: int) -> PodRequest:
         lazy_preemption=request.lazy_preemption,
         ignore_suggested=request.ignore_suggested,
     )
-
-
-__all__ = ["Dice", "Life", "Wait", "draw_cluster", "draw_tenants"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from hashlib import blake2b
 
@@ -96,21 +95,23 @@ def _devices(state: State, leaves: dict[PhysicalCell, tuple[Group, VirtualCell |
             yield f"{cell.address} has healthy {cell.healthy}, unlike its node"
 
 
-def _counts(cell: Cell) -> Iterator[str]:
+def _miscounted(cell: Cell) -> bool:
+    """Whether a cell's counts are not those of its children together."""
     if cell.children:
-        total: Counter[int] = Counter()
+        total: dict[int, int] = {}
         for child in cell.children:
-            total.update(child.used)
-        if dict(total) != cell.used:
-            yield f"a cell of level {cell.level} counts {cell.used}, and its children {dict(total)}"
-    if cell.busy != sum(cell.used.values()):
-        yield f"a cell of level {cell.level} is {cell.busy} busy and counts {cell.used}"
+            for priority, count in child.used.items():
+                total[priority] = total.get(priority, 0) + count
+        if total != cell.used:
+            return True
+    return cell.busy != (sum(cell.used.values()) if cell.used else 0)
 
 
 def _physical(ledger: Ledger) -> Iterator[str]:
     for cells in ledger.chain.cells[LEAF:]:
         for cell in cells:
-            yield from _counts(cell)
+            if _miscounted(cell):
+                yield f"{cell.address} counts {cell.used} and {cell.busy} busy, and its children otherwise"
             if cell.children and cell.healthy != all(child.healthy for child in cell.children):
                 yield f"{cell.address} has healthy {cell.healthy}, unlike its children"
             virtual, parent = cell.virtual, cell.parent
@@ -126,7 +127,8 @@ def _physical(ledger: Ledger) -> Iterator[str]:
 
 
 def _virtual(cell: VirtualCell) -> Iterator[str]:
-    yield from _counts(cell)
+    if _miscounted(cell):
+        yield f"{cell.address} counts {cell.used} and {cell.busy} busy, and its children otherwise"
     if cell.physical is not None and cell.physical.virtual is not cell:
         yield f"{cell.address} is bound to {cell.physical.address}, which is not bound to it"
     if cell.physical is None and cell.busy:
