@@ -84,6 +84,7 @@ async def test_a_policy_is_followed_on_line_and_its_deletion_too(house: House) -
 async def test_a_document_that_cannot_be_read_leaves_what_is_in_force(house: House) -> None:
     control = await house.begin()
     await _apply(house, RESEARCH)
+    await house.until(await house.submit(short("first", end_with=0)), "succeeded")
     strange = DocumentChange("Queue", "strange", '{"kind":"Queue","name":"strange","ofAnotherVersion":1}')
     await house.store.put_documents([strange], actor="root", at=2.0)
     await house.until(await house.submit(short("one", end_with=0)), "succeeded")
