@@ -15,8 +15,19 @@ from bench.stats import percentile
 from corral.kernel.draw import draw, draw_integer
 from corral.kernel.ids import JobId
 from corral.model.inventory import Device, Inventory, Node
+from corral.model.queues import CellQuota, QueueSpec
 from corral.model.requests import DeviceAsk, GangRequest, RoleAsk, TopologyAsk
-from corral.scheduler import Cluster, GangQueued, NodesSeen, Queue, TasksReleased, find_policy, gang_placed, plan
+from corral.scheduler import (
+    Cluster,
+    GangQueued,
+    NodesSeen,
+    Queue,
+    QueuesConfigured,
+    TasksReleased,
+    find_policy,
+    gang_placed,
+    plan,
+)
 
 SEED = 2026
 POLICY = find_policy()
@@ -36,7 +47,7 @@ def measure() -> dict[str, float]:
             "topo-block": _cycle(1000, 100, [gang(0, tasks=512, required="block")]),
             "hopeless": _hopeless(),
             "steady": _steady(),
-            **_place(8192),
+            **_places(),
         }
     finally:
         gc.unfreeze()
@@ -56,11 +67,13 @@ def machines(count: int, racks: int) -> Inventory:
     return Inventory("bench", tuple(nodes))
 
 
-def gang(number: int, *, tasks: int = 1, devices: int = 1, required: str = "", cpu: int = 1000) -> GangRequest:
+def gang(
+    number: int, *, tasks: int = 1, devices: int = 1, required: str = "", cpu: int = 1000, queue: str = "default"
+) -> GangRequest:
     """Tasks of one role that ask for devices, processors and memory."""
     role = RoleAsk("worker", tuple(range(tasks)), tasks, cpu, 2**30, devices=DeviceAsk(devices))
     job = JobId(f"job{number:08}")
-    return GangRequest(job, 0, "ada", "default", 10, float(number), (role,), TopologyAsk(required))
+    return GangRequest(job, 0, "ada", queue, 10, float(number), (role,), TopologyAsk(required))
 
 
 def made(nodes: int, racks: int) -> Cluster:
@@ -135,28 +148,53 @@ def _steady() -> float:
     return _timed(second) / 10
 
 
-def _place(nodes: int) -> dict[str, float]:
-    """Random gangs of 1 to 64 devices until 75 % are held, then as many end as come."""
+def _places() -> dict[str, float]:
+    """Whole gangs placed on 4,096 to 65,536 devices, and how much a gang costs more on the most than on the fewest."""
+    found = {f"place-{8 * nodes}": _place(nodes) for nodes in (512, 2048, 8192)}
+    out = {f"{name}-mean": fmean(times) for name, (_, times) in found.items()}
+    build, times = found["place-65536"]
+    out["place-65536-p99"] = percentile(times, 0.99)
+    out["place-growth"] = out["place-65536-mean"] / out["place-4096-mean"]
+    out["build-65536"] = build
+    return out
+
+
+def _place(nodes: int) -> tuple[float, list[float]]:
+    """Random gangs of 1 to 64 devices until 75 % are held, then as many end as come: milliseconds to index, and a gang.
+
+    The machines belong to 8 virtual clusters, each of which owns an eighth of the nodes, wherever they are.
+    """
     inventory = machines(nodes, nodes // 16)
     cluster, queue = Cluster(), Queue()
-    build = _timed(lambda: cluster.apply(NodesSeen(inventory)))
+    owners = tuple(QueueSpec(f"vc{at}", cells=(CellQuota("node", nodes // 8),)) for at in range(8))
+
+    def build() -> None:
+        cluster.apply(NodesSeen(inventory))
+        cluster.apply(QueuesConfigured(owners))
+
+    built = _timed(build)
+    queue.apply(QueuesConfigured(owners))
     held, running, times, number = 0, list[GangRequest](), list[float](), 0
+    asked: dict[JobId, GangRequest] = {}
     while len(times) < CHURN:
         number += 1
         devices = 1 << draw_integer(SEED, number) % 7
-        request = gang(number, tasks=max(1, devices // 8), devices=min(8, devices))
+        owner = f"vc{draw_integer(SEED, number, 8) % 8}"
+        request = gang(number, tasks=max(1, devices // 8), devices=min(8, devices), queue=owner)
         full = held >= nodes * 6
         if full:
             gone = running.pop(int(draw(SEED, number, "ends") * len(running)))
             cluster.apply(TasksReleased(gone.job, gone.tasks))
             held -= len(gone.tasks) * gone.roles[0].devices.count
+        asked[request.job] = request
+        before = len(running)
 
         def submit(request: GangRequest = request) -> None:
             queue.apply(GangQueued(request))
-            running.extend(_start(cluster, queue, {request.job: request}))
+            running.extend(_start(cluster, queue, asked))
 
         took = _timed(submit)
-        held += devices
+        held += sum(len(gang.tasks) * gang.roles[0].devices.count for gang in running[before:])
         if full:
             times.append(took)
-    return {"place-65536-mean": fmean(times), "place-65536-p99": percentile(times, 0.99), "build-65536": build}
+    return built, times

@@ -62,8 +62,13 @@ class Cells:
         self._trail: list[Cell] = []
         self.own = {owner: View(index) for owner in self.quotas}
         """What each owner has bound."""
-        self.whole = {(kind, broken): View(index) for kind in self.types for broken in (False, True)}
+        self._depths = sorted({kind.depth for kind in self.types})
+        self.whole: dict[tuple[CellType, bool], View] = {}
         """What could be bound of a type; with True only what no wider whole cell is broken for (the buddy rule)."""
+        for kind in self.types:
+            self.whole[kind, False] = View(index)
+            breaks = any(wider.depth < kind.depth for wider in self.types)
+            self.whole[kind, True] = View(index) if breaks else self.whole[kind, False]
         for at in range(len(index.free)) if self.types else ():
             self._look(at)
 
@@ -71,7 +76,9 @@ class Cells:
     def views(self) -> Iterator[View]:
         """All views, to be told of changes."""
         yield from self.own.values()
-        yield from self.whole.values()
+        for (kind, unbroken), view in self.whole.items():
+            if not unbroken or view is not self.whole[kind, False]:
+                yield view
 
     def remaining(self, owner: str, kind: CellType) -> int:
         """How many more cells of a type an owner may bind."""
@@ -171,8 +178,8 @@ class Cells:
         self._show(cell, owner)
 
     def _overlap(self, cell: Cell, sign: int) -> None:
-        for depth in {kind.depth for kind in self.types}:
-            for number in self.structure.related(cell.depth, cell.number, depth):
+        for depth in self._depths:
+            for number in (cell.number,) if depth == cell.depth else self.structure.related(*cell, depth):
                 other = Cell(depth, number)
                 was = self._overlaps[other]
                 self._overlaps[other] = was + sign
@@ -183,13 +190,15 @@ class Cells:
 
     def _show(self, cell: Cell, owner: str) -> None:
         """Bring the views up to date where wholeness may have changed."""
-        view = self.own[owner]
-        sign = cell in self.bound
-        for at, mask in self.structure.masks(cell.depth, cell.number):
-            view.allow(at, view.allowed[at] | mask if sign else view.allowed[at] & ~mask)
-        widest = min(kind.depth for kind in self.types)
-        for at in self.structure.range_at(min(widest, cell.depth), cell.depth, cell.number):
-            self._look(at)
+        own, binds = self.own[owner], cell in self.bound
+        alone = self.whole[self.types[0], False] if len(self.types) == 1 else None
+        for at, mask in self.structure.masks(*cell):
+            own.allow(at, own.allowed[at] | mask if binds else own.allowed[at] & ~mask)
+            if alone is not None:
+                alone.allow(at, alone.allowed[at] & ~mask if binds else alone.allowed[at] | mask)
+        if alone is None:
+            for at in self.structure.range_at(min(self._depths[0], cell.depth), *cell):
+                self._look(at)
 
     def _look(self, at: int) -> None:
         """What of a node could be bound."""
@@ -221,7 +230,7 @@ class Cells:
         """The bound cells of an owner that some devices of a node are in."""
         return [
             Cell(depth, number)
-            for depth in {kind.depth for kind in self.quotas.get(owner, {})}
+            for depth in self._depths
             for number, mask in self.structure.at_node(depth, at)
             if mask & devices and (found := self.bound.get(Cell(depth, number))) is not None and found.owner == owner
         ]

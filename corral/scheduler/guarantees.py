@@ -99,10 +99,15 @@ class Owned:
             if self.cells.remaining(self.owner, kind) > 0:
                 yield kind
 
+    def _ways(self, kind: CellType) -> tuple[bool, ...]:
+        """First without breaking wider whole cells, then with it, where that makes a difference."""
+        same = self.cells.whole[kind, True] is self.cells.whole[kind, False]
+        return (True,) if same else (True, False)
+
     def _in_new_cells(self, counts: Sequence[int]) -> list[Spot] | None:
         """All of it in cells that are not bound yet, breaking no wider whole cell if that can be."""
         for kind in self._kinds():
-            for unbroken in (True, False):
+            for unbroken in self._ways(kind):
                 mark, bound = self.index.mark(), self.cells.mark()
                 spots = self._in(self.cells.whole[kind, unbroken], counts)
                 if spots and self._bind(kind, spots):
@@ -133,7 +138,7 @@ class Owned:
         for kind in self._kinds():
             more = total - room
             while more < total:
-                for unbroken in (True, False):
+                for unbroken in self._ways(kind):
                     found = self._add(kind, counts, part.role, more, unbroken=unbroken)
                     if found:
                         return found

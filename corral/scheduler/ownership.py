@@ -31,6 +31,7 @@ class Ownership:
 
     def __init__(self, specs: Mapping[str, QueueSpec], engines: Mapping[str, EngineIndex], gangs: Gangs) -> None:
         self._specs = specs
+        self._found: dict[str, tuple[Cells, Cell]] = {}
         self.cells: dict[str, Cells] = {}
         """By engine; only of engines where somebody owns something."""
         owners = [spec for spec in specs.values() if spec.cells or spec.pinned_cells]
@@ -111,10 +112,15 @@ class Ownership:
                 found[0].release(found[1], gang.job, task)
 
     def _find(self, name: str) -> tuple[Cells, Cell] | None:
-        engine, _, rest = name.partition(SEPARATOR)
-        cells = self.cells.get(engine)
-        found = cells.structure.named(rest) if cells is not None else None
-        return (cells, Cell(*found)) if cells is not None and found is not None else None
+        known = self._found.get(name)
+        if known is None:
+            engine, _, rest = name.partition(SEPARATOR)
+            cells = self.cells.get(engine)
+            found = cells.structure.named(rest) if cells is not None else None
+            if cells is None or found is None:
+                return None
+            known = self._found[name] = (cells, Cell(*found))
+        return known
 
     def shortfalls(self) -> list[Shortfall]:
         """Where owners are owed more than there is: the invariant holds when there are none."""

@@ -33,6 +33,7 @@ class Structure:
         self._types: dict[int, list[CellType]] = {}
         self._cells: dict[CellType, list[int]] = {}
         self._counts: dict[tuple[CellType, CellType], int] = {}
+        self._by_name: dict[int, dict[str, int]] = {}
         self._all = [layout.all for layout in tree.layouts]
 
     def find(self, level: str, model: str = "") -> CellType | None:
@@ -157,7 +158,13 @@ class Structure:
         return (depth, self._starts[depth][at] + int(offset)) if int(offset) < inside else None
 
     def _names(self, depth: int) -> dict[str, int]:
-        return {name: number for number, name in enumerate(self.tree.cells[depth].names)}
+        if depth == self.node_depth:
+            return self.tree.position
+        found = self._by_name.get(depth)
+        if found is None:
+            names = self.tree.cells[depth].names
+            found = self._by_name[depth] = {name: number for number, name in enumerate(names)}
+        return found
 
     def _range(self, depth: int, number: int) -> range:
         cells = self.tree.cells[depth]
