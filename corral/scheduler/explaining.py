@@ -11,6 +11,7 @@ from corral.scheduler.asks import Ask, Part
 from corral.scheduler.cluster import Cluster
 from corral.scheduler.index import EngineIndex
 from corral.scheduler.levels import spoken
+from corral.scheduler.particulars import in_company, no_amount, no_share, not_welcome
 from corral.scheduler.placing import Trial
 from corral.scheduler.shapes import TaskShape, gang_shape
 
@@ -75,10 +76,13 @@ def _out_of_order(cluster: Cluster, shortage: Reason) -> Reason:
         return Reason("engine-unknown", message, counts)
     if closed:
         more = f", and {len(closed) - 1} more nodes are closed" if len(closed) > 1 else ""
-        sick = f"; {counted(nodes, 'node')} not ready, {counted(devices, 'device')} unhealthy" if nodes or devices else ""
+        sick = (
+            f"; {counted(nodes, 'node')} not ready, {counted(devices, 'device')} unhealthy" if nodes or devices else ""
+        )
         message = f"{closed[0].name} is {closed[0].ready_reason}{more}{sick}; without them: {shortage.message}"
         return Reason("cordoned", message, counts)
-    message = f"{counted(nodes, 'node')} not ready and {counted(devices, 'device')} unhealthy; without them: {shortage.message}"
+    sick = f"{counted(nodes, 'node')} not ready and {counted(devices, 'device')} unhealthy"
+    message = f"{sick}; without them: {shortage.message}"
     return Reason("bad-hardware", message, counts)
 
 
@@ -118,11 +122,16 @@ def _part_lacks(index: EngineIndex, part: Part, count: int, scope: int, who: str
         return _no_such(index, shape, who)
     room, _ = _best_room(index, _bare(shape), scope)
     if room < count:
-        message = (
-            f"{who}Needs {counted(count, 'task')}{_inside(index, scope)}; the nodes take no more than {room} more."
-        )
-        return Reason("too-many-tasks", message, {"needed": count, "free": room})
-    if shape.devices:
+        closed = sum(left < 0 for left in index.tasks)
+        others = f" ({counted(closed, 'node')} held by jobs that share with nobody)" if closed else ""
+        wanted = f"{who}Needs {counted(count, 'task')}{_inside(index, scope)}"
+        message = f"{wanted}; the nodes take no more than {room} more{others}."
+        return Reason("too-many-tasks", message, {"needed": count, "free": room, "exclusive": closed})
+    if shape.share is not None:
+        room, name = _best_room(index, shape._replace(cpu=0, memory=0, shm=0, more=()), scope)
+        if room < count:
+            return no_share(shape.share, count, room, _at_best(index, scope, name), who)
+    elif shape.devices:
         reason = _devices_lack(index, shape, count, scope, who)
         if reason:
             return reason
@@ -136,6 +145,10 @@ def _part_lacks(index: EngineIndex, part: Part, count: int, scope: int, who: str
                     f"there is enough for {room}{_at_best(index, scope, name)}."
                 )
                 return Reason(code, message, {"needed": count, "free": room})
+    for each in shape.more:
+        room, name = _best_room(index, _bare(shape)._replace(more=(each,)), scope)
+        if room < count:
+            return no_amount(each[0], count, room, _at_best(index, scope, name), who)
     room, name = _best_room(index, shape, scope)
     if room < count:
         message = (
@@ -147,10 +160,9 @@ def _part_lacks(index: EngineIndex, part: Part, count: int, scope: int, who: str
 
 
 def _no_such(index: EngineIndex, shape: TaskShape, who: str) -> Reason:
-    labelled = any(all(node.labels.get(name) == value for name, value in shape.selector) for node in index.tree.nodes)
-    if not labelled:
-        wanted = ", ".join(f"{name}={value}" for name, value in shape.selector)
-        return Reason("node-selector", f"{who}No node has the labels {wanted}.", {"nodes": len(index.tree.nodes)})
+    refused = not_welcome(index, shape, who)
+    if refused:
+        return refused
     if shape.ids:
         return Reason("named-devices", f"{who}No node has all of the devices named {', '.join(shape.ids)}.")
     what = " ".join(part for part in (shape.model, shape.kind or "device") if part)
@@ -158,7 +170,7 @@ def _no_such(index: EngineIndex, shape: TaskShape, who: str) -> Reason:
 
 
 def _devices_lack(index: EngineIndex, shape: TaskShape, count: int, scope: int, who: str) -> Reason | None:
-    only = shape._replace(cpu=0, memory=0, shm=0)
+    only = shape._replace(cpu=0, memory=0, shm=0, more=())
     needed = count * shape.devices
     room, _ = _best_room(index, only, scope)
     if room >= count:
@@ -176,13 +188,17 @@ def _devices_lack(index: EngineIndex, shape: TaskShape, count: int, scope: int, 
         )
         return Reason("fragmented", message, counts)
     if scope:
-        message = f"{who}Needs {counted(needed, kind)} inside one {level}; the best {level} ({name}) has {free} of {total} free."
+        best = f"the best {level} ({name}) has {free} of {total} free"
+        message = f"{who}Needs {counted(needed, kind)} inside one {level}; {best}."
         return Reason("no-cell-holds-gang", message, counts)
     return Reason("not-enough-devices", f"{who}Needs {counted(needed, kind)}; {free} of {total} are free.", counts)
 
 
 def _together(index: EngineIndex, ask: Ask, request: GangRequest) -> Reason:
     """Every role fits by itself: what binds is that they share, or that blocks must be whole."""
+    wish = in_company(index, ask, request)
+    if wish:
+        return wish
     needed = sum(part.shape.devices * request.roles[part.role].minimum for part in ask.parts)
     for part in ask.parts:
         if part.group_size > 1 or part.group_depth > index.tree.node_depth:
