@@ -41,8 +41,9 @@ class Tree:
         self.node_depth = self.levels.index("node")
         upper = self.levels[1 : self.node_depth]
         paths = {node.name: _path(node, upper) for node in inventory.nodes}
+        homes = {path: [natural(name) for name in path] for path in set(paths.values())}
         self.nodes: tuple[Node, ...] = tuple(
-            sorted(inventory.nodes, key=lambda node: ([natural(name) for name in paths[node.name]], natural(node.name)))
+            sorted(inventory.nodes, key=lambda node: (homes[paths[node.name]], natural(node.name)))
         )
         self.masks: dict[Hashable, list[int]] = {}
         """By what a shape wants of devices and labels, which devices of each node fit; a memory only."""
@@ -61,8 +62,10 @@ class Tree:
         """Whether some node would rather be left alone."""
         self.rivals = {at: found for at, node in enumerate(self.nodes) if (found := _rivals(node))}
         """By position and device the mask of its slices, or of what it is a slice of; empty where nothing is sliced."""
+        wirings = [(node.links, tuple([(each.index, each.cells) for each in node.devices])) for node in self.nodes]
         layouts: dict[Any, Layout] = {}
-        self.layouts = tuple(self._layout(node, layouts) for node in self.nodes)
+        by_wiring = {key: self._layout(self.nodes[at], layouts) for key, at in _firsts(wirings).items()}
+        self.layouts = tuple(by_wiring[key] for key in wirings)
 
     def _cells(self, paths: list[tuple[str, ...]]) -> tuple[Cells, ...]:
         count = len(self.nodes)
@@ -124,6 +127,11 @@ def _rivals(node: Node) -> dict[int, int]:
 def _lasting(node: Node) -> Node:
     devices = tuple(structs.replace(device, healthy=True, health_reason="") for device in node.devices)
     return structs.replace(node, devices=devices, ready=True, ready_reason="")
+
+
+def _firsts(keys: Sequence[Hashable]) -> dict[Hashable, int]:
+    """Where each key comes first."""
+    return dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
 
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
