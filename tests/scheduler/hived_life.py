@@ -291,7 +291,7 @@ class Life:
                     leaf_type=self.algorithm.state.forest.chains[chain].leaf_type,
                 )
                 for _ in range(100):
-                    decision = self.algorithm.schedule(request, (), Phase.PREEMPTING)
+                    decision = self.algorithm.schedule(request, frozenset(), Phase.PREEMPTING)
                     assert not isinstance(decision, Wait), (vc, root.address, decision)
                     if isinstance(decision, Bind):
                         self.start(request, decision)

@@ -8,7 +8,7 @@ nodes when its request says so (HiveD forgets it).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Set
 
 from corral.kernel.errors import Conflict, InvalidInput
 from corral.scheduler.hived import checking
@@ -72,7 +72,7 @@ class HivedAlgorithm:
         return self.state.groups
 
     def schedule(
-        self, request: PodRequest, suggested: Collection[str], phase: Phase = Phase.PREEMPTING, *, now: float = 0.0
+        self, request: PodRequest, suggested: Set[str], phase: Phase = Phase.PREEMPTING, *, now: float = 0.0
     ) -> Decision:
         """What to do with a pod now: bind it, end victims first, or wait.
 
@@ -100,7 +100,7 @@ class HivedAlgorithm:
             raise InvalidInput("too-many-pods", message)
         return Bind(slot.node, slot.devices, group.chain, group.placements())
 
-    def _new_group(self, request: PodRequest, suggested: Collection[str], phase: Phase) -> Decision:
+    def _new_group(self, request: PodRequest, suggested: Set[str], phase: Phase) -> Decision:
         try:
             found, reason = find_placement(self.state, request, suggested)
         except InvalidInput:
@@ -248,7 +248,7 @@ def _slot_at(bound: Bind, request: PodRequest) -> int:
     raise InvalidInput("bad-binding", message)
 
 
-def _unusable(group: Group, suggested: Collection[str]) -> bool:
+def _unusable(group: Group, suggested: Set[str]) -> bool:
     return any(
         not cell.healthy or not (group.ignore_suggested or cell.nodes[0] in suggested) for cell, _ in group.held()
     )

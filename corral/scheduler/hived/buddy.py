@@ -8,7 +8,7 @@ counts what may be split at every level between, so that one split cannot take a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 
 from corral.scheduler.hived.cells import OPPORTUNISTIC, PhysicalCell, VirtualCell
@@ -27,7 +27,7 @@ class _Branch:
     below: list[_Branch] = field(default_factory=list)
 
 
-def to_physical(leaves: Iterable[VirtualCell], ledger: Ledger, suggested: Collection[str] | None) -> Placement | None:
+def to_physical(leaves: Iterable[VirtualCell], ledger: Ledger, suggested: Set[str] | None) -> Placement | None:
     """A physical device for each virtual one; None when a bad node, or one not suggested, would be needed."""
     placement: Placement = {}
     owned, inside = _branches(leaves, placement)
@@ -76,16 +76,17 @@ def _branches(
 
 @dataclass(slots=True)
 class _Search:
-    """One mapping: works on copies of the free lists, and changes nothing but `placement`."""
+    """One mapping: changes nothing but `placement`; a free list is copied before the first cell is taken from it."""
 
     ledger: Ledger
-    suggested: Collection[str] | None
+    suggested: Set[str] | None
     placement: Placement
     free: list[FreeList] = field(init=False)
     needed: list[int] = field(init=False)
+    copied: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.free = [level.copy() for level in self.ledger.free]
+        self.free = list(self.ledger.free)
         self.needed = list(self.ledger.needed)
 
     def allocate(self, branch: _Branch) -> bool:
@@ -134,28 +135,44 @@ class _Search:
 
     def _take(self, cell: PhysicalCell) -> None:
         at = cell
+        self._own(at.level)
         while at not in self.free[at.level]:
             assert at.parent is not None
+            self._own(at.level + 1)
             for buddy in at.parent.children:
                 self.free[at.level].add(buddy)
             self.free[at.level].remove(at)
             at = at.parent
         self.free[at.level].remove(at)
 
-    def _usable(self, cells: Iterable[PhysicalCell]) -> list[PhysicalCell]:
-        """What may be bound, fewest opportunistic devices first: not bound, no bad node, not all outside `suggested`."""
-        usable = [
-            cell
-            for cell in cells
-            if cell.virtual is None
-            and (cell.healthy or len(cell.nodes) > 1)
-            and (self.suggested is None or any(node in self.suggested for node in cell.nodes))
-        ]
-        return sorted(usable, key=lambda cell: cell.used.get(OPPORTUNISTIC, 0))
+    def _own(self, level: int) -> None:
+        if level not in self.copied:
+            self.copied.add(level)
+            self.free[level] = self.free[level].copy()
+
+    def _usable(self, cells: Iterable[PhysicalCell]) -> Iterator[PhysicalCell]:
+        """What may be bound, fewest opportunistic devices first: not bound, no bad node, not all outside `suggested`.
+
+        The first are told before the last are looked at: there can be thousands, and the first mostly fits.
+        """
+        shared = []
+        for cell in cells:
+            if cell.virtual is not None or (not cell.healthy and len(cell.nodes) == 1):
+                continue
+            if self.suggested is not None and self.suggested.isdisjoint(cell.nodes):
+                continue
+            if OPPORTUNISTIC in cell.used:
+                shared.append(cell)
+            else:
+                yield cell
+        yield from sorted(shared, key=lambda cell: cell.used[OPPORTUNISTIC])
 
     def map_all(self, branches: list[_Branch], cells: Iterable[PhysicalCell]) -> list[PhysicalCell] | None:
         """A cell of its own for every branch, and so below; the first in order, None when there is no such choice."""
-        candidates = self._usable(cells)
+        if len(branches) == 1:
+            fitting = next((cell for cell in self._usable(cells) if self._fits(branches[0], cell)), None)
+            return None if fitting is None else [fitting]
+        candidates = list(self._usable(cells))
         if len(candidates) < len(branches):
             return None
         picked: list[PhysicalCell] = []

@@ -73,7 +73,7 @@ class Level:
 class Cell:
     """A cell of either kind; `used` counts its devices in use by priority, `busy` is their sum."""
 
-    __slots__ = ("busy", "children", "kind", "level", "ordinal", "parent", "used")
+    __slots__ = ("busy", "children", "kind", "level", "ordinal", "parent", "used", "watchers")
 
     def __init__(self, kind: Level, ordinal: int) -> None:
         self.kind = kind
@@ -83,6 +83,8 @@ class Cell:
         self.children: tuple[Cell, ...] = ()
         self.used: dict[int, int] = {}
         self.busy = 0
+        self.watchers: tuple[set[Cell], ...] = ()
+        """Sets that this cell puts itself into when its counts change."""
 
     @property
     def priority(self) -> int:
@@ -99,6 +101,8 @@ class Cell:
             else:
                 del cell.used[priority]
             cell.busy += change
+            for changed in cell.watchers:
+                changed.add(cell)
             cell = cell.parent
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 from corral.kernel.errors import InvalidInput
@@ -20,7 +20,7 @@ class Found:
     slots: list[Slot]
 
 
-def find_placement(state: State, request: PodRequest, suggested: Collection[str]) -> tuple[Found | None, str]:
+def find_placement(state: State, request: PodRequest, suggested: Set[str]) -> tuple[Found | None, str]:
     """A placement for the group of `request`, or None and why there is none now.
 
     Groups of the same virtual cluster that allow it lose their guarantee here if the placement needs their cells.
@@ -69,7 +69,7 @@ def _chains(state: State, request: PodRequest) -> Iterator[str]:
 
 
 def _opportunistic(
-    state: State, request: PodRequest, chain: str, suggested: Collection[str] | None
+    state: State, request: PodRequest, chain: str, suggested: Set[str] | None
 ) -> tuple[Found | None, str]:
     sizes = request.sizes()
     cells, reason = state.physical_views[chain].place(sizes, request.priority, suggested)
@@ -78,9 +78,7 @@ def _opportunistic(
     return Found(chain, new_slots(sizes, cells, None)), ""
 
 
-def _guaranteed(
-    state: State, request: PodRequest, chain: str, suggested: Collection[str] | None
-) -> tuple[Found | None, str]:
+def _guaranteed(state: State, request: PodRequest, chain: str, suggested: Set[str] | None) -> tuple[Found | None, str]:
     sizes = request.sizes()
     if request.pinned_cell:
         view = state.pinned_views[request.vc, request.pinned_cell]

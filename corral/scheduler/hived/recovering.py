@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from corral.kernel.errors import Conflict
-from corral.scheduler.hived.cells import FREE, OPPORTUNISTIC, PhysicalCell, VirtualCell
+from corral.scheduler.hived.cells import OPPORTUNISTIC, PhysicalCell, VirtualCell
 from corral.scheduler.hived.groups import Bind, Group, GroupState, PodRequest, Slot
 from corral.scheduler.hived.state import State
 
@@ -100,7 +100,7 @@ def _owned_for(state: State, group: Group, leaf: PhysicalCell, owned_type: str) 
     ledger = state.ledger_of(leaf)
     if not ledger.is_left(root_cell):
         return None
-    if virtual.root.priority > FREE:
+    if virtual.root.busy:
         state.evict(virtual.root, group.name)
     return virtual if virtual.root.physical is None and ledger.safe_to_take(root_cell) else None
 
@@ -135,10 +135,9 @@ def _least_used(cells: Sequence[VirtualCell], priority: int) -> VirtualCell | No
     """The first free and unbound of `cells`, else that of the lowest priority below `priority`."""
     best: VirtualCell | None = None
     for cell in cells:
-        at = cell.priority
-        if at == FREE:
+        if not cell.busy:
             if cell.physical is None:
                 return cell
-        elif at < priority and (best is None or at < best.priority):
+        elif cell.priority < priority and (best is None or cell.priority < best.priority):
             best = cell
     return best

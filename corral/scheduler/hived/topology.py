@@ -8,17 +8,23 @@ first, in the order of the devices, among those of the lowest common ancestor, w
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Iterator, Sequence, Set
+from typing import Generic, TypeVar, cast
 
 from corral.scheduler.hived.cells import FREE, LEAF, OPPORTUNISTIC, Cell, PhysicalCell, VirtualCell
 
-C = TypeVar("C", PhysicalCell, VirtualCell)
+C = TypeVar("C", bound=PhysicalCell | VirtualCell)
+Rank = tuple[int, int, int]
+"""The sort key of a node: the smallest is tried first; its last part is the node's place in the configuration."""
 
 
 class View(Generic[C]):
-    """The nodes among which one search chooses; an owned cell smaller than a node counts as a node of its own."""
+    """The nodes among which one search chooses; an owned cell smaller than a node counts as a node of its own.
+
+    They are kept ranked: nodes tell when their counts change, and only those are ranked anew.
+    """
 
     def __init__(self, roots: Sequence[C], *, pack_all: bool) -> None:
         nodes: list[C] = []
@@ -27,15 +33,21 @@ class View(Generic[C]):
                 nodes.extend(_nodes_of(root))
         small = [root for root in roots if not root.kind.reaches_node]
         self.nodes: list[C] = nodes + sorted(small, key=lambda root: -root.level)
-        self.pack_all = pack_all
+        self._rank = _packing if pack_all else _separating
+        self._largest = max((node.kind.leaves for node in self.nodes), default=0)
+        self._place: dict[Cell, int] = {node: at for at, node in enumerate(self.nodes)}
+        self._ranks: list[Rank] = [(*self._rank(node), at) for at, node in enumerate(self.nodes)]
+        self._ranked = sorted(self._ranks)
+        self._changed: set[Cell] = set()
+        for node in self.nodes:
+            node.watchers = (*node.watchers, self._changed)
 
-    def place(
-        self, sizes: list[int], priority: int, suggested: Collection[str] | None
-    ) -> tuple[list[list[C]] | None, str]:
+    def place(self, sizes: list[int], priority: int, suggested: Set[str] | None) -> tuple[list[list[C]] | None, str]:
         """The devices of each pod (`sizes` ascending), or None and the reason; `suggested` None is every node.
 
         Nobody is preempted if it can be so; else whatever has a lower priority counts as free.
         """
+        self._rank_changed()
         chosen, reason = self._choose(sizes, OPPORTUNISTIC, suggested)
         if chosen is None and priority > OPPORTUNISTIC:
             chosen, reason = self._choose(sizes, priority, suggested)
@@ -54,47 +66,73 @@ class View(Generic[C]):
             placed.append(picked)
         return placed, ""
 
-    def _choose(self, sizes: list[int], priority: int, suggested: Collection[str] | None) -> tuple[list[C] | None, str]:
+    def _rank_changed(self) -> None:
+        for node in self._changed:
+            at = self._place[node]
+            rank: Rank = (*self._rank(node), at)
+            if rank != self._ranks[at]:
+                self._ranked.pop(bisect_left(self._ranked, self._ranks[at]))
+                insort(self._ranked, rank)
+                self._ranks[at] = rank
+        self._changed.clear()
+
+    def _choose(self, sizes: list[int], priority: int, suggested: Set[str] | None) -> tuple[list[C] | None, str]:
         """A node for each pod in one pass over the nodes, fullest first; a node is never returned to."""
-        if self.pack_all:
-            ranked = sorted(self.nodes, key=_packing)
-        else:
-            ranked = sorted(self.nodes, key=lambda node: _separating(node, priority))
-        usable = [node for node in ranked if _usable(node, suggested)]
         chosen: list[C] = []
-        for node in usable:
-            room = node.kind.leaves - sum(count for at, count in node.used.items() if at >= priority)
+        unusable: C | None = None
+        for at in range(self._first_with_room(sizes[0], priority), len(self._ranked)):
+            node = self.nodes[self._ranked[at][2]]
+            room = node.kind.leaves - _used_from(node, priority)
+            if room < sizes[len(chosen)]:
+                continue
+            if not _usable(node, suggested):
+                unusable = unusable or node
+                continue
             while room >= sizes[len(chosen)]:
                 room -= sizes[len(chosen)]
                 chosen.append(node)
                 if len(chosen) == len(sizes):
                     return chosen, ""
-        if len(usable) < len(ranked):
-            return None, _unusable(next(node for node in ranked if not _usable(node, suggested)))
+        if unusable is not None:
+            return None, _unusable(unusable)
         return None, "insufficient capacity"
+
+    def _first_with_room(self, size: int, priority: int) -> int:
+        """Where to begin: when nobody is preempted, nodes that are too full for the smallest pod come first."""
+        if self._rank is not _packing or priority > OPPORTUNISTIC:
+            return 0
+        return bisect_left(self._ranked, (size - self._largest, 0, 0))
 
 
 def _nodes_of(cell: C) -> Iterator[C]:
     if cell.kind.above_node:
         for child in cell.children:
-            yield from _nodes_of(child)
+            yield from _nodes_of(cast(C, child))
     else:
         yield cell
 
 
-def _packing(node: Cell) -> int:
-    return -node.busy
+def _packing(node: Cell) -> tuple[int, int]:
+    return -node.busy, 0
 
 
-def _separating(node: Cell, priority: int) -> tuple[int, int]:
-    return -node.used.get(priority, 0), sum(count for at, count in node.used.items() if at > priority)
+def _separating(node: Cell) -> tuple[int, int]:
+    mine = node.used.get(OPPORTUNISTIC, 0)
+    return -mine, node.busy - mine
+
+
+def _used_from(node: Cell, priority: int) -> int:
+    """The devices in use at `priority` or above."""
+    if priority <= OPPORTUNISTIC:
+        return node.busy
+    return sum(count for at, count in node.used.items() if at >= priority)
 
 
 def _physical(node: PhysicalCell | VirtualCell) -> PhysicalCell | None:
     return node if isinstance(node, PhysicalCell) else node.physical
 
 
-def _usable(node: PhysicalCell | VirtualCell, suggested: Collection[str] | None) -> bool:
+def _usable(node: PhysicalCell | VirtualCell, suggested: Set[str] | None) -> bool:
     cell = _physical(node)
     return cell is None or (cell.healthy and (suggested is None or cell.nodes[0] in suggested))
 
@@ -107,7 +145,7 @@ def _unusable(node: PhysicalCell | VirtualCell) -> str:
 
 def _available(node: C, priority: int) -> list[C]:
     """The devices of a node that may be used at `priority`: the free ones first, then those to be preempted."""
-    leaves = list(node.leaves())
+    leaves = cast(list[C], list(node.leaves()))
     return [leaf for leaf in leaves if not leaf.busy] + [leaf for leaf in leaves if FREE < leaf.priority < priority]
 
 
