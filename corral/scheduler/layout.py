@@ -8,7 +8,7 @@ OSDI 2020, section 3), then the sum of measured links, then the set that leaves 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import comb
 
 _MOST_SETS = 4000
@@ -23,12 +23,15 @@ Block = tuple[int, ...]
 class Layout:
     """The cells inside a node: `depths[0]` is the node, `depths[-1]` its single devices, all as masks."""
 
-    __slots__ = ("_allotted", "_chosen", "all", "depths", "links")
+    __slots__ = ("_allotted", "_chosen", "_nearest", "all", "depths", "links")
 
     def __init__(self, depths: Depths, links: Links = ()) -> None:
         self.depths = depths
         self.all = depths[0][0]
         self.links = links if any(any(row) for row in links) else ()
+        widths = [max((cell.bit_count() for cell in cells), default=0) for cells in depths]
+        self._nearest = [depths[at] for at in sorted(range(len(depths)), key=lambda at: (widths[at], -at))]
+        """The cells of each level, the smallest first: an NVLink island can be wider than a NUMA node, or narrower."""
         self._chosen: dict[tuple[int, int], int] = {}
         self._allotted: dict[tuple[int, int, int, int, int], tuple[Block, ...]] = {}
 
@@ -82,8 +85,8 @@ class Layout:
             return [bit for bit in self.depths[-1] if bit & chosen]
         if tasks == 1:
             return [self.choose(free, devices)]
-        depth, inside = self._tightest(free, tasks, devices)
-        children = [inside & cell for cell in self.depths[depth + 1]]
+        below, inside = self._tightest(free, tasks, devices)
+        children = [inside & cell for cell in below]
         out: list[int] = []
         for child, count in _share(tasks, [(child.bit_count() // devices, child) for child in children]):
             out.extend(self._tasks(child, count, devices))
@@ -93,16 +96,16 @@ class Layout:
             rest &= ~out[-1]
         return sorted(out, key=lambda mask: mask & -mask)
 
-    def _tightest(self, free: int, tasks: int, devices: int) -> tuple[int, int]:
-        for depth in range(len(self.depths) - 2, -1, -1):
-            cells = [free & cell for cell in self.depths[depth]]
-            fits = [cell for cell in cells if cell.bit_count() // devices >= tasks]
+    def _tightest(self, free: int, tasks: int, devices: int) -> tuple[tuple[int, ...], int]:
+        """The cell that holds the tasks most closely, and the cells of the next smaller level."""
+        for below, level in pairwise(self._nearest):
+            fits = [free & cell for cell in level if (free & cell).bit_count() // devices >= tasks]
             if fits:
-                return depth, min(fits, key=lambda cell: (cell.bit_count(), cell & -cell))
+                return below, min(fits, key=lambda cell: (cell.bit_count(), cell & -cell))
         raise ValueError(f"{free:b} has no room for {tasks} tasks of {devices} devices")
 
     def _best(self, free: int, count: int) -> int:
-        for cells in reversed(self.depths):
+        for cells in self._nearest:
             fits = [free & cell for cell in cells if (free & cell).bit_count() >= count]
             if fits:
                 return max(

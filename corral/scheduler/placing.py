@@ -259,11 +259,21 @@ def _missed(request: GangRequest, ask: Ask, index: EngineIndex, spots: list[Spot
     ]
     notes = []
     for who, preferred, members in scopes:
-        depth = common_depth(index, members) if preferred else 0
-        if depth < preferred:
-            wanted, got = spoken(index.tree.levels[preferred]), spoken(index.tree.levels[depth])
+        if preferred and not share_cell(index, members, preferred):
+            wanted, got = spoken(index.tree.levels[preferred]), spoken(index.tree.levels[common_depth(index, members)])
             notes.append(f"{who} preferred one {wanted}; it shares one {got}")
     return tuple(notes)
+
+
+def share_cell(index: EngineIndex, spots: Sequence[Spot], depth: int) -> bool:
+    """Whether all spots are in one cell at a depth."""
+    inner = depth - index.tree.node_depth
+    if inner <= 0 or any(spot.at != spots[0].at for spot in spots):
+        return common_depth(index, spots) >= depth
+    union = 0
+    for spot in spots:
+        union |= spot.devices
+    return any(union & ~cell == 0 for cell in index.tree.layouts[spots[0].at].depths[inner])
 
 
 def common_depth(index: EngineIndex, spots: Sequence[Spot]) -> int:

@@ -157,7 +157,7 @@ class Search:
         """Try the cells inside `outer`, deepest level first, not wider than required, until `inner` finds room."""
         deepest = max(scope.deepest(self.node_depth), outer.depth)
         for depth in range(deepest, max(scope.required, outer.depth) - 1, -1):
-            for cell in self._cells(outer, depth, batches, scope.near):
+            for cell in self._cells(outer, depth, batches, scope):
                 mark, spots, block = self.index.mark(), len(self.spots), self._block
                 if inner(cell):
                     return True
@@ -166,13 +166,14 @@ class Search:
                 self._block = block
         return False
 
-    def _cells(self, outer: Domain, depth: int, batches: Sequence[Batch], near: tuple[int, ...]) -> Iterator[Domain]:
+    def _cells(self, outer: Domain, depth: int, batches: Sequence[Batch], scope: Scope) -> Iterator[Domain]:
         """The cells at `depth` inside `outer` that have room for each batch by itself, tightest first."""
+        near = scope.near
         if depth <= outer.depth:
             if self._holds(outer, batches) and self._near(outer, near):
                 yield outer
         elif depth > self.node_depth:
-            yield from self._device_cells(outer, depth, batches, near)
+            yield from self._device_cells(outer, depth, batches, scope)
         elif near:
             yield from self._anchored_cells(outer, depth, batches, near)
         elif depth == self.node_depth and len(batches) == 1 and batches[0].depth >= depth:
@@ -205,18 +206,20 @@ class Search:
             if outer.start <= domain.start and domain.end <= outer.end and self._holds(domain, batches):
                 yield domain
 
-    def _device_cells(
-        self, outer: Domain, depth: int, batches: Sequence[Batch], near: tuple[int, ...]
-    ) -> Iterator[Domain]:
-        """Cells inside nodes, the emptiest that still hold it last."""
+    def _device_cells(self, outer: Domain, depth: int, batches: Sequence[Batch], scope: Scope) -> Iterator[Domain]:
+        """Cells inside nodes, the emptiest that still hold it last; levels need not be inside one another."""
         first = batches[0]
         if first.depth < self.node_depth:
             first = first._replace(depth=self.node_depth)
         for at in self._slots(first).tightest_first(first.blocks, outer.start, outer.end):
-            if near and at not in near:
+            if scope.near and at not in scope.near:
                 continue
             free = self.index.free[at] & outer.within
-            masks = self.tree.layouts[at].depths[depth - self.node_depth]
+            levels = self.tree.layouts[at].depths
+            masks = levels[depth - self.node_depth]
+            if depth > scope.required > self.node_depth:
+                around = levels[scope.required - self.node_depth]
+                masks = tuple(mask & cell for cell in around for mask in masks if mask & cell)
             for mask in sorted((mask & outer.within for mask in masks), key=lambda mask: (free & mask).bit_count()):
                 cell = Domain(depth, at, at + 1, mask)
                 if self._holds(cell, batches):

@@ -26,7 +26,7 @@ TAINT = (Taint("team", "vision"),)
 
 def machines(*fields: dict[str, object], others: tuple[Other, ...] = ()) -> Cluster:
     """One node of two devices for each."""
-    nodes = tuple(node(f"n{at}", 2, rack=f"r{at // 2}", **each) for at, each in enumerate(fields))
+    nodes = tuple(node(f"n{at}", 2, rack=f"r{at // 2}", **each) for at, each in enumerate(fields))  # type: ignore[arg-type]
     return World(nodes, list(others)).cluster()
 
 
@@ -40,7 +40,7 @@ def why(target: Cluster, request: GangRequest) -> Reasons:
 HALF = DeviceAsk(1, share=ShareAsk(500_000, 500_000))
 NOT_A = NodeRules((Expression("zone", "NotIn", ("a",)),))
 APART = TopologyAsk(spread_level="rack", max_skew=1)
-ONE_EACH = {"company": Company(one_per_node=True)}
+ONE_EACH: dict[str, object] = {"company": Company(one_per_node=True)}
 
 WAITS: list[tuple[str, list[dict[str, object]], RoleAsk, dict[str, object], str]] = [
     (
