@@ -40,6 +40,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "cordon": ("yielding", "Cluster", "Close machines to new tasks."),
     "uncordon": ("yielding", "Cluster", "Open machines to new tasks again."),
     "drain": ("yielding", "Cluster", "Close machines and have their tasks run elsewhere."),
+    "topology": ("topology", "Cluster", "Show the cells that a link matrix or a topology.conf tells."),
     "top": ("cluster", "Cluster", "Watch what runs, live."),
     "apply": ("configuration", "Configuration", "Apply Cluster, Queue and Policy documents."),
     "diff": ("configuration", "Configuration", "Show what a file would change, or what changed."),

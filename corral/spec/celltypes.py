@@ -37,7 +37,12 @@ def _named(pattern: re.Pattern[str], meaning: str) -> BeforeValidator:
 
     def check(value: Any) -> Any:
         text = written(value)
-        if isinstance(text, str) and text and not pattern.fullmatch(_BRACKETS.sub("0", text)):
+        bad = (
+            isinstance(text, str)
+            and text
+            and any(not pattern.fullmatch(_BRACKETS.sub("0", part)) for part in ranges.parts(text))
+        )
+        if bad:
             raise refusal(f"expected {meaning}, got {describe(text)}")
         return text
 

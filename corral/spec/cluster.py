@@ -32,7 +32,7 @@ from corral.spec.base import (
     Text,
     refusal,
 )
-from corral.spec.celltypes import CellType, DeviceModel, NodeNames, ShortCell, TypeKey
+from corral.spec.celltypes import CellNames, CellType, DeviceModel, NodeNames, ShortCell, TypeKey
 from corral.spec.company import OWN_FIELDS
 from corral.spec.errors import Path, SpecError, describe
 from corral.spec.layout import machines_of
@@ -184,7 +184,7 @@ class NodeShape(SpecModel):
 class FreeNode(NodeShape):
     """A node that names the cells it is in itself."""
 
-    cells: dict[LevelName, Name] = Field(
+    cells: dict[LevelName, CellNames] = Field(
         default_factory=dict, max_length=16, description="The cells above it by level, such as {rack: rack3}."
     )
 

@@ -12,19 +12,27 @@ MOST_NAMES: Final = 200_000
 """One expression may not stand for more names than this."""
 MOST_DEVICES: Final = 1024
 _GROUP: Final = re.compile(r"\[([^\[\]]*)\]")
+_OUTER: Final = re.compile(r",(?![^\[\]]*\])")
 _PART: Final = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", re.ASCII)
 
 
 def is_range(text: str) -> bool:
     """Whether the text stands for several names."""
-    return "[" in text or "]" in text
+    return "[" in text or "]" in text or "," in text
+
+
+def parts(text: str) -> list[str]:
+    """The expressions of `a[1-3,7],b`: commas outside brackets part them."""
+    return _OUTER.split(text)
 
 
 def expand(text: str) -> list[str]:
-    """Every name that `node[1-3,7]` or `r[1-2]n[1-16]` stands for, the last brackets counting fastest.
+    """Every name that `node[1-3,7]`, `r[1-2]n[1-16]` or `a[1-2],b` stands for, the last brackets counting fastest.
 
     Raises ValueError when the brackets cannot be read, or stand for more than MOST_NAMES names.
     """
+    if "," in text and len(several := parts(text)) > 1:
+        return expand_all(several)
     pieces = _GROUP.split(text)
     if any("[" in piece or "]" in piece for piece in pieces[::2]):
         raise ValueError(f'"{text}": brackets are written as node[1-16] or node[1-3,7]')
