@@ -1,4 +1,4 @@
-"""Preemptions, drains, suspensions, failures and kills in any order: nothing runs twice, nothing is lost, all is written."""
+"""Preemptions, drains, suspensions, failures, kills in any order: nothing runs twice or is lost, all is written down."""
 
 from __future__ import annotations
 
