@@ -18,16 +18,15 @@ def as_yaml(document: Mapping[str, Any]) -> str:
     return yaml.dump(_plain(document), Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=120)
 
 
-def _plain(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The document with whole amounts as numbers, as people write them: `devices: 4`, not `devices: '4'`."""
-    return {
-        name: {resource: _number(amount) for resource, amount in value.items()} if name in _AMOUNTS else value
-        for name, value in document.items()
-    }
-
-
-def _number(amount: Any) -> Any:
-    return int(amount) if isinstance(amount, str) and amount.isascii() and amount.isdigit() else amount
+def _plain(value: Any, amounts: bool = False) -> Any:
+    """The value with whole numbers as people write them: `devices: 4`, not `devices: '4'`, and `weight: 2`, not `2.0`."""
+    if isinstance(value, Mapping):
+        return {name: _plain(each, name in _AMOUNTS or amounts) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return int(value) if amounts and isinstance(value, str) and value.isascii() and value.isdigit() else value
 
 
 def compare(before: str, after: str, before_name: str, after_name: str) -> str:

@@ -63,6 +63,8 @@ def addresses(portal: Portal) -> list[tuple[str, str]]:
         (f"/jobs/{broken}?tab=document", "UnifiedJob"),
         ("/submit", "The file is valid."),
         ("/nodes?node=local/node1", "described-a100"),
+        ("/configuration?document=Cluster/local", "described-a100"),
+        ("/configuration?document=Cluster/local&against=0", "lines"),
         ("/account", "Access tokens"),
         ("/sign-in", "Sign in to Corral"),
         ("/nowhere", "no such page"),

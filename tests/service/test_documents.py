@@ -228,3 +228,13 @@ async def test_lists_show_each_document_as_it_is_now(service: Service) -> None:
         ("Queue", "research", 2),
     ]
     assert [each.name for each in (await service.documents(ANN, kind="queues")).items] == ["research"]
+
+
+async def test_numbers_are_shown_as_people_write_them(service: Service) -> None:
+    await _apply(
+        service, "kind: Queue\nname: research\nweight: 2.0\nlimit: {devices: '4', memory: 1024Mi, cpu: 500m}\n"
+    )
+    assert (await service.document(ANN, "queue", "research")).text == (
+        "apiVersion: corral.dev/v1alpha1\nkind: Queue\nname: research\nweight: 2\n"
+        "limit:\n  cpu: 500m\n  devices: 4\n  memory: 1Gi\n"
+    )

@@ -91,6 +91,13 @@ const nodes = createRoute({
   component: lazyRouteComponent(() => import('./pages/Nodes'), 'Nodes'),
 });
 
+const configuration = createRoute({
+  getParentRoute: () => frame,
+  path: '/configuration',
+  validateSearch: texts('document', 'revision', 'against'),
+  component: lazyRouteComponent(() => import('./pages/Configuration'), 'Configuration'),
+});
+
 const account = createRoute({
   getParentRoute: () => frame,
   path: '/account',
@@ -98,7 +105,7 @@ const account = createRoute({
 });
 
 export const router = createRouter({
-  routeTree: root.addChildren([signIn, frame.addChildren([home, job, submit, nodes, account])]),
+  routeTree: root.addChildren([signIn, frame.addChildren([home, job, submit, nodes, configuration, account])]),
   context: { client },
   parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),
   stringifySearch: (search) => {

@@ -16,12 +16,14 @@ const SETTLE_MS = 350;
 /** Collects stale keys and refreshes each at most once per `SETTLE_MS`, so that a storm of events costs few requests. */
 export class Refresher {
   private jobs = new Set<string>();
+  private configured = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private client: QueryClient) {}
 
-  note(event: Pick<EventRecord, 'job'>): void {
+  note(event: Pick<EventRecord, 'job' | 'kind'>): void {
     this.jobs.add(event.job);
+    this.configured ||= event.kind === 'configuration.changed';
     this.timer ??= setTimeout(() => this.flush(), SETTLE_MS);
   }
 
@@ -29,9 +31,11 @@ export class Refresher {
     this.timer = undefined;
     const jobs = this.jobs;
     this.jobs = new Set();
+    const configured = this.configured;
+    this.configured = false;
     void this.client.invalidateQueries({
       predicate: ({ queryKey: [kind, job] }) =>
-        kind === 'jobs' || kind === 'cluster' || (kind === 'job' && jobs.has(String(job))),
+        kind === 'jobs' || kind === 'cluster' || (configured && kind === 'configuration') || (kind === 'job' && jobs.has(String(job))),
     });
   }
 

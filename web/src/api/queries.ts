@@ -1,9 +1,13 @@
-/** What can be asked, under keys that `live.tsx` marks stale: `jobs`, `job` + id, `cluster`. */
+/** What can be asked, under keys that `live.tsx` marks stale: `jobs`, `job` + id, `cluster`, `configuration`. */
 
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { call, part } from './client';
 import type {
+  Applied,
   Cell,
+  DocumentDiff,
+  DocumentSummary,
+  DocumentView,
   EventRecord,
   Explanation,
   JobDetail,
@@ -127,6 +131,58 @@ export const queues = queryOptions({
   queryKey: ['cluster', 'queues'],
   queryFn: ({ signal }) => call<Page<Queue>>('/queues', { signal }),
 });
+
+/** Under `configuration`, which a change of any document marks stale. */
+export const documents = infiniteQueryOptions({
+  queryKey: ['configuration', 'list'],
+  queryFn: ({ pageParam, signal }) =>
+    call<Page<DocumentSummary>>('/documents', { query: { limit: 500, after: pageParam }, signal }),
+  initialPageParam: '',
+  getNextPageParam: (page) => page.next,
+});
+
+export const documentPath = (kind: string, name: string) => `/documents/${part(kind)}/${part(name)}`;
+
+export const history = (kind: string, name: string) =>
+  infiniteQueryOptions({
+    queryKey: ['configuration', kind, name, 'history'],
+    queryFn: ({ pageParam, signal }) =>
+      call<Page<DocumentSummary>>(`${documentPath(kind, name)}/history`, { query: { limit: 50, after: pageParam }, signal }),
+    initialPageParam: '',
+    getNextPageParam: (page) => page.next,
+  });
+
+/** A revision never changes, so it is asked for once. */
+export const document = (kind: string, name: string, revision: number) =>
+  queryOptions({
+    queryKey: ['revision', kind, name, revision],
+    queryFn: ({ signal }) => call<DocumentView>(documentPath(kind, name), { query: { revision }, signal }),
+    staleTime: Infinity,
+  });
+
+export const difference = (kind: string, name: string, before: number, after: number) =>
+  queryOptions({
+    queryKey: ['revision', kind, name, before, after],
+    queryFn: ({ signal }) =>
+      call<DocumentDiff>(`${documentPath(kind, name)}/diff`, { query: { from: before, to: after }, signal }),
+    staleTime: Infinity,
+  });
+
+/** What rolling back would change; refused with what it would break. */
+export const rollbackTrial = (kind: string, name: string, revision: number, preempt: boolean) =>
+  queryOptions({
+    queryKey: ['configuration', kind, name, 'rollback', revision, preempt],
+    queryFn: ({ signal }) =>
+      call<Applied>(`${documentPath(kind, name)}/rollback`, {
+        method: 'POST',
+        json: { revision },
+        query: { dryRun: true, preempt: preempt || undefined },
+        signal,
+      }),
+    retry: false,
+    staleTime: 0,
+    gcTime: 0,
+  });
 
 export const tokens = queryOptions({
   queryKey: ['tokens'],

@@ -265,6 +265,32 @@ export interface DocumentRole {
   [key: string]: unknown;
 }
 
+/** One revision of a document that configures the cluster. */
+export interface DocumentSummary {
+  kind: string;
+  name: string;
+  revision: number;
+  at: string;
+  actor: string;
+  note: string;
+  deleted: boolean;
+}
+export interface DocumentView extends DocumentSummary {
+  text: string;
+}
+export interface DocumentDiff {
+  kind: string;
+  name: string;
+  before: number;
+  after: number;
+  diff: string;
+}
+export interface Applied {
+  documents: { kind: string; name: string; revision: number; action: string; diff: string }[];
+  dryRun: boolean;
+  findings: { message: string; queue: string }[];
+}
+
 /** One run of one task. */
 export interface Attempt {
   id: string;

@@ -23,6 +23,7 @@ function Frame() {
     '?': () => setHelp(true),
     'g h': () => void navigate({ to: '/' }),
     'g n': () => void navigate({ to: '/nodes' }),
+    'g c': () => void navigate({ to: '/configuration' }),
     'g a': () => void navigate({ to: '/account' }),
     c: () => void navigate({ to: '/submit' }),
     t: () => chooseTheme(shownTheme() === 'dark' ? 'light' : 'dark'),
@@ -41,6 +42,9 @@ function Frame() {
           <nav aria-label="Main" className="flex items-center">
             <Way to="/">Jobs</Way>
             <Way to="/nodes">Nodes</Way>
+            <Way to="/configuration" short="Config">
+              Configuration
+            </Way>
           </nav>
           <span className="grow" />
           <Connection />
@@ -74,7 +78,14 @@ function Frame() {
   );
 }
 
-function Way({ to, children }: { to: '/' | '/nodes'; children: string }) {
+interface WayProps {
+  to: '/' | '/nodes' | '/configuration';
+  /** What stands there on a narrow screen. */
+  short?: string;
+  children: string;
+}
+
+function Way({ to, short, children }: WayProps) {
   return (
     <Link
       to={to}
@@ -82,7 +93,8 @@ function Way({ to, children }: { to: '/' | '/nodes'; children: string }) {
       className="flex h-12 items-center border-b-2 border-transparent px-2.5 text-sm text-muted hover:text-text"
       activeProps={{ className: '!border-accent !text-text', 'aria-current': 'page' }}
     >
-      {children}
+      {short ? <span className="sm:hidden">{short}</span> : children}
+      {short && <span className="max-sm:hidden">{children}</span>}
     </Link>
   );
 }

@@ -14,6 +14,7 @@ export const KEYS: readonly Key[] = [
   { keys: 'c', does: 'Submit a job' },
   { keys: 'g h', does: 'Go to the jobs' },
   { keys: 'g n', does: 'Go to the nodes' },
+  { keys: 'g c', does: 'Go to the configuration' },
   { keys: 'g a', does: 'Go to your account' },
   { keys: '1 – 5', does: 'Overview, log, events, document, terminal of a job' },
   { keys: 't', does: 'Dark or light' },

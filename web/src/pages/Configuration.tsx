@@ -1,0 +1,179 @@
+/** The documents that configure the cluster: what each says now, what it said before, and who changed it. */
+
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import * as ask from '../api/queries';
+import type { DocumentSummary } from '../api/types';
+import { CommandLine } from '../components/Copy';
+import { Diff } from '../components/Diff';
+import { Empty, Fault, Skeleton } from '../components/Notices';
+import { Revisions } from '../components/Revisions';
+import { RollBack } from '../components/RollBack';
+import { Ago } from '../components/Time';
+import { useTitle } from '../components/useTitle';
+import { quote } from '../lib/cli';
+import { useKeys } from '../lib/keys';
+
+const route = getRouteApi('/frame/configuration');
+type Search = { document?: string; revision?: string; against?: string };
+
+const nameOf = (each: DocumentSummary) => `${each.kind}/${each.name}`;
+
+export function Configuration() {
+  const { document: chosen = '' } = route.useSearch();
+  const navigate = route.useNavigate();
+  const list = useInfiniteQuery(ask.documents);
+  const documents = list.data?.pages.flatMap((page) => page.items) ?? [];
+  useTitle('Configuration');
+  const step = (by: number) => {
+    const at = documents.findIndex((each) => nameOf(each) === chosen);
+    const next = documents[at < 0 ? 0 : Math.max(0, Math.min(documents.length - 1, at + by))];
+    if (next) void navigate({ search: { document: nameOf(next) }, replace: true });
+  };
+  useKeys({ j: () => step(1), k: () => step(-1) });
+  return (
+    <section className="pt-5">
+      <h1 className="sr-only">Configuration</h1>
+      <div className="grid gap-x-8 gap-y-6 lg:grid-cols-[minmax(19rem,1fr)_minmax(0,2.4fr)]">
+        <div className="min-w-0">
+          {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
+          {list.isPending && <Skeleton rows={6} />}
+          {list.data && documents.length === 0 && (
+            <Empty title="Nothing is configured yet" line="corral apply FILE">
+              The machines are those that were found, and every job is in the queue “default”. Clusters, queues and policies are documents.
+            </Empty>
+          )}
+          {documents.length > 0 && <Documents documents={documents} chosen={chosen} />}
+          {list.hasNextPage && (
+            <button type="button" className="btn mt-3" onClick={() => void list.fetchNextPage()}>
+              Show more documents
+            </button>
+          )}
+        </div>
+        <div className="min-w-0">{chosen.includes('/') ? <Chosen key={chosen} document={chosen} /> : documents.length > 0 && <p className="py-2 text-sm text-muted max-lg:hidden">Choose a document to see what it says and what it said before.</p>}</div>
+      </div>
+    </section>
+  );
+}
+
+function Documents({ documents, chosen }: { documents: DocumentSummary[]; chosen: string }) {
+  return (
+    <table className="grid-table">
+      <thead>
+        <tr>
+          <th>Document</th>
+          <th className="num">Revision</th>
+          <th>Changed</th>
+          <th>By</th>
+        </tr>
+      </thead>
+      <tbody>
+        {documents.map((each) => (
+          <tr key={nameOf(each)} className={nameOf(each) === chosen ? 'bg-accent-ground' : ''}>
+            <td className="max-w-56 truncate">
+              <Link to="/configuration" search={{ document: nameOf(each) }} className="hover:underline" aria-current={nameOf(each) === chosen || undefined}>
+                <span className="text-muted">{each.kind}</span> <span className="font-medium">{each.name}</span>
+              </Link>
+            </td>
+            <td className="num">{each.revision}</td>
+            <td className="text-muted">
+              <Ago at={each.at} />
+            </td>
+            <td className="text-muted">{each.actor}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Chosen({ document }: { document: string }) {
+  const { revision, against } = route.useSearch();
+  const navigate = route.useNavigate();
+  const [kind = '', name = ''] = document.split('/', 2);
+  const [rolling, setRolling] = useState<DocumentSummary | null>(null);
+  const { data: me } = useQuery(ask.me);
+  const history = useInfiniteQuery(ask.history(kind, name));
+  const latest = history.data?.pages[0]?.items[0]?.revision;
+  const shown = Number(revision) || latest || 0;
+  const set = (change: Search) => void navigate({ search: { document, revision, against, ...change }, replace: true });
+  const line = quote(`${kind.toLowerCase()}/${name}`);
+  if (history.error && !history.data) return <Fault error={history.error} retry={() => void history.refetch()} />;
+  return (
+    <>
+      <h2 className="heading">
+        {kind} {name}
+      </h2>
+      <Revisions
+        kind={kind}
+        name={name}
+        shown={shown}
+        onShow={(each) => set({ revision: each === latest ? undefined : String(each), against: undefined })}
+        onRollBack={me?.role === 'admin' ? setRolling : null}
+      />
+      {shown > 0 && (
+        <>
+          <div className="flex flex-wrap items-center gap-x-1 gap-y-2 pt-6 pb-3" role="tablist" aria-label="What is shown">
+            <Choice chosen={against === undefined} onClick={() => set({ against: undefined })}>
+              {`Revision ${shown}`}
+            </Choice>
+            <Choice chosen={against !== undefined} onClick={() => set({ against: String(shown - 1) })}>
+              Changes
+            </Choice>
+            {against !== undefined && <Against shown={shown} latest={latest ?? shown} against={Number(against) || 0} onChange={(each) => set({ against: String(each) })} />}
+          </div>
+          {against === undefined ? <Text kind={kind} name={name} revision={shown} /> : <Changes kind={kind} name={name} before={Number(against) || 0} after={shown} />}
+        </>
+      )}
+      <div className="flex flex-wrap justify-between gap-2 pt-3">
+        <CommandLine line={`corral history ${line}`} className="-ml-1.5" />
+        <CommandLine line={against === undefined ? `corral get ${line}${revision ? ` --revision ${shown}` : ''} -o yaml` : `corral diff ${line} --from ${against} --to ${shown}`} />
+      </div>
+      {rolling && <RollBack to={rolling} onClose={() => setRolling(null)} />}
+    </>
+  );
+}
+
+function Choice({ chosen, onClick, children }: { chosen: boolean; onClick: () => void; children: string }) {
+  return (
+    <button type="button" role="tab" aria-selected={chosen} onClick={onClick} className={`h-7 border-b-2 px-2 text-sm ${chosen ? 'border-accent text-text' : 'border-transparent text-muted hover:text-text'}`}>
+      {children}
+    </button>
+  );
+}
+
+function Against({ shown, latest, against, onChange }: { shown: number; latest: number; against: number; onChange: (revision: number) => void }) {
+  const others = Array.from({ length: latest }, (_, at) => latest - at).filter((each) => each < shown);
+  return (
+    <label className="flex items-center gap-2 pl-3 text-sm text-muted">
+      since
+      <select className="field !h-7 !w-auto" value={against} onChange={(event) => onChange(Number(event.target.value))}>
+        {others.map((each) => (
+          <option key={each} value={each}>
+            revision {each}
+          </option>
+        ))}
+        <option value={0}>nothing</option>
+      </select>
+    </label>
+  );
+}
+
+function Text({ kind, name, revision }: { kind: string; name: string; revision: number }) {
+  const { data, error, refetch } = useQuery(ask.document(kind, name, revision));
+  if (error && !data) return <Fault error={error} retry={() => void refetch()} />;
+  if (!data) return <Skeleton />;
+  if (data.deleted) return <p className="py-3 text-sm text-muted">This revision deleted the document.</p>;
+  return (
+    <pre className="overflow-x-auto border border-line bg-sunken px-3 py-2 font-mono text-xs leading-5" tabIndex={0} aria-label={`${kind} ${name}, revision ${revision}`}>
+      {data.text}
+    </pre>
+  );
+}
+
+function Changes({ kind, name, before, after }: { kind: string; name: string; before: number; after: number }) {
+  const { data, error, refetch } = useQuery(ask.difference(kind, name, before, after));
+  if (error && !data) return <Fault error={error} retry={() => void refetch()} />;
+  return data ? <Diff diff={data.diff} /> : <Skeleton />;
+}
