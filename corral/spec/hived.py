@@ -137,6 +137,9 @@ class HivedCluster(SpecModel):
     web_server_address: Text = Field("", description="HiveD's own; not read.")
     force_pod_bind_threshold: int = Field(3, description="HiveD's own; not read.")
     waiting_pod_scheduling_block_milli_sec: int = Field(0, description="HiveD's own; not read.")
+    quota_exclude_vcs: list[Text] = Field(
+        default_factory=list, alias="quotaExcludeVCs", max_length=10_000, description="HiveD's own; not read."
+    )
 
     @model_validator(mode="after")
     def _possible(self) -> HivedCluster:
