@@ -1,0 +1,120 @@
+"""Why: people ask who is before them; the answer is the order in which the next cycle looks at what waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from corral.kernel.ids import JobId
+from corral.model.overview import LineEntry, WaitingLine
+from corral.model.plan import Reasons
+from corral.model.records import rfc3339
+from corral.model.views import ReasonView
+from corral.scheduler.amounts import asked
+from corral.scheduler.cycle import YIELDING
+from corral.scheduler.policy import Policy
+from corral.scheduler.queue import Entry, Group, Queue
+from corral.scheduler.queues import BASE, QueueNode, QueueTree
+
+
+def waiting_line(
+    queues: QueueTree,
+    queue: Queue,
+    policy: Policy,
+    now: float,
+    *,
+    name_of: Callable[[JobId], str],
+    only: str = "",
+    limit: int = 100,
+    after: int = 0,
+) -> WaitingLine:
+    """Up to `limit` gangs of the line behind position `after`; `only` leaves out other queues than it and those below."""
+    entries = list(in_line(queues, queue, policy, now))
+    wanted = {node.name for node in _below(queues.nodes[only])} if only in queues.nodes else {only}
+    found = [
+        (position, group, entry)
+        for position, (group, entry) in enumerate(entries, 1)
+        if not only or entry.request.queue in wanted
+    ]
+    shown = list(islice((each for each in found if each[0] > after), limit))
+    items = tuple(_entry(position, group, entry, name_of(entry.request.job)) for position, group, entry in shown)
+    more = bool(shown) and shown[-1][0] < found[-1][0]
+    return WaitingLine(rfc3339(now), len(found), items, str(shown[-1][0]) if more else None)
+
+
+def in_line(queues: QueueTree, queue: Queue, policy: Policy, now: float) -> Iterator[tuple[Group, Entry]]:
+    """Every waiting gang with its group in the order of the next cycle: O(n log n) in the gangs that wait.
+
+    First those for which others were told to end; then all that wait to start, of queues that share fairly the most
+    wronged queue first, opportunists (priority below 0) after all others; last those that want to grow.
+    """
+    groups = list(queue.groups.values())
+    first = {key for group in groups for key, entry in group.entries.items() if entry.request.job in queue.nominated}
+    yield from _merged(groups, lambda key: key in first)
+    starting = [group for group in groups if group.starts]
+    parts = [starting]
+    if policy.fair:
+        parts = [[each for each in starting if each.priority >= 0], [each for each in starting if each.priority < 0]]
+    for part in (*parts, [group for group in groups if not group.starts]):
+        for members in _by_turn(queues, part, now) if policy.fair else (part,):
+            yield from _merged(members, lambda key: key not in first)
+
+
+def _merged(groups: list[Group], wanted: Callable[[object], bool]) -> Iterator[tuple[Group, Entry]]:
+    """The gangs of some groups in order."""
+    for key, at in sorted((key, at) for at, group in enumerate(groups) for key in group.keys if wanted(key)):
+        yield groups[at], groups[at].entries[key]
+
+
+def _by_turn(queues: QueueTree, groups: list[Group], now: float) -> Iterator[list[Group]]:
+    """The groups of one queue after the other, from the top of the tree down, the most wronged queue first."""
+    members: dict[str, list[Group]] = {}
+    for group in groups:
+        members.setdefault(group.queue, []).append(group)
+    for name in members:
+        queues.find(name)
+    below = {node.name for name in members for node in queues.find(name).chain()}
+
+    def walk(node: QueueNode) -> Iterator[list[Group]]:
+        if node.name in members and node.parent is not None:
+            yield members[node.name]
+        inside = [child for child in node.children if child.name in below]
+        for child in sorted(inside, key=lambda child: (queues.standing(child, now), child.name)):
+            yield from walk(child)
+
+    yield from walk(queues.root)
+
+
+def _below(node: QueueNode) -> Iterator[QueueNode]:
+    yield node
+    for child in node.children:
+        yield from _below(child)
+
+
+def _entry(position: int, group: Group, entry: Entry, name: str) -> LineEntry:
+    request, told = entry.request, entry.told or group.told
+    devices, cpu, memory = asked(request, BASE)
+    models = {role.devices.model for role in request.roles if role.devices.count or role.devices.ids}
+    return LineEntry(
+        position=position,
+        job=request.job,
+        name=name,
+        user=request.user,
+        queue=request.queue,
+        priority=request.priority,
+        submitted_at=rfc3339(request.submitted_at),
+        tasks=sum(role.minimum for role in request.roles) or len(request.tasks),
+        devices=devices,
+        cpu_millis=cpu,
+        memory_bytes=memory,
+        model=models.pop() if len(models) == 1 else "",
+        level=request.topology.required,
+        grows=not group.starts,
+        yielding=told is not None and told.binding.code == YIELDING,
+        reason=_reason(told),
+        possible=told is None or told.possible,
+    )
+
+
+def _reason(told: Reasons | None) -> ReasonView | None:
+    return None if told is None else ReasonView(told.binding.code, told.binding.message, told.binding.counts)

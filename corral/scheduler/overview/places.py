@@ -1,0 +1,279 @@
+"""Why: an engine's tree is a few columns; this finds a cell in them by its id, and says what it has and whose it is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from corral.kernel.ids import JobId
+from corral.model.overview import CellDevice, CellState, DeviceUse
+from corral.scheduler.cells import Cell, Cells
+from corral.scheduler.cluster import Cluster
+from corral.scheduler.index import EngineIndex
+from corral.scheduler.layout import indexes
+from corral.scheduler.overview.occupancy import Occupancy, Use
+from corral.scheduler.ownership import SEPARATOR
+
+
+class Place(NamedTuple):
+    """A cell by where it is: nodes `first` to `last`, and of a part of one node the `mask` of its devices (else 0)."""
+
+    depth: int
+    number: int
+    """Among the cells of its depth; below the node among those of its node."""
+    first: int
+    last: int
+    mask: int
+    same: tuple[tuple[int, int], ...]
+    """Depth and number of the cells of levels that are not named here, which are this same cell."""
+
+
+class Sums(NamedTuple):
+    """Devices that are summed up over what a cell is made of; named as in `CellState`."""
+
+    devices: int = 0
+    free: int = 0
+    used: int = 0
+    leaving: int = 0
+    guests: int = 0
+    unhealthy: int = 0
+    closed: int = 0
+
+    def plus(self, other: Sums) -> Sums:
+        """Both together."""
+        return Sums(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+class _Counts:
+    """What is summed up, with the devices by owner and by the queue that uses them."""
+
+    __slots__ = ("owners", "pinned", "queues", "sums")
+
+    def __init__(self) -> None:
+        self.sums = Sums()
+        self.pinned = 0
+        self.owners: Counter[str] = Counter()
+        self.queues: Counter[str] = Counter()
+
+    def add(self, other: _Counts) -> None:
+        self.sums = self.sums.plus(other.sums)
+        self.pinned += other.pinned
+        self.owners.update(other.owners)
+        self.queues.update(other.queues)
+
+
+class EngineCells:
+    """The cells of one engine."""
+
+    def __init__(self, name: str, index: EngineIndex, cluster: Cluster, occupancy: Occupancy) -> None:
+        self.name = name
+        self.index = index
+        self.tree = index.tree
+        self.nodes = len(index.tree.nodes)
+        self._occupancy = occupancy
+        self._cells: Cells | None = cluster.ownership.cells.get(name)
+        self._allowed = {owner: view.allowed for owner, view in self._cells.own.items()} if self._cells else {}
+        self._pinned = self._pinned_masks(cluster)
+        self._of_node: dict[int, _Counts] = {}
+        self.top = Place(0, 0, 0, self.nodes, 0, ())
+
+    def _pinned_masks(self, cluster: Cluster) -> dict[int, int]:
+        """By position the devices of pinned cells."""
+        found: dict[int, int] = {}
+        if self._cells is not None:
+            for spec in cluster.queues.specs.values():
+                for pinned in spec.pinned_cells:
+                    engine, _, name = pinned.partition(SEPARATOR)
+                    cell = self._cells.structure.named(name) if engine == self.name else None
+                    for at, mask in self._cells.structure.masks(*cell) if cell else ():
+                        found[at] = found.get(at, 0) | mask
+        return found
+
+    # -- the tree -----------------------------------------------------------------------------------------------------
+
+    def parts(self, place: Place) -> Iterator[tuple[int, int]]:
+        """Positions and devices of a cell."""
+        for at in range(place.first, place.last):
+            yield at, place.mask or self.tree.layouts[at].all
+
+    def inside(self, place: Place) -> Iterator[Place]:
+        """The cells directly in a cell; none when only devices are."""
+        node_depth = self.tree.node_depth
+        if place.depth >= node_depth:
+            yield from self._within_node(place, place.depth + 1, place.mask or self.tree.layouts[place.first].all, ())
+            return
+        depth = place.depth + 1
+        of, cells = self.tree.cells[depth].of, self.tree.cells[depth]
+        at = place.first
+        while at < place.last:
+            number = of[at]
+            end = int(cells.ends[number])
+            yield self._named_from(depth, number, at, end)
+            at = end
+
+    def _named_from(self, depth: int, number: int, first: int, last: int) -> Place:
+        """The cell, or the one in it that it is the same as because nobody named it."""
+        same: list[tuple[int, int]] = []
+        while depth < self.tree.node_depth and self.tree.levels[depth] not in dict(self.tree.nodes[first].cells):
+            same.append((depth, number))
+            depth += 1
+            number = self.tree.cells[depth].of[first]
+        return Place(depth, number, first, last, 0, tuple(same))
+
+    def _within_node(self, place: Place, depth: int, wanted: int, same: tuple[tuple[int, int], ...]) -> Iterator[Place]:
+        """The first level below, named by some device there, whose cells are in `wanted`."""
+        layout = self.tree.layouts[place.first]
+        levels = self.tree.levels
+        devices = {device.index: dict(device.cells) for device in self.tree.nodes[place.first].devices}
+        for inner in range(depth, len(levels) - 1):
+            if any(levels[inner] in devices[index] for index in indexes(wanted)):
+                for number, mask in enumerate(layout.depths[inner - self.tree.node_depth]):
+                    if mask & wanted:
+                        yield Place(inner, number, place.first, place.last, mask, same)
+                return
+
+    def named(self, name: str) -> Place | None:
+        """The cell of an id without its engine."""
+        level, _, rest = name.partition(":")
+        if level not in self.tree.levels:
+            return None
+        depth = self.tree.levels.index(level)
+        if depth == 0:
+            return self.top if rest == self.name else None
+        if depth < self.tree.node_depth:
+            cells = self.tree.cells[depth]
+            number = cells.names.index(rest) if rest in cells.names else None
+            if number is None:
+                return None
+            return Place(depth, number, int(cells.starts[number]), int(cells.ends[number]), 0, ())
+        node, _, offset = rest.rpartition("/") if depth > self.tree.node_depth else (rest, "", "")
+        at = self.tree.position.get(node)
+        if at is None:
+            return None
+        if depth == self.tree.node_depth:
+            return Place(depth, at, at, at + 1, 0, ())
+        masks = self.tree.layouts[at].depths[depth - self.tree.node_depth]
+        if not (offset.isdigit() and len(offset) < 7 and int(offset) < len(masks)):
+            return None
+        return Place(depth, int(offset), at, at + 1, masks[int(offset)], ())
+
+    # -- what is shown ------------------------------------------------------------------------------------------------
+
+    def state(self, place: Place) -> CellState:
+        """A cell without what is in it."""
+        level, name = self._name(place)
+        counts = _Counts()
+        for at, mask in self.parts(place):
+            counts.add(self._counts(at, mask))
+        devices, owners = counts.sums.devices, counts.owners
+        word, reason = self._trouble(place)
+        return CellState(
+            f"{self.name}{SEPARATOR}{level}:{self._key(place)}",
+            level,
+            name,
+            *counts.sums,
+            owners=dict(owners),
+            owner=next((owner for owner, count in owners.items() if count == devices), "") if devices else "",
+            pinned=bool(devices) and counts.pinned == devices,
+            whole=self._is_whole(place),
+            queues=dict(counts.queues),
+            state=word,
+            reason=reason,
+            inside=sum(1 for _ in self.inside(place)) or devices,
+        )
+
+    def _counts(self, at: int, mask: int) -> _Counts:
+        """What is to be counted of some devices of a node; of all of them it is kept."""
+        whole = mask == self.tree.layouts[at].all
+        found = self._of_node.get(at) if whole else None
+        if found is None:
+            found = _Counts()
+            node = self.tree.nodes[at].name
+            used, leaving, guests = (part & mask for part in self._occupancy.masks(node))
+            sick = mask & ~self.index.offered[at]
+            closed = 0 if self.index.usable[at] else mask & ~used
+            parts = (mask, self.index.free[at] & mask, used, leaving, guests, sick, closed)
+            found.sums = Sums(*(part.bit_count() for part in parts))
+            found.pinned = (self._pinned.get(at, 0) & mask).bit_count()
+            for owner, allowed in self._allowed.items():
+                if allowed[at] & mask:
+                    found.owners[owner] = (allowed[at] & mask).bit_count()
+            if used:
+                self._occupancy.count(node, mask, found.queues)
+            if whole:
+                self._of_node[at] = found
+        return found
+
+    def _trouble(self, place: Place) -> tuple[str, str]:
+        if place.depth == 0 and self.index.unknown:
+            return "unknown", self.index.unknown
+        if place.depth != self.tree.node_depth:
+            return "", ""
+        node = self.tree.nodes[place.first]
+        if node.ready:
+            return "", ""
+        return ("cordoned" if node.cordoned else "not-ready"), node.ready_reason
+
+    def _is_whole(self, place: Place) -> bool:
+        if self._cells is None:
+            return False
+        for depth, number in ((place.depth, place.number), *place.same):
+            cell = self._numbered(depth, number, place)
+            if self._cells.kind(cell) in self._cells.types and self._cells.is_whole(cell):
+                return True
+        return False
+
+    def _numbered(self, depth: int, number: int, place: Place) -> Cell:
+        assert self._cells is not None
+        if depth <= self.tree.node_depth:
+            return Cell(depth, number)
+        first = next(self._cells.structure.at_node(depth, place.first))[0]
+        return Cell(depth, first + number)
+
+    def _name(self, place: Place) -> tuple[str, str]:
+        """Level and name of a cell, as people call it."""
+        level = self.tree.levels[place.depth]
+        if place.depth <= self.tree.node_depth:
+            name = self.tree.cells[place.depth].names[place.number]
+            return level, name.partition("/")[2] if place.depth == self.tree.node_depth else name
+        index = indexes(place.mask)[0]
+        device = next(each for each in self.tree.nodes[place.first].devices if each.index == index)
+        return level, dict(device.cells).get(level, str(place.number))
+
+    def _key(self, place: Place) -> str:
+        if place.depth <= self.tree.node_depth:
+            return self.tree.cells[place.depth].names[place.number]
+        return f"{self.tree.nodes[place.first].name}/{place.number}"
+
+    def device(self, at: int, index: int, name_of: Callable[[JobId], str]) -> CellDevice:
+        """One device of a node."""
+        node = self.tree.nodes[at]
+        device = next(each for each in node.devices if each.index == index)
+        uses = [use for use in self._occupancy.by_node.get(node.name, ()) if use.mask >> index & 1]
+        state, reason = "free", ""
+        if not device.healthy:
+            state, reason = "unhealthy", device.health_reason
+        elif uses:
+            state = "leaving" if any(use.leaving for use in uses) else "used"
+        elif not self.index.usable[at]:
+            state, reason = "closed", node.ready_reason or self.index.unknown
+        return CellDevice(
+            index,
+            device.id,
+            device.kind,
+            device.model,
+            state,
+            reason,
+            next((owner for owner, allowed in self._allowed.items() if allowed[at] >> index & 1), ""),
+            bool(self._pinned.get(at, 0) >> index & 1),
+            tuple(self._use(use, index, name_of) for use in uses),
+        )
+
+    def _use(self, use: Use, index: int, name_of: Callable[[JobId], str]) -> DeviceUse:
+        gang = use.gang
+        standing = "guest" if use.guest else "guaranteed" if use.task in gang.cells else ""
+        return DeviceUse(
+            gang.job, name_of(gang.job), gang.user, gang.queue, use.task.role, use.task.index, gang.priority,
+            standing, use.leaving, use.parts.get(index, 100),
+        )  # fmt: skip

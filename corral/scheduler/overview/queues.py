@@ -1,0 +1,192 @@
+"""Why: a team that waits asks what it is owed, what it holds and who has the rest: one line a queue answers all three."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from math import inf
+
+from corral.model.overview import Amounts, CellShare, QueueStanding
+from corral.scheduler.amounts import asked
+from corral.scheduler.cells import Cell, Cells
+from corral.scheduler.cluster import Cluster
+from corral.scheduler.gangs import Running
+from corral.scheduler.lending import lending
+from corral.scheduler.placing import Trial
+from corral.scheduler.preempting import Preemption
+from corral.scheduler.queue import Queue
+from corral.scheduler.queues import QueueNode, QueueTree
+from corral.scheduler.structure import CellType
+
+
+def queue_standings(cluster: Cluster, queue: Queue, now: float) -> list[QueueStanding]:
+    """Every queue in tree order (parents before their children, siblings by name) with what it is owed and holds."""
+    return _Standings(cluster, queue, now).all()
+
+
+class _Tally:
+    """What stands in one queue itself, not below it."""
+
+    __slots__ = ("guests", "outside", "running", "waiting", "wanted")
+
+    def __init__(self, size: int) -> None:
+        self.running = self.guests = self.waiting = 0
+        self.wanted = [0] * size
+        self.outside = 0
+        """Devices of tasks that no cell guarantees."""
+
+    def add(self, other: _Tally) -> None:
+        self.running += other.running
+        self.guests += other.guests
+        self.waiting += other.waiting
+        self.outside += other.outside
+        self.wanted = [a + b for a, b in zip(self.wanted, other.wanted, strict=True)]
+
+
+class _Standings:
+    def __init__(self, cluster: Cluster, queue: Queue, now: float) -> None:
+        self.cluster = cluster
+        self.tree: QueueTree = cluster.queues
+        for name in {*cluster.gangs.by_queue, *(group.queue for group in queue.groups.values())}:
+            self.tree.find(name)
+        hungry = frozenset(group.queue for group in queue.groups.values())
+        preemption = Preemption(Trial(cluster), hungry, now)
+        parents = [self.tree.root, *(node for node in self.tree.nodes.values() if node.children)]
+        self.fair = {name: part for parent in parents for name, part in preemption.fair_parts(parent).items()}
+        self.lending = lending(self.tree)
+        self.cells, self.lent_devices = _owned_cells(cluster)
+        self.tallies = {name: _Tally(len(self.tree.names)) for name in self.tree.nodes}
+        self._count_running()
+        self._count_waiting(queue)
+
+    def _count_running(self) -> None:
+        ownership = self.cluster.ownership
+        for name, levels in self.cluster.gangs.by_queue.items():
+            tally, owner = self.tallies[name], ownership.owner(name)
+            for gang in (gang for members in levels.values() for gang in members.values()):
+                tally.running += 1
+                outside = _outside(gang) if owner else 0
+                tally.outside += outside
+                tally.guests += bool(outside)
+
+    def _count_waiting(self, queue: Queue) -> None:
+        for group in queue.groups.values():
+            if group.starts:
+                tally, count = self.tallies[group.queue], len(group.keys)
+                tally.waiting += count
+                each = asked(group.entries[group.keys[0]].request, self.tree.names)
+                tally.wanted = [was + count * amount for was, amount in zip(tally.wanted, each, strict=True)]
+
+    def all(self) -> list[QueueStanding]:
+        out: list[QueueStanding] = []
+        for child in _by_name(self.tree.root):
+            self._walk(child, 0, out)
+        return out
+
+    def _walk(self, node: QueueNode, depth: int, out: list[QueueStanding]) -> _Tally:
+        at = len(out)
+        out.append(QueueStanding(node.name))
+        tally = self.tallies[node.name]
+        for child in _by_name(node):
+            tally.add(self._walk(child, depth + 1, out))
+        out[at] = self._standing(node, depth, tally)
+        return tally
+
+    def _standing(self, node: QueueNode, depth: int, tally: _Tally) -> QueueStanding:
+        spec, name = node.spec, node.name
+        cells = tuple(self.cells.get(name, ()))
+        owned = sum(share.owned * share.devices for share in cells)
+        lent_to = {other: n for (lender, other), n in self.lending.items() if lender == name}
+        lent = Counter({"devices": sum(lent_to.values()) + self.lent_devices[name]})
+        return QueueStanding(
+            name=name,
+            parent=spec.parent,
+            depth=depth,
+            weight=spec.weight,
+            guaranteed=dict(spec.guaranteed),
+            deserved=self._named(node.deserved),
+            limit=dict(spec.limit),
+            borrowing_limit=dict(spec.borrowing_limit),
+            used=self._named(node.used),
+            fair={key: round(part, 3) for key, part in zip(self.tree.names, self.fair[name], strict=True) if part},
+            borrowed=self._borrowed(node, tally, owned),
+            lent=+lent,
+            lent_to=lent_to,
+            borrowed_from={lender: n for (lender, other), n in self.lending.items() if other == name},
+            cells=cells,
+            pinned=spec.pinned_cells,
+            owned_devices=owned,
+            running=tally.running,
+            guests=tally.guests,
+            waiting=tally.waiting,
+            wanted=self._named(tally.wanted),
+        )
+
+    def _borrowed(self, node: QueueNode, tally: _Tally, owned: int) -> Amounts:
+        """Beyond what it deserves; an owner borrows the devices outside its cells that it does not deserve besides them."""
+        over = self._named([max(0, used - own) for used, own in zip(node.used, node.deserved, strict=True)])
+        if owned:
+            besides = max(0, node.deserved[0] - owned)
+            over.pop("devices", None)
+            if tally.outside > besides:
+                over["devices"] = tally.outside - besides
+        return over
+
+    def _named(self, vector: Sequence[float]) -> Amounts:
+        pairs = zip(self.tree.names, vector, strict=True)
+        return {name: int(amount) for name, amount in pairs if amount and amount < inf}
+
+
+def _by_name(node: QueueNode) -> list[QueueNode]:
+    return sorted(node.children, key=lambda child: child.name)
+
+
+def _outside(gang: Running) -> int:
+    """How many devices the tasks of a gang hold that are in no cell of its queue."""
+    return sum(charge[0] for task, charge in gang.charges.items() if task not in gang.cells)
+
+
+def _owned_cells(cluster: Cluster) -> tuple[dict[str, list[CellShare]], Counter[str]]:
+    """By owner the cells that it owns, by type; and the devices that guests hold in what it would have to claim back."""
+    shares: dict[str, list[CellShare]] = {}
+    lent: Counter[str] = Counter()
+    for engine, cells in cluster.ownership.cells.items():
+        for kind in cells.types:
+            for owner, share, devices in _of_type(engine, cells, kind):
+                shares.setdefault(owner, []).append(share)
+                lent[owner] += devices
+    return shares, lent
+
+
+def _of_type(engine: str, cells: Cells, kind: CellType) -> Iterator[tuple[str, CellShare, int]]:
+    """Whole cells serve owners in the order of names, the emptiest first: those with guests in them are lent.
+
+    Each type by itself: a cell that is part of a wider one that is owed too may count for both.
+    """
+    structure, index = cells.structure, cells.index
+    number = structure.cells(kind)[0]
+    level, models = index.tree.levels[kind.depth], set(structure.models(kind.depth, number))
+    model = next(iter(models)) if len(models) == 1 else ""
+    size = sum(mask.bit_count() for _, mask in structure.masks(kind.depth, number))
+    whole = sorted(_held_in_whole(cells, kind))
+    for owner, quotas in sorted(cells.quotas.items()):
+        owned = quotas.get(kind, 0)
+        if owned:
+            owed = cells.remaining(owner, kind)
+            mine, whole = whole[: max(0, owed)], whole[max(0, owed) :]
+            free = sum(not held for held in mine)
+            share = CellShare(engine, level, model, size, owned, owned - owed, free, len(mine) - free, owed - len(mine))
+            yield owner, share, sum(mine)
+
+
+def _held_in_whole(cells: Cells, kind: CellType) -> Iterable[int]:
+    """How many devices of each whole cell of a type are held, where all the rest of it can be given."""
+    index, structure = cells.index, cells.structure
+    for number in structure.cells(kind):
+        if cells.is_whole(Cell(kind.depth, number)):
+            parts = list(structure.masks(kind.depth, number))
+            wanted = sum(mask.bit_count() for _, mask in parts)
+            free = sum((index.free[at] & mask).bit_count() for at, mask in parts)
+            held = sum((index.held[at] & mask).bit_count() for at, mask in parts)
+            if free + held == wanted:
+                yield held
