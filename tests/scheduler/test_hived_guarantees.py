@@ -92,16 +92,15 @@ def test_h4_relaxed_splitting_takes_what_nobody_needs() -> None:
 
 
 def test_h4_binding_goes_back_when_an_earlier_choice_leaves_no_room() -> None:
-    """A node of one rack and two of another, and one node is bad: the rack that would come first must go to the other."""
+    """A node of one rack and two of another, and A10 may not be used: the first rack must not go where it would."""
     algorithm = HivedAlgorithm(config(["A"], {"vc": {"room": 1}}, depth=3))
-    algorithm.set_node_health("A10", healthy=False)
-    forest = algorithm.state.forest
-    first, second = forest.tenants["vc"].roots["room"][0].children
+    first, second = algorithm.state.forest.tenants["vc"].roots["room"][0].children
     leaves = [*first.children[0].leaves(), *second.leaves()]
-    placement = to_physical(leaves, algorithm.state.ledgers["room"], None)
+    nodes, ledger = frozenset({"A00", "A01", "A11"}), algorithm.state.ledgers["room"]
+    placement = to_physical(leaves, ledger, nodes)
     assert placement is not None
     assert [placement[leaf].nodes[0] for leaf in leaves] == ["A11", "A11", "A00", "A00", "A01", "A01"]
-    assert to_physical([*first.leaves(), *second.leaves()], algorithm.state.ledgers["room"], None) is None
+    assert to_physical([*first.leaves(), *second.leaves()], ledger, nodes) is None
 
 
 def test_h6_a_gang_of_unequal_pods_is_placed_whole_or_not_at_all() -> None:
