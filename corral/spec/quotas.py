@@ -6,17 +6,20 @@ Every function is pure and answers with (path, message) pairs; paths begin with 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from corral.spec import amounts
 from corral.spec.errors import Path, did_you_mean
+from corral.spec.machines import DeviceDescription, NodeDescription
 from corral.spec.queue import QueueDocument, QueueShape
 
 if TYPE_CHECKING:
     from corral.spec.cluster import ClusterDocument
 
 Shape = TypeVar("Shape", bound=QueueShape)
+_Kind = tuple[str, str]
+"""The model and the chain of a device."""
 
 
 def in_order(queues: Mapping[str, Shape]) -> dict[str, Shape]:
@@ -139,13 +142,13 @@ def capacity(cluster: ClusterDocument) -> dict[str, int]:
     """What the nodes of a document have together, by resource name; {} when it describes none."""
     nodes = cluster.nodes
     total: Counter[str] = Counter()
-    for node in nodes:
-        total["devices"] += len(node.devices)
-        total.update(f"devices/{device.model}" for device in node.devices)
-        total.update({"cpu": node.cpu_millis, "memory": node.memory_bytes})
-    for resource, said in (("cpu", all(n.cpu_millis for n in nodes)), ("memory", all(n.memory_bytes for n in nodes))):
-        if not said:
-            total.pop(resource, None)
+    for devices, count in _alike(nodes):
+        for device in devices:
+            total["devices"] += count if device.parent < 0 else 0
+            total[f"devices/{device.model}"] += count
+    for resource, each_has in (("cpu", [n.cpu_millis for n in nodes]), ("memory", [n.memory_bytes for n in nodes])):
+        if all(each_has):
+            total[resource] = sum(each_has)
     return dict(total) if nodes else {}
 
 
@@ -154,23 +157,45 @@ def census(cluster: ClusterDocument) -> dict[tuple[str, str], int]:
 
     A cell has a model when all its devices have; "" counts every cell. CHAIN.TYPE are those of a type in one chain.
     """
-    kinds: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
-    for node in cluster.nodes:
-        for device in node.devices:
-            inside = [(level, f"{node.name}/{name}") for level, name in device.cells]
-            for cell in (*node.cells, ("node", node.name), *inside, ("device", f"{node.name}/{device.index}")):
-                kinds[cell].add((device.model, device.chain))
-    counts: Counter[tuple[str, str]] = Counter()
-    types = defaultdict(list)
+    types: dict[tuple[str, str], list[str]] = defaultdict(list)
     for name, rule in cluster.machines.types.items():
         types[rule.level, rule.model].append(name)
-    for (level, _), found in kinds.items():
-        counts[level, ""] += 1
-        for model, chain in found if len(found) == 1 else ():
-            counts[level, model] += 1
-            for name in types.get((level, model), ()):
-                counts.update([(name, ""), (name, model), (f"{chain}.{name}", ""), (f"{chain}.{name}", model)])
+    counts: Counter[tuple[str, str]] = Counter()
+
+    def add(level: str, kinds: set[_Kind], number: int) -> None:
+        counts[level, ""] += number
+        models = {model for model, _ in kinds}
+        if len(models) != 1:
+            return
+        model = next(iter(models))
+        counts[level, model] += number
+        for name in types.get((level, model), ()):
+            for what in {name, *(f"{chain}.{name}" for _, chain in kinds)} - {level}:
+                counts[what, ""] += number
+                counts[what, model] += number
+
+    above: dict[tuple[str, str], set[_Kind]] = defaultdict(set)
+    kinds_of = {id(devices): {(each.model, each.chain) for each in devices} for devices, _ in _alike(cluster.nodes)}
+    for node in cluster.nodes:
+        kinds = kinds_of[id(node.devices)]
+        for cell in node.cells:
+            above[cell] |= kinds
+    for devices, number in _alike(cluster.nodes):
+        inside: dict[tuple[str, str], set[_Kind]] = defaultdict(set)
+        for device in devices:
+            for cell in (("node", ""), *device.cells, ("device", str(device.index))):
+                inside[cell].add((device.model, device.chain))
+        for (level, _), kinds in inside.items():
+            add(level, kinds, number)
+    for (level, _), kinds in above.items():
+        add(level, kinds, 1)
     return dict(counts)
+
+
+def _alike(nodes: Sequence[NodeDescription]) -> list[tuple[tuple[DeviceDescription, ...], int]]:
+    """The sets of devices that nodes have, each with the number of nodes that share it."""
+    counts = Counter(id(node.devices) for node in nodes)
+    return [(devices, counts[key]) for key, devices in {id(node.devices): node.devices for node in nodes}.items()]
 
 
 def _cells_above(cluster: ClusterDocument, queues: Mapping[str, QueueDocument]) -> Iterator[tuple[Path, str]]:
