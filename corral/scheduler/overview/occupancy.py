@@ -2,55 +2,46 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from corral.kernel.ids import TaskKey
-from corral.scheduler.cluster import Cluster
+from corral.scheduler.cluster import Cluster, Hold
 from corral.scheduler.gangs import Running
 
 
 class Use(NamedTuple):
-    """What one task holds of a node; `parts` are the percentages of the devices that it has only in part."""
+    """What one task holds of the devices of a node."""
 
-    mask: int
     gang: Running
     task: TaskKey
-    guest: bool
+    hold: Hold
     leaving: bool
-    parts: dict[int, int]
+
+    @property
+    def guaranteed(self) -> bool:
+        """Whether it is in a cell of its queue."""
+        return self.task in self.gang.cells
+
+    def percent(self, device: int) -> int:
+        """How much of a device's computing power it has."""
+        shares = self.hold.extra.shares if self.hold.extra is not None else ()
+        return next((round(part.compute / 10_000) for part in shares if part.device == device), 100)
 
 
 class Occupancy:
     """Who uses which devices, by node: O(tasks) to make, and good until the cluster changes."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self.by_node: dict[str, list[Use]] = {}
-        self._sums: dict[str, tuple[int, int, int]] = {}
-        owning = {name for name, cells in cluster.ownership.cells.items() if cells.types}
+        self._by_node: dict[str, list[tuple[Running, TaskKey, Hold]]] = defaultdict(list)
+        by_node = self._by_node
         for job, gang in cluster.gangs.by_job.items():
             for task, hold in cluster.holds(job).items():
-                if hold.devices:
-                    guest = task not in gang.cells and hold.node.partition("/")[0] in owning
-                    shares = hold.extra.shares if hold.extra is not None else ()
-                    parts = {part.device: round(part.compute / 10_000) for part in shares}
-                    use = Use(hold.devices, gang, task, guest, task in gang.leaving, parts)
-                    self.by_node.setdefault(hold.node, []).append(use)
+                by_node[hold.node].append((gang, task, hold))
 
-    def masks(self, node: str) -> tuple[int, int, int]:
-        """The devices of a node that are used, whose tasks were told to end, and that guests use."""
-        found = self._sums.get(node)
-        if found is None:
-            used = leaving = guests = 0
-            for use in self.by_node.get(node, ()):
-                used |= use.mask
-                leaving |= use.mask if use.leaving else 0
-                guests |= use.mask if use.guest else 0
-            found = self._sums[node] = (used, leaving, guests)
-        return found
-
-    def count(self, node: str, mask: int, into: Counter[str]) -> None:
-        """Count, by queue, the devices of a mask that are used; a device in parts counts for each queue on it."""
-        for use in self.by_node.get(node, ()):
-            if use.mask & mask:
-                into[use.gang.queue] += (use.mask & mask).bit_count()
+    def uses(self, node: str) -> Iterator[Use]:
+        """The tasks on a node that hold devices."""
+        for gang, task, hold in self._by_node.get(node, ()):
+            if hold.devices:
+                yield Use(gang, task, hold, task in gang.leaving)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -40,27 +39,16 @@ class Sums(NamedTuple):
     unhealthy: int = 0
     closed: int = 0
 
-    def plus(self, other: Sums) -> Sums:
-        """Both together."""
-        return Sums(*(a + b for a, b in zip(self, other, strict=True)))
 
+class Counts(NamedTuple):
+    """What is to be said of some devices together."""
 
-class _Counts:
-    """What is summed up, with the devices by owner and by the queue that uses them."""
-
-    __slots__ = ("owners", "pinned", "queues", "sums")
-
-    def __init__(self) -> None:
-        self.sums = Sums()
-        self.pinned = 0
-        self.owners: Counter[str] = Counter()
-        self.queues: Counter[str] = Counter()
-
-    def add(self, other: _Counts) -> None:
-        self.sums = self.sums.plus(other.sums)
-        self.pinned += other.pinned
-        self.owners.update(other.owners)
-        self.queues.update(other.queues)
+    sums: Sums
+    pinned: int
+    owners: dict[str, int]
+    """By queue, how many of the devices are bound to it."""
+    queues: dict[str, int]
+    """By queue, how many it uses; a device in parts counts for each queue on it."""
 
 
 class EngineCells:
@@ -75,7 +63,7 @@ class EngineCells:
         self._cells: Cells | None = cluster.ownership.cells.get(name)
         self._allowed = {owner: view.allowed for owner, view in self._cells.own.items()} if self._cells else {}
         self._pinned = self._pinned_masks(cluster)
-        self._of_node: dict[int, _Counts] = {}
+        self._of_node: dict[int, Counts] = {}
         self.top = Place(0, 0, 0, self.nodes, 0, ())
 
     def _pinned_masks(self, cluster: Cluster) -> dict[int, int]:
@@ -163,9 +151,7 @@ class EngineCells:
     def state(self, place: Place) -> CellState:
         """A cell without what is in it."""
         level, name = self._name(place)
-        counts = _Counts()
-        for at, mask in self.parts(place):
-            counts.add(self._counts(at, mask))
+        counts = self._total(place)
         devices, owners = counts.sums.devices, counts.owners
         word, reason = self._trouble(place)
         return CellState(
@@ -173,37 +159,56 @@ class EngineCells:
             level,
             name,
             *counts.sums,
-            owners=dict(owners),
+            owners=owners,
             owner=next((owner for owner, count in owners.items() if count == devices), "") if devices else "",
             pinned=bool(devices) and counts.pinned == devices,
             whole=self._is_whole(place),
-            queues=dict(counts.queues),
+            queues=counts.queues,
             state=word,
             reason=reason,
             inside=sum(1 for _ in self.inside(place)) or devices,
         )
 
-    def _counts(self, at: int, mask: int) -> _Counts:
-        """What is to be counted of some devices of a node; of all of them it is kept."""
+    def _total(self, place: Place) -> Counts:
+        found = [self._counts(at, mask) for at, mask in self.parts(place)]
+        if len(found) == 1:
+            return found[0]
+        owners: dict[str, int] = {}
+        queues: dict[str, int] = {}
+        for each in found:
+            for into, counted in ((owners, each.owners), (queues, each.queues)):
+                for name, count in counted.items():
+                    into[name] = into.get(name, 0) + count
+        columns = zip(*(each.sums for each in found), strict=True)
+        return Counts(Sums(*map(sum, columns)), sum(each.pinned for each in found), owners, queues)
+
+    def _counts(self, at: int, mask: int) -> Counts:
+        """What is to be said of some devices of a node; of all of them it is kept."""
         whole = mask == self.tree.layouts[at].all
         found = self._of_node.get(at) if whole else None
         if found is None:
-            found = _Counts()
-            node = self.tree.nodes[at].name
-            used, leaving, guests = (part & mask for part in self._occupancy.masks(node))
-            sick = mask & ~self.index.offered[at]
-            closed = 0 if self.index.usable[at] else mask & ~used
-            parts = (mask, self.index.free[at] & mask, used, leaving, guests, sick, closed)
-            found.sums = Sums(*(part.bit_count() for part in parts))
-            found.pinned = (self._pinned.get(at, 0) & mask).bit_count()
-            for owner, allowed in self._allowed.items():
-                if allowed[at] & mask:
-                    found.owners[owner] = (allowed[at] & mask).bit_count()
-            if used:
-                self._occupancy.count(node, mask, found.queues)
+            found = self._counted(at, mask)
             if whole:
                 self._of_node[at] = found
         return found
+
+    def _counted(self, at: int, mask: int) -> Counts:
+        used = leaving = guests = 0
+        queues: dict[str, int] = {}
+        for use in self._occupancy.uses(self.tree.nodes[at].name):
+            held = use.hold.devices & mask
+            if held:
+                used |= held
+                leaving |= held if use.leaving else 0
+                guests |= held if self._cells is not None and not use.guaranteed else 0
+                queues[use.gang.queue] = queues.get(use.gang.queue, 0) + held.bit_count()
+        closed = 0 if self.index.usable[at] else mask & ~used
+        masks = (mask, self.index.free[at] & mask, used, leaving, guests, mask & ~self.index.offered[at], closed)
+        owners = {
+            owner: (allowed[at] & mask).bit_count() for owner, allowed in self._allowed.items() if allowed[at] & mask
+        }
+        pinned = (self._pinned.get(at, 0) & mask).bit_count()
+        return Counts(Sums(*(part.bit_count() for part in masks)), pinned, owners, queues)
 
     def _trouble(self, place: Place) -> tuple[str, str]:
         if place.depth == 0 and self.index.unknown:
@@ -250,7 +255,7 @@ class EngineCells:
         """One device of a node."""
         node = self.tree.nodes[at]
         device = next(each for each in node.devices if each.index == index)
-        uses = [use for use in self._occupancy.by_node.get(node.name, ()) if use.mask >> index & 1]
+        uses = [use for use in self._occupancy.uses(node.name) if use.hold.devices >> index & 1]
         state, reason = "free", ""
         if not device.healthy:
             state, reason = "unhealthy", device.health_reason
@@ -272,8 +277,8 @@ class EngineCells:
 
     def _use(self, use: Use, index: int, name_of: Callable[[JobId], str]) -> DeviceUse:
         gang = use.gang
-        standing = "guest" if use.guest else "guaranteed" if use.task in gang.cells else ""
+        standing = "" if self._cells is None else "guaranteed" if use.guaranteed else "guest"
         return DeviceUse(
             gang.job, name_of(gang.job), gang.user, gang.queue, use.task.role, use.task.index, gang.priority,
-            standing, use.leaving, use.parts.get(index, 100),
+            standing, use.leaving, use.percent(index),
         )  # fmt: skip
