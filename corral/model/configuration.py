@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from corral.model.accounts import QueueRecord
 from corral.model.documents import DocumentRevision
-from corral.model.queue_specs import queue_spec
+from corral.model.queue_specs import pinned_names, queue_spec
 from corral.model.queues import QueueSpec
 from corral.spec.cluster import ClusterDocument, load_cluster
 from corral.spec.documents import Document, identity, load_document
@@ -55,7 +55,10 @@ class Configuration:
         types = {
             name: level for _, each in sorted(self.clusters.items()) for name, level in each.machines.types.items()
         }
-        return tuple(queue_spec(queue, types) for _, queue in sorted(self.queues.items()))
+        pins: dict[str, str] = {}
+        for engine, cluster in sorted(self.clusters.items()):
+            pins |= pinned_names(engine, cluster.machines.pinned)
+        return tuple(queue_spec(queue, types, pins) for _, queue in sorted(self.queues.items()))
 
 
 def configuration_of(documents: Iterable[Document], change: int = 0) -> Configuration:

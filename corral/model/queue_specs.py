@@ -6,16 +6,18 @@ from collections.abc import Mapping
 
 from corral.model.queues import CellQuota, QueueSpec, Reclaim, WithinQueue
 from corral.spec import amounts
-from corral.spec.machines import TypeLevel
+from corral.spec.machines import PinnedCell, TypeLevel
 from corral.spec.queue import QueueCells, QueueDocument
 from corral.spec.quotas import chain_and_type
 
 
-def queue_spec(queue: QueueDocument, types: Mapping[str, TypeLevel] | None = None) -> QueueSpec:
-    """What the scheduler is told of a queue; `types` (`Machines.types`) say which cells are of a type.
+def queue_spec(
+    queue: QueueDocument, types: Mapping[str, TypeLevel] | None = None, pins: Mapping[str, str] | None = None
+) -> QueueSpec:
+    """What the scheduler is told of a queue.
 
-    A type that they do not know stands for a level of its name. What is guaranteed is deserved too, whether or not the
-    document repeats it.
+    `types` (`Machines.types`) say which cells are of a type: one that they do not know stands for a level of its name.
+    `pins` are the scheduler's names of pinned cells. What is guaranteed is deserved too, whether or not it is repeated.
     """
     guaranteed = amounts.count(queue.guaranteed)
     return QueueSpec(
@@ -28,7 +30,7 @@ def queue_spec(queue: QueueDocument, types: Mapping[str, TypeLevel] | None = Non
         borrowing_limit=amounts.count(queue.borrowing_limit),
         lending_limit=amounts.count(queue.lending_limit),
         cells=tuple(_quota(cells, types or {}) for cells in queue.cells),
-        pinned_cells=tuple(queue.pinned_cells),
+        pinned_cells=tuple((pins or {}).get(name, name) for name in queue.pinned_cells),
         min_runtime_seconds=float(queue.min_runtime_seconds),
         user_limit=amounts.count(queue.user_limit),
         group_limit=amounts.count(queue.group_limit),
@@ -44,3 +46,19 @@ def _quota(cells: QueueCells, types: Mapping[str, TypeLevel]) -> CellQuota:
     if known is None:
         return CellQuota(name, cells.count, cells.model, chain)
     return CellQuota(known.level, cells.count, cells.model or known.model, chain)
+
+
+def pinned_names(engine: str, pinned: Mapping[str, PinnedCell]) -> dict[str, str]:
+    """By its document's name, the name of each pinned cell that the scheduler finds it by.
+
+    `ENGINE|LEVEL:CELL` above the node, `ENGINE|node:NODE` at it, `ENGINE|LEVEL:NODE/#DEVICE` (any of its devices) below.
+    """
+    names = {}
+    for name, cell in pinned.items():
+        node, indexes = cell.devices[0]
+        if cell.level == "node":
+            inside = f"{engine}/{node}"
+        else:
+            inside = cell.name or f"{engine}/{node}/#{indexes[0]}"
+        names[name] = f"{engine}|{cell.level}:{inside}"
+    return names

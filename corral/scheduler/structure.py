@@ -141,7 +141,10 @@ class Structure:
         return f"{self.tree.levels[depth]}:{self.tree.nodes[at].name}/{number - self._starts[depth][at]}"
 
     def named(self, name: str) -> tuple[int, int] | None:
-        """Depth and number of the cell of a name; None when there is none."""
+        """Depth and number of the cell of a name; None when there is none.
+
+        Below the node `LEVEL:NODE/2` is the third cell of the level, `LEVEL:NODE/#8` the one that device 8 is in.
+        """
         level, _, rest = name.partition(":")
         if level not in self.tree.levels:
             return None
@@ -151,9 +154,13 @@ class Structure:
             return (depth, numbers[rest]) if rest in numbers else None
         node, _, offset = rest.rpartition("/")
         at = self.tree.position.get(node)
-        if at is None or not offset.isdigit():
+        if at is None or not offset.removeprefix("#").isdigit():
             return None
-        inside = len(self.tree.layouts[at].depths[depth - self.node_depth])
+        masks = self.tree.layouts[at].depths[depth - self.node_depth]
+        inside = len(masks)
+        if offset.startswith("#"):
+            bit = 1 << int(offset[1:])
+            offset = str(next((number for number, mask in enumerate(masks) if mask & bit), inside))
         self._inner_cells(depth)
         return (depth, self._starts[depth][at] + int(offset)) if int(offset) < inside else None
 

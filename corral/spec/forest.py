@@ -94,7 +94,7 @@ class Forest:
         else:
             held = self._above(cell, path, rule, chain, name, upper, nodes)
         if cell is not None and cell.pinned:
-            self._pin(cell.pinned, path, rule.name, held)
+            self._pin(cell.pinned, path, rule.name, held[0][0] if rule.is_node and held else name, held)
         return held
 
     def _above(
@@ -188,7 +188,7 @@ class Forest:
                 for at, (child, where) in enumerate(self._children(cell, path, inner)):
                     inside(child, where, inner.child, numbers[at * per : (at + 1) * per], cells)
             if cell is not None and cell.pinned and name != rule.name:
-                self._pin(cell.pinned, path, name, [(node, tuple(device.index for device in out[first:]))])
+                self._pin(cell.pinned, path, name, "", [(node, tuple(device.index for device in out[first:]))])
 
         inside(cell, path, rule.name, range(rule.leaves), ())
         return tuple(out)
@@ -207,11 +207,11 @@ class Forest:
             return usual
         return cell.devices or usual
 
-    def _pin(self, name: str, path: Path, type_name: str, held: list[tuple[str, tuple[int, ...]]]) -> None:
-        if name in self.pinned:
-            self.findings.append(((*path, "pinned"), f'"{name}" is already the name of a pinned cell'))
+    def _pin(self, pin: str, path: Path, type_name: str, name: str, held: list[tuple[str, tuple[int, ...]]]) -> None:
+        if pin in self.pinned:
+            self.findings.append(((*path, "pinned"), f'"{pin}" is already the name of a pinned cell'))
         rule = self.rules.get(type_name)
-        self.pinned[name] = PinnedCell(rule.level if rule else "device", type_name, tuple(held))
+        self.pinned[pin] = PinnedCell(rule.level if rule else "device", type_name, name, tuple(held))
 
     # ---- what the nodes are
 
@@ -230,6 +230,9 @@ class Forest:
             upper = first.upper if len(parts) == 1 else self._upper(parts)
             out.append(replace(base, name=name, cells=upper, devices=devices))
         self.shared = frozenset(shared)
+        for pin, cell in self.pinned.items():
+            if cell.type in shared:
+                self.pinned[pin] = replace(cell, level=level_name(cell.type), name="")
         return out
 
     def _together(

@@ -47,10 +47,14 @@ class NodeDescription:
 
 @dataclass(frozen=True, slots=True)
 class PinnedCell:
-    """A cell that one queue can own exactly: its level, its type ("" without types), and its devices by node."""
+    """A cell that one queue can own exactly: its level, its type ("" without types), and its devices by node.
+
+    `name` is its own where it is a node or above one, "" below.
+    """
 
     level: str
     type: str
+    name: str
     devices: tuple[tuple[str, tuple[int, ...]], ...]
 
 

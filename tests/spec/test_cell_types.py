@@ -98,8 +98,8 @@ def test_children_say_what_is_special_about_them() -> None:
         (0, "0"), (1, "0"), (4, "1"), (7, "1"), (6, "2"), (5, "2"), (2, "3"), (3, "3"),
     ]  # fmt: skip
     assert machines.pinned == {
-        "ours": PinnedCell("node", "dgx1", (("b", (0, 1, 4, 7, 6, 5, 2, 3)),)),
-        "pair": PinnedCell("pcie-switch", "v100-switch", (("b", (2, 3)),)),
+        "ours": PinnedCell("node", "dgx1", "b", (("b", (0, 1, 4, 7, 6, 5, 2, 3)),)),
+        "pair": PinnedCell("pcie-switch", "v100-switch", "", (("b", (2, 3)),)),
     }
 
 
