@@ -5,19 +5,14 @@ A configuration that cannot be read (it was stored by another version) leaves th
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from math import inf
 
 import structlog
 
 from corral.kernel.errors import CorralError
 from corral.model.configuration import Configuration, read_configuration
-from corral.model.documents import GuaranteeFinding
-from corral.scheduler import Cluster, Policy, QueuesConfigured, find_policy
-from corral.scheduler.excess import bound_of, over_limit
-from corral.spec.amounts import spoken_amount
+from corral.scheduler import Policy, QueuesConfigured, find_policy
 from corral.spec.cluster import ClusterDocument
 from corral.spec.policy import PolicyDocument
 from corral.store import Store
@@ -77,49 +72,3 @@ def scheduler_policy(document: PolicyDocument | None, default: Policy) -> Policy
         preemption=policy.preemption and document.preemption,
         consolidation=document.consolidation,
     )
-
-
-def broken_by(cluster: Cluster, before: Configuration, after: Configuration, now: float) -> list[GuaranteeFinding]:
-    """The guarantees that a change would break for jobs that run: what a queue holds by right, it would hold no more.
-
-    Tried on a fork: the cluster is left as it is.
-    """
-    twin = cluster.fork()
-    twin.apply(QueuesConfigured(after.queue_specs()))
-    old = {spec.name: spec for spec in before.queue_specs()}
-    yielding = Counter(each.by_queue for each in over_limit(twin, now))
-    found = []
-    for spec in after.queue_specs():
-        was = old.get(spec.name)
-        held = _held(cluster, spec.name) | _held(twin, spec.name)
-        for resource, amount in sorted(held.items()):
-            by_right = min(amount, was.deserved.get(resource, 0)) if was else 0
-            owed = spec.deserved.get(resource, 0)
-            if by_right > owed:
-                found.append(_finding(spec.name, resource, by_right, owed, "what it deserves", "they may be reclaimed"))
-        earlier = _bounds(cluster, spec.name)
-        for resource, bound in _bounds(twin, spec.name).items():
-            if held[resource] > bound < earlier.get(resource, inf):
-                jobs = yielding[spec.name]
-                cost = f"{jobs} job{'' if jobs == 1 else 's'} would yield" if jobs else "no job of it can yield"
-                found.append(_finding(spec.name, resource, held[resource], int(bound), "its limit", cost))
-    return found
-
-
-def _bounds(cluster: Cluster, queue: str) -> dict[str, float]:
-    """The most that a queue may hold, by resource name."""
-    node = cluster.queues.nodes.get(queue)
-    return dict(zip(cluster.queues.names, bound_of(node), strict=True)) if node else {}
-
-
-def _held(cluster: Cluster, queue: str) -> dict[str, int]:
-    """What the jobs of a queue and of those below it hold, by resource name."""
-    tree = cluster.queues
-    node = tree.nodes.get(queue)
-    return dict(zip(tree.names, node.used, strict=True)) if node else {}
-
-
-def _finding(queue: str, resource: str, needed: int, available: int, right: str, cost: str) -> GuaranteeFinding:
-    needs, has = spoken_amount(resource, needed), spoken_amount(resource, available)
-    message = f"jobs of the queue {queue} hold {needs} of {resource} within {right}, which would be {has}: {cost}"
-    return GuaranteeFinding(message, queue, resource, needed=needed, available=available, preemptible=True)

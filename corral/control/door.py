@@ -15,8 +15,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from corral.control.configuration import broken_by, scheduler_policy
+from corral.control.configuration import scheduler_policy
+from corral.control.guarantees import broken_by
 from corral.control.loop import Control
+from corral.control.overview import Views
 from corral.engines.base import ExecSession
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId, JobId
@@ -67,6 +69,7 @@ class Door:
             Route("/trial", self._trial, methods=["POST"]),
             Route("/configuration/check", self._check_configuration, methods=["POST"]),
             Route("/stop-all", self._stop_all, methods=["POST"]),
+            *Views(self._world_is_there).routes(),
             WebSocketRoute("/exec/{attempt}", self._exec),
         ]
         return Starlette(routes=routes, exception_handlers={CorralError: _refusal})

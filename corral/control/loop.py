@@ -39,7 +39,7 @@ from corral.model.states import TaskState
 from corral.model.summary import summarize
 from corral.model.writes import JobWrite, OutboxRow
 from corral.scheduler import Cluster, EngineUnknown, Policy, Queue, plan
-from corral.scheduler.excess import over_limit
+from corral.scheduler.excess import fragmenting, over_limit
 from corral.scheduler.lending import lending
 from corral.store import LeadershipLost, Store
 
@@ -172,13 +172,14 @@ class Control:
         await self.configured.load()
         self.machines.following = self.configured.following
         self.world.cluster.apply(self.configured.told())
+        self.world.queue.apply(self.configured.told())
         self.world.plan_wanted = True
 
     def _take_back(self, now: float) -> None:
         """Have those jobs yield that hold more than their queues may, if whoever lowered the limits said so."""
         by, self.intents.preempting = self.intents.preempting, ""
         if by:
-            for eviction in over_limit(self.world.cluster, now):
+            for eviction in (*over_limit(self.world.cluster, now), *fragmenting(self.world.cluster, now)):
                 self._evict(eviction, now, by_user=by)
 
     async def _close_nodes(self) -> None:

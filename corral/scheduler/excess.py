@@ -1,4 +1,4 @@
-"""Why: when a limit is lowered below what a queue holds, and it was said that jobs shall yield, somebody must name them.
+"""Why: when queues are given less than they hold, and it was said that jobs shall yield, somebody must name those jobs.
 
 Least damage first: the lowest priority, then the fewest device-seconds lost, and nobody who need not.
 """
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from corral.model.plan import Eviction, Rule
 from corral.scheduler.cluster import Cluster
+from corral.scheduler.events import TasksReleased
 from corral.scheduler.gangs import Running
 from corral.scheduler.queues import QueueNode, QueueTree
 
@@ -30,8 +31,33 @@ def over_limit(cluster: Cluster, now: float) -> tuple[Eviction, ...]:
         for gang in _victims(cluster, node, used, taken, now):
             taken.add(gang.job)
             _discount(tree, used, gang.queue, _staying(gang))
-            chosen.append(_eviction(gang, node.name, now))
+            message = f"the queue {node.name} was given a lower limit, and its jobs hold more"
+            chosen.append(_eviction(gang, node.name, now, message))
     return tuple(chosen)
+
+
+def fragmenting(cluster: Cluster, now: float) -> tuple[Eviction, ...]:
+    """The guaranteed gangs that must yield so that owners can have all cells they are owed; none if that helps nothing.
+
+    Tried on forks; only worth it where `cluster.ownership` has shortfalls.
+    """
+    if not cluster.ownership.shortfalls():
+        return ()
+    able = [gang for gang in cluster.gangs.by_job.values() if gang.guaranteed and gang.stays and gang.preemptible]
+    able.sort(key=lambda gang: (gang.priority, gang.cost(now), gang.job))
+    for _ in range(2):  # the second time in reverse order: whoever was chosen early may be needless
+        able = _until_whole(cluster.fork(), able)[::-1]
+    message = "cells were given to other queues, and what it holds breaks theirs"
+    return tuple(_eviction(gang, gang.queue, now, message) for gang in able)
+
+
+def _until_whole(twin: Cluster, able: list[Running]) -> list[Running]:
+    """The first of `able` whose end leaves every owner what it is owed; nobody when all of them are not enough."""
+    for chosen, gang in enumerate(able, 1):
+        twin.apply(TasksReleased(gang.job, tuple(gang.charges)))
+        if not twin.ownership.shortfalls():
+            return able[:chosen]
+    return []
 
 
 def bound_of(node: QueueNode) -> list[float]:
@@ -99,8 +125,6 @@ def _below(node: QueueNode) -> Iterator[QueueNode]:
         yield from _below(child)
 
 
-def _eviction(gang: Running, queue: str, now: float) -> Eviction:
-    message = f"the queue {queue} was given a lower limit, and its jobs hold more"
-    return Eviction(
-        gang.job, gang.attempt, Rule.CONFIGURATION, message, by_queue=queue, cost_device_seconds=gang.cost(now)
-    )
+def _eviction(gang: Running, queue: str, now: float, message: str) -> Eviction:
+    cost = gang.cost(now)
+    return Eviction(gang.job, gang.attempt, Rule.CONFIGURATION, message, by_queue=queue, cost_device_seconds=cost)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from corral.control import seed
-from corral.control.configuration import broken_by, scheduler_policy
+from corral.control.configuration import scheduler_policy
+from corral.control.guarantees import broken_by
 from corral.control.seeding import BY_FILE
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import JobId
@@ -124,6 +125,37 @@ async def test_the_check_names_what_is_held_by_right_and_leaves_the_cluster_alon
         ("its limit, which would be 4: 1 job would yield", 6, 4),
     ]
     assert cluster.digest() == digest
+
+
+async def test_the_check_knows_which_cells_are_owned_and_which_can_be_had(house: House) -> None:
+    control = await house.begin()
+    await _apply(house, "kind: VirtualCluster\nname: vision\ncells: [{level: node, count: 2}]\n")
+    for name in ("one", "two"):
+        await house.until(await house.submit(short(name, devices=4, queue="vision")), "running")
+
+    def broken(text: str) -> list[tuple[str, str, int, int, bool]]:
+        found = broken_by(control.world.cluster, control.configured.now, configuration_of(load_document(text)), 10.0)
+        return [(each.queue, each.level, each.needed, each.available, each.preemptible) for each in found]
+
+    own = "kind: VirtualCluster\nname: vision\ncells: [{level: node, count: 2}]\n"
+    assert broken(own) == []
+    assert broken(own.replace("count: 2", "count: 1")) == [("vision", "node", 2, 1, True)]
+    assert broken(own.replace("count: 2", "count: 3")) == [("", "node", 1, 0, False)]
+    assert broken(own.replace("level: node", "level: island")) == [
+        ("vision", "", 2, 0, False),
+        ("vision", "node", 2, 0, True),
+    ]
+
+
+async def test_no_more_is_promised_than_the_machines_that_were_found_have(house: House) -> None:
+    control = await house.begin()
+
+    def broken(devices: int) -> list[tuple[str, int, int]]:
+        text = f"kind: Queue\nname: a\ndeserved: {{devices: {devices}}}\n---\n{RESEARCH}deserved: {{devices: 4}}\n"
+        found = broken_by(control.world.cluster, control.configured.now, configuration_of(load_document(text)), 10.0)
+        return [(each.level, each.needed, each.available) for each in found if not each.preemptible]
+
+    assert broken(4) == [] and broken(5) == [("devices", 9, 8)]
 
 
 async def test_nodes_that_a_document_drops_stay_closed_until_their_tasks_end(house: House) -> None:
