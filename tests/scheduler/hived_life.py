@@ -134,7 +134,14 @@ class Life:
 
     def happen(self) -> None:
         """One random event."""
-        roll = self.dice.below(100)
+        if self.dice.chance(2):
+            self.reconfigure()
+        else:
+            self.live()
+
+    def live(self) -> None:
+        """One random event that leaves the configuration as it is."""
+        roll = self.dice.below(98)
         if roll < 40:
             self.submit()
         elif roll < 62:
@@ -143,12 +150,10 @@ class Life:
             self.finish()
         elif roll < 83:
             self.withdraw()
-        elif roll < 98:
+        else:
             node = self.dice.pick(self.algorithm.nodes)
             self.algorithm.set_node_health(node, healthy=self.dice.chance(65))
             self.note("health")
-        else:
-            self.reconfigure()
 
     def submit(self) -> None:
         """A new gang of random size, priority and virtual cluster."""
