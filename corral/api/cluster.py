@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from typing import Annotated
 
-from corral.api.bounds import After, Limit, NodeName
+from fastapi import APIRouter, Query, Request
+
+from corral.api.bounds import After, Limit, Name, NodeName
 from corral.api.callers import Caller, service_of
 from corral.api.wire import Json, answers
+from corral.model.overview import CellTree, QueueView, WaitingLine
 from corral.model.records import Page
-from corral.model.views import CellView, DeviceView, NodeView, QueueView, Top
+from corral.model.views import CellView, DeviceView, NodeView, Top
 
 router = APIRouter(tags=["cluster"])
 
@@ -39,8 +42,41 @@ async def get_cluster(request: Request, actor: Caller) -> Json:
 
 @router.get("/queues", responses=answers(Page[QueueView]))
 async def list_queues(request: Request, actor: Caller, limit: Limit = 200, after: After = "") -> Json:
-    """The queues and what stands in them."""
+    """The queues in tree order: what each is owed, holds, borrows and lends, and how many of its jobs wait."""
     return Json(await service_of(request).queues(actor, limit=limit, after=after))
+
+
+@router.get("/queues/{name}", responses=answers(QueueView))
+async def get_queue(request: Request, actor: Caller, name: Name) -> Json:
+    """One queue."""
+    return Json(await service_of(request).queue(actor, name))
+
+
+@router.get("/line", responses=answers(WaitingLine))
+async def get_line(
+    request: Request,
+    actor: Caller,
+    queue: Annotated[str, Query(max_length=200, description="Only this queue and those below it.")] = "",
+    limit: Limit = 100,
+    after: After = "",
+) -> Json:
+    """What waits, in the order in which the scheduler looks at it, each with what it wants and why it waits."""
+    return Json(await service_of(request).waiting_line(actor, queue=queue, limit=limit, after=after))
+
+
+@router.get("/cells", responses=answers(CellTree))
+async def get_cells(
+    request: Request,
+    actor: Caller,
+    engine: Annotated[str, Query(max_length=200, description="The whole of one engine.")] = "",
+    under: Annotated[str, Query(max_length=400, description="The id of a cell; without it the whole cluster.")] = "",
+    depth: Annotated[int, Query(ge=0, le=12, description="How many levels below the cell.")] = 2,
+    limit: Limit = 1000,
+    after: After = "",
+) -> Json:
+    """Part of the tree of cells: whose each is, who uses it, as guaranteed or as guest, what leaves and what is bad."""
+    found = await service_of(request).cells(actor, engine=engine, under=under, depth=depth, limit=limit, after=after)
+    return Json(found)
 
 
 @router.get("/top", responses=answers(Top))

@@ -298,6 +298,19 @@ class Client:
         """A page of the queues."""
         return self._ask(calls.call("GET", "/queues", {"limit": limit, "after": after}))
 
+    def queue(self, name: str) -> Record:
+        """One queue."""
+        return self._ask(calls.call("GET", f"/queues/{name}"))
+
+    def line(self, *, queue: str = "", limit: int = 100, after: str = "") -> Record:
+        """A page of what waits, in order (`items`, `next`, `total`); of one queue and those below it, or of all."""
+        return self._ask(calls.call("GET", "/line", {"queue": queue, "limit": limit, "after": after}))
+
+    def cells(self, *, engine: str = "", under: str = "", depth: int = 2, limit: int = 1000, after: str = "") -> Record:
+        """Part of the tree of cells: an engine, the cell `under`, or all; at most `limit` cells and devices."""
+        query = {"engine": engine, "under": under, "depth": str(depth), "limit": limit, "after": after}
+        return self._ask(calls.call("GET", "/cells", query))
+
     def ledger(self, queue: str) -> Record:
         """What a queue has lent and borrowed, in device-seconds."""
         return self._ask(calls.call("GET", f"/queues/{queue}/ledger"))

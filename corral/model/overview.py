@@ -6,6 +6,8 @@ These values are the API's JSON (see `corral.model.records`). Amounts are by res
 
 from __future__ import annotations
 
+from typing import Any
+
 from corral.model.records import Record
 from corral.model.views import ReasonView
 
@@ -72,6 +74,18 @@ class QueueStanding(Record, frozen=True):
     """Gangs that wait to start."""
     wanted: Amounts = {}
     """What they ask for together to begin."""
+
+
+class QueueView(Record, frozen=True):
+    """One queue, how many of its jobs run and wait, and what it is owed and holds."""
+
+    name: str
+    running: int = 0
+    waiting: int = 0
+    devices: int = 0
+    doc: dict[str, Any] = {}
+    standing: QueueStanding | None = None
+    """As the scheduler counts it, with the queues below it; None while it does not answer."""
 
 
 class LineEntry(Record, frozen=True):

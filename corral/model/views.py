@@ -264,16 +264,6 @@ class CellView(Record, frozen=True):
     """The devices directly in it."""
 
 
-class QueueView(Record, frozen=True):
-    """One queue and what stands in it."""
-
-    name: str
-    running: int = 0
-    waiting: int = 0
-    devices: int = 0
-    doc: dict[str, Any] = {}
-
-
 class Top(Record, frozen=True):
     """The live table: totals, and the jobs that run with what they hold."""
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from corral.kernel.errors import InvalidInput, NotFound
+from corral.kernel.errors import NotFound
 from corral.kernel.units import parse_cpu, parse_memory
 from corral.model.cordons import Cordon, cordon_view
 from corral.model.inventory import Device, Node
 from corral.model.records import JobFilter, Page, rfc3339
-from corral.model.views import Amounts, CellView, DeviceView, Holding, MismatchView, NodeView, QueueView, Top
+from corral.model.views import Amounts, CellView, DeviceView, Holding, MismatchView, NodeView, Top
 from corral.service.actor import Actor
 from corral.service.base import ServiceBase
+from corral.service.paging import page_start
 from corral.service.rules import Resource
 from corral.store.cluster_views import HolderRow, NodeRow
 
@@ -23,7 +24,7 @@ _LIST: Final = 1000
 
 
 class Machines(ServiceBase):
-    """Nodes, devices, the tree of cells, queues."""
+    """Nodes, devices, the tree of cells."""
 
     async def nodes(self, actor: Actor, *, limit: int = 200, after: str = "") -> Page[NodeView]:
         """One page of the nodes, by name."""
@@ -49,7 +50,7 @@ class Machines(ServiceBase):
         """One page of all devices, by node and index."""
         nodes = (await self.nodes(actor, limit=_LIST * 1000)).items
         found = [device for node in nodes for device in node.devices]
-        begin = _position(after, len(found))
+        begin = page_start(after, len(found))
         more = str(begin + limit) if begin + limit < len(found) else None
         return Page(found[begin : begin + limit], more)
 
@@ -61,29 +62,6 @@ class Machines(ServiceBase):
             engines[node.engine].append((node, list(node.levels.items())))
         cells = tuple(_cell("engine", name, _inside(inner)) for name, inner in sorted(engines.items()))
         return _cell("root", "cluster", cells)
-
-    async def queues(self, actor: Actor, *, limit: int = 200, after: str = "") -> Page[QueueView]:
-        """The queues, with what stands in them."""
-        await self.check(actor, "queue.read", Resource("queue"))
-        docs: dict[str, dict[str, Any]] = {queue.name: queue.doc for queue in await self.store.queues()} or {
-            "default": {}
-        }
-        counts = await self.store.count_jobs()
-        devices: dict[str, int] = defaultdict(int)
-        for holder in await self.store.holders():
-            devices[holder.queue] += len(holder.task.placement.devices) if holder.task.placement else 0
-        views = [
-            QueueView(
-                name,
-                running=sum(counts.get(name, {}).get(phase, 0) for phase in ("starting", "running", "stopping")),
-                waiting=counts.get(name, {}).get("waiting", 0),
-                devices=devices.get(name, 0),
-                doc=docs[name],
-            )
-            for name in sorted(docs)
-        ]
-        begin = _position(after, len(views))
-        return Page(views[begin : begin + limit], str(begin + limit) if begin + limit < len(views) else None)
 
     async def top(self, actor: Actor) -> Top:
         """Totals, and the jobs that run."""
@@ -211,9 +189,3 @@ def _sum(amounts: Iterable[Amounts]) -> Amounts:
     for each in amounts:
         cpu, memory, devices = cpu + each.cpu_millis, memory + each.memory_bytes, devices + each.devices
     return Amounts(cpu, memory, devices)
-
-
-def _position(after: str, length: int) -> int:
-    if after and not (after.isdigit() and len(after) < 10):
-        raise InvalidInput("bad-cursor", "The value of `after` was not given by this list; begin without it.")
-    return min(int(after or 0), length)

@@ -7,12 +7,13 @@ from corral.model.views import Readiness
 from corral.service.documents import Configuring
 from corral.service.inside import Inside
 from corral.service.machines import Machines
+from corral.service.overview import Overview
 from corral.service.people import People
 from corral.service.submitting import Submitting
 from corral.service.yielding import Yielding
 
 
-class Service(Submitting, Yielding, Machines, Configuring, Inside, People):
+class Service(Submitting, Yielding, Machines, Overview, Configuring, Inside, People):
     """Everything that a caller may do."""
 
     async def ready(self) -> Readiness:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from corral.kernel.errors import InvalidInput, NotFound
+from corral.kernel.errors import InvalidInput, NotFound, Unavailable
 from corral.model.inventory import Node
 from corral.model.views import Amounts, CellView
 from corral.service import Service
 from corral.store import Store
-from tests.service.conftest import ANN, job_text
+from tests.service.conftest import ANN, Door, job_text
 from tests.service.test_jobs import _run, _submit
 
 
@@ -72,3 +72,28 @@ async def test_queues_and_top_count_what_runs_and_waits(service: Service, runnin
     top = await service.top(ANN)
     assert (top.running, top.waiting, top.total.devices, top.free.devices) == (1, 1, 4, 3)
     assert [job.id for job in top.jobs] == [running]
+
+
+async def test_queues_are_shown_without_control_and_in_its_order_with_it(
+    service: Service, door: Door, running: str
+) -> None:
+    alone = await service.queue(ANN, "default")
+    assert alone.standing is None and alone.running == 1
+    door.answers["/overview/queues"] = [
+        {"name": "team", "ownedDevices": 8},
+        {"name": "default", "parent": "team", "depth": 1},
+    ]
+    first, second = (await service.queues(ANN)).items
+    assert (first.name, second.name) == ("team", "default")
+    assert first.standing is not None and first.standing.owned_devices == 8
+    assert second.running == 1 and (await service.queues(ANN, limit=1)).next == "1"
+    with pytest.raises(NotFound, match="team, default"):
+        await service.queue(ANN, "nowhere")
+
+
+async def test_the_line_and_the_cells_are_only_there_with_control(service: Service, door: Door) -> None:
+    for call in (service.waiting_line(ANN), service.cells(ANN)):
+        with pytest.raises(Unavailable):
+            await call
+    door.answers["/overview/line?queue=&limit=100&after=0"] = {"at": "now", "total": 3}
+    assert (await service.waiting_line(ANN)).total == 3

@@ -1,0 +1,110 @@
+"""Why: what the scheduler knows is asked of control; what is stored is shown with it, and also when nobody answers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+
+from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
+from corral.model.overview import CellTree, QueueStanding, QueueView, WaitingLine
+from corral.model.records import Page
+from corral.service.actor import Actor
+from corral.service.base import ServiceBase
+from corral.service.paging import page_start
+from corral.service.rules import Resource
+
+
+class Overview(ServiceBase):
+    """Queues, the waiting line, and the cells with who owns and who uses them."""
+
+    async def queues(self, actor: Actor, *, limit: int = 200, after: str = "") -> Page[QueueView]:
+        """The queues with what stands in them, parents before their children; what each is owed, if control answers."""
+        await self.check(actor, "queue.read", Resource("queue"))
+        views = await self._all_queues()
+        begin = page_start(after, len(views))
+        return Page(views[begin : begin + limit], str(begin + limit) if begin + limit < len(views) else None)
+
+    async def queue(self, actor: Actor, name: str) -> QueueView:
+        """One queue.
+
+        Raises NotFound.
+        """
+        await self.check(actor, "queue.read", Resource("queue", name))
+        views = await self._all_queues()
+        found = next((view for view in views if view.name == name), None)
+        if found is None:
+            known = ", ".join(view.name for view in views[:20])
+            raise NotFound("queue-not-found", f"There is no queue {name[:100]}; they are {known}.")
+        return found
+
+    async def _all_queues(self) -> list[QueueView]:
+        docs: dict[str, dict[str, Any]] = {queue.name: queue.doc for queue in await self.store.queues()} or {
+            "default": {}
+        }
+        counts = await self.store.count_jobs()
+        devices: dict[str, int] = defaultdict(int)
+        for holder in await self.store.holders():
+            devices[holder.queue] += len(holder.task.placement.devices) if holder.task.placement else 0
+        standings = await self._standings()
+        rest = sorted(docs.keys() - standings.keys())
+        return [
+            QueueView(
+                name,
+                running=sum(counts.get(name, {}).get(phase, 0) for phase in ("starting", "running", "stopping")),
+                waiting=counts.get(name, {}).get("waiting", 0),
+                devices=devices.get(name, 0),
+                doc=docs.get(name, {}),
+                standing=standings.get(name),
+            )
+            for name in (*standings, *rest)
+        ]
+
+    async def _standings(self) -> dict[str, QueueStanding]:
+        """What control says of each queue, in tree order; nothing while it does not answer."""
+        try:
+            found = msgspec.convert(await self.door.ask("/overview/queues"), list[QueueStanding])
+        except Unavailable:
+            return {}
+        return {each.name: each for each in found}
+
+    async def waiting_line(self, actor: Actor, *, queue: str = "", limit: int = 100, after: str = "") -> WaitingLine:
+        """A page of what waits, in the order in which the next cycle looks at it; of one queue and those below it, or all.
+
+        Raises Unavailable while no control answers.
+        """
+        await self.check(actor, "queue.read", Resource("queue", queue))
+        asked = urlencode({"queue": queue, "limit": limit, "after": _number(after)})
+        return msgspec.convert(await self.door.ask(f"/overview/line?{asked}"), WaitingLine)
+
+    async def cells(
+        self,
+        actor: Actor,
+        *,
+        engine: str = "",
+        under: str = "",
+        depth: int = 2,
+        limit: int = 1000,
+        after: str = "",
+    ) -> CellTree:
+        """The cell `under` (or of an engine, or all), with what is in it to a depth: at most `limit` cells and devices.
+
+        Raises NotFound for a cell that is not there, Unavailable while no control answers.
+        """
+        await self.check(actor, "cluster.read", Resource("cluster"))
+        if engine and under:
+            raise InvalidInput("engine-and-cell", "A cell is in one engine already: ask for `engine` or `under`.")
+        cell = f"{engine}|engine:{engine}" if engine else under
+        asked = urlencode({"under": cell, "depth": depth, "limit": limit, "after": _number(after)})
+        try:
+            return msgspec.convert(await self.door.ask(f"/overview/cells?{asked}"), CellTree)
+        except CorralError as error:
+            if error.code == "cell-not-found":
+                raise NotFound(error.code, error.message) from None
+            raise
+
+
+def _number(after: str) -> int:
+    return page_start(after, 1_000_000_000)

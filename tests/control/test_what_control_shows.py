@@ -1,0 +1,85 @@
+"""Queues, the line and the cells are asked of a control that runs, through its door, as front asks it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import pytest_asyncio
+
+from corral.control.door import Door
+from corral.kernel.errors import CorralError, InvalidInput, NotFound
+from corral.service import Actor, Service
+from tests.control.harness import House, PaperEngine, short
+
+ANN = Actor("ann", token_id="t-ann")
+
+
+class Asked:
+    """Control's door without the socket."""
+
+    def __init__(self, door: Door) -> None:
+        transport = httpx2.ASGITransport(app=door._application())
+        self._client = httpx2.AsyncClient(transport=transport, base_url="http://control")
+
+    async def ask(self, path: str, body: Any = None) -> Any:
+        answer = await self._client.get(path)
+        said = answer.json()
+        if answer.status_code >= 400:
+            raise CorralError(said["code"], said["message"])
+        return said
+
+
+@pytest_asyncio.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    made = House(tmp_path, PaperEngine())
+    await made.open()
+    yield made
+    await made.close()
+
+
+@pytest_asyncio.fixture
+async def service(house: House, tmp_path: Path) -> Service:
+    await house.begin()
+    door = Asked(Door(house.control, tmp_path / "unused.sock"))
+    return Service(house.store, key=b"k" * 32, clock=house.clock, door=door)
+
+
+async def test_who_waits_and_who_holds_what_is_shown_as_it_is(house: House, service: Service) -> None:
+    running = await house.submit(short("runs", replicas=2, devices=3))
+    await house.until(running, "running")
+    waiting = await house.submit(short("waits", replicas=2, devices=2))
+    await house.control.cycled()
+    line = await service.waiting_line(ANN)
+    assert [(entry.job, entry.name, entry.position, entry.devices) for entry in line.items] == [
+        (waiting, "waits", 1, 4)
+    ]
+    assert line.items[0].reason is not None and line.items[0].reason.message
+    tree = (await service.cells(ANN, depth=9)).cell
+    assert (tree.devices, tree.used, tree.free, tree.queues) == (8, 6, 2, {"default": 6})
+    (engine,) = tree.cells
+    uses = {use.name for rack in engine.cells for node in rack.cells for device in node.holds for use in device.uses}
+    assert uses == {"runs"}
+    queue = await service.queue(ANN, "default")
+    assert (queue.running, queue.waiting, queue.devices) == (1, 1, 6)
+    assert queue.standing is not None
+    assert (queue.standing.used["devices"], queue.standing.wanted["devices"]) == (6, 4)
+    house.engine.end(next(iter(house.engine.running)), 0)
+    await house.until(waiting, "running")
+    assert not (await service.waiting_line(ANN)).items
+
+
+async def test_what_is_asked_wrongly_is_refused(house: House, service: Service) -> None:
+    with pytest.raises(NotFound, match="no cell"):
+        await service.cells(ANN, under="local|rack:nowhere")
+    with pytest.raises(NotFound, match="no queue"):
+        await service.queue(ANN, "nowhere")
+    with pytest.raises(InvalidInput, match="after"):
+        await service.waiting_line(ANN, after="x")
+    with pytest.raises(InvalidInput, match="one engine"):
+        await service.cells(ANN, engine="local", under="local|rack:rack0")
+    assert (await service.cells(ANN, engine="local", depth=0)).cell.level == "engine"
+    assert (await service.waiting_line(ANN, queue="nowhere")).items == ()
