@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from corral.kernel.draw import draw_integer
@@ -150,10 +151,14 @@ class Life:
             self.finish()
         elif roll < 83:
             self.withdraw()
-        else:
+        elif roll < 94:
             node = self.dice.pick(self.algorithm.nodes)
             self.algorithm.set_node_health(node, healthy=self.dice.chance(65))
             self.note("health")
+        else:
+            node, device = self.dice.pick(list(self.algorithm.state.forest.devices))
+            self.algorithm.set_device_health(node, device, healthy=self.dice.chance(65))
+            self.note("device health")
 
     def submit(self) -> None:
         """A new gang of random size, priority and virtual cluster."""
@@ -173,6 +178,7 @@ class Life:
             pinned_cell=pinned[0] if pinned and priority >= 0 and self.dice.chance(50) else "",
             lazy_preemption=self.dice.chance(50),
             ignore_suggested=self.dice.chance(70),
+            span_chains=self.dice.chance(30),
         )
         self.attempt(request)
 
@@ -190,6 +196,8 @@ class Life:
             self.note("refused")
             return
         self.note(type(decision).__name__)
+        if isinstance(decision, Bind) and len({self.chain(place.node) for place in decision.group}) > 1:
+            self.note("parted")
         if isinstance(decision, Bind):
             self.start(request, decision)
         elif request.group not in self.running:
@@ -198,6 +206,9 @@ class Life:
             if isinstance(decision, Preempt) and self.dice.chance(60):
                 for victim in {victim.rpartition("-")[0] for victim in decision.victims}:
                     self.end(victim)
+
+    def chain(self, node: str) -> str:
+        return self.algorithm.state.forest.on_node[node][0].kind.chain
 
     def start(self, request: PodRequest, bound: Bind) -> None:
         """Bind the first pod, then the others of its group."""
@@ -211,7 +222,7 @@ class Life:
         for at, size in enumerate(sizes, 1):
             if self.dice.chance(5):
                 break
-            pod = _other(request, at, size)
+            pod = replace(request, pod=f"{request.group}-{at}", leaves=size)
             decision = self.algorithm.schedule(pod, frozenset(self.algorithm.nodes), Phase.FILTERING)
             assert isinstance(decision, Bind), decision
             self.algorithm.add_allocated(pod, decision)
@@ -327,18 +338,3 @@ def _inside(cell: Any, root: Any) -> bool:
     while cell is not None and cell is not root:
         cell = cell.parent
     return cell is not None
-
-
-def _other(request: PodRequest, at: int, size: int) -> PodRequest:
-    return PodRequest(
-        pod=f"{request.group}-{at}",
-        vc=request.vc,
-        priority=request.priority,
-        leaves=size,
-        group=request.group,
-        members=request.members,
-        leaf_type=request.leaf_type,
-        pinned_cell=request.pinned_cell,
-        lazy_preemption=request.lazy_preemption,
-        ignore_suggested=request.ignore_suggested,
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -50,17 +51,13 @@ def pod(name: str, vc: str, leaves: int, *, pods: int = 1, priority: int = 0, la
 def start(algorithm: HivedAlgorithm, request: PodRequest, nodes: set[str] | None = None) -> Bind:
     """Bind a pod, on `nodes` if any are given, and tell."""
     if nodes is not None:
-        request = PodRequest(**{**_fields(request), "ignore_suggested": False})
+        request = replace(request, ignore_suggested=False)
     decision = algorithm.schedule(request, nodes or set(algorithm.nodes))
     assert isinstance(decision, Bind), decision
     algorithm.add_allocated(request, decision)
     assert algorithm.consistent()
     assert not algorithm.broken_guarantees()
     return decision
-
-
-def _fields(request: PodRequest) -> dict[str, Any]:
-    return {name: getattr(request, name) for name in PodRequest.__dataclass_fields__}
 
 
 def test_h4_relaxed_splitting_never_takes_the_last_cell_of_a_level_between() -> None:
@@ -113,6 +110,66 @@ def test_h6_a_gang_of_unequal_pods_is_placed_whole_or_not_at_all() -> None:
     larger = PodRequest("more.0", "vc", 0, 1, "more", (Member(1, 1), Member(3, 2)))
     assert isinstance(algorithm.schedule(larger, set(algorithm.nodes)), Wait)
     assert not algorithm.groups
+
+
+def chains(owned: dict[str, dict[str, int]]) -> HivedCluster:
+    """Two chains of one device type: nodes of four devices, and nodes of two."""
+    types = {
+        "big": {"childCellType": "gpu", "childCellNumber": 4, "isNodeLevel": True},
+        "small": {"childCellType": "gpu", "childCellNumber": 2, "isNodeLevel": True},
+    }
+    cells = [{"cellType": kind, "cellAddress": f"{kind}{at}"} for kind in types for at in range(2)]
+    tenants = {
+        vc: {"virtualCells": [{"cellType": kind, "cellNumber": count} for kind, count in cells.items()]}
+        for vc, cells in owned.items()
+    }
+    physical = {"cellTypes": types, "physicalCells": cells}
+    return load_hived({"physicalCluster": physical, "virtualClusters": tenants})
+
+
+@pytest.mark.parametrize("priority", [0, -1])
+def test_a_gang_may_be_parted_between_chains_if_it_says_so(priority: int) -> None:
+    """HiveD places a gang inside one chain only."""
+    algorithm = HivedAlgorithm(chains({"vc": {"big": 2, "small": 2}}))
+    request = PodRequest("gang.0", "vc", priority, 4, "gang", (Member(2, 4), Member(2, 2)))
+    assert isinstance(algorithm.schedule(request, set(algorithm.nodes)), Wait)
+    request = replace(request, span_chains=True)
+    bound = start(algorithm, request)
+    assert [(place.node, len(place.devices)) for place in bound.group] == [
+        ("small0", 2), ("small1", 2), ("big0", 4), ("big1", 4),
+    ]  # fmt: skip
+    last = start(algorithm, replace(request, pod="gang.1", leaves=2))
+    assert (bound.chain, last.chain) == ("big", "small")
+    too_large = replace(request, pod="more", group="more", members=(Member(9, 1),), leaves=1)
+    for each in (request, replace(request, pod="gang.1", leaves=2)):
+        algorithm.delete_allocated(each)
+    assert isinstance(algorithm.schedule(too_large, set(algorithm.nodes)), Bind)
+    too_large = replace(too_large, members=(Member(13, 1),))
+    assert isinstance(algorithm.schedule(too_large, set(algorithm.nodes)), Wait)
+
+
+def test_a_parted_gang_that_does_not_fit_leaves_everybody_as_they_were() -> None:
+    algorithm = HivedAlgorithm(chains({"vc": {"big": 1, "small": 1}, "other": {"big": 1, "small": 1}}))
+    start(algorithm, pod("victim", "vc", 4, lazy=True))
+    before = algorithm.digest()
+    request = PodRequest("gang.0", "vc", 5, 4, "gang", (Member(1, 4), Member(2, 2)), span_chains=True)
+    assert isinstance(algorithm.schedule(request, set(algorithm.nodes)), Wait)
+    assert algorithm.digest() == before
+    assert algorithm.groups["victim"].label == "Allocated"
+
+
+def test_h10_a_bad_device_makes_bad_what_it_is_in_and_nothing_else() -> None:
+    algorithm = HivedAlgorithm(config(["A"], {"vc": {"node": 1}, "other": {"node": 1}}))
+    algorithm.set_device_health("A0", 1, healthy=False)
+    assert start(algorithm, pod("one", "vc", 1)).node == "A1"
+    assert isinstance(algorithm.schedule(pod("two", "other", 1), set(algorithm.nodes)), Wait)
+    algorithm.set_node_health("A0", healthy=False)
+    algorithm.set_node_health("A0", healthy=True)
+    assert not algorithm.state.forest.devices["A0", 1].healthy
+    fresh, _ = algorithm.reconfigured(algorithm.cluster)
+    assert not fresh.state.forest.devices["A0", 1].healthy
+    algorithm.set_device_health("A0", 1, healthy=True)
+    assert start(algorithm, pod("two", "other", 1)).node == "A0"
 
 
 def test_h5_the_devices_of_the_lowest_common_ancestor_win() -> None:
@@ -304,7 +361,7 @@ def test_a_device_that_is_used_is_not_given_again_and_nothing_changes(request_: 
 )
 def test_a_request_that_nobody_can_meet_is_refused(change: dict[str, Any], message: str) -> None:
     algorithm = HivedAlgorithm(config(["A"], {"vc": {"rack": 1}, "none": {}}))
-    request = PodRequest(**{**_fields(pod("one", "vc", 1)), **change})
+    request = replace(pod("one", "vc", 1), **change)
     with pytest.raises(InvalidInput, match=message):
         algorithm.schedule(request, set(algorithm.nodes))
     assert not algorithm.groups

@@ -22,7 +22,7 @@ def test_h3_left_is_never_less_than_what_the_virtual_clusters_have_free() -> Non
             wrong = life.wrong()
             assert not wrong, (seed, event, wrong)
         seen.update(life.seen)
-    for what in ("Bind", "Preempt", "Wait", "refused", "health", "reconfigured", "lost guarantee", "ignored"):
+    for what in ("Bind", "Preempt", "Wait", "refused", "health", "reconfigured", "lost guarantee", "ignored", "parted"):
         assert seen[what] > 20, f"the lives hardly saw {what}, and prove little: {seen}"
 
 
@@ -64,8 +64,9 @@ def test_h2_h3_an_owner_gets_every_cell_it_has_not_used(seed: int) -> None:
     life = Life(("owner", seed), Order.CONFIGURATION)
     for _ in range(80):
         life.happen()
-    for node in life.algorithm.nodes:
+    for node, device in life.algorithm.state.forest.devices:
         life.algorithm.set_node_health(node, healthy=True)
+        life.algorithm.set_device_health(node, device, healthy=True)
     assert not life.wrong()
     life.claim_everything()
     assert not life.wrong()

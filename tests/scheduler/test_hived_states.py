@@ -18,7 +18,7 @@ from corral.scheduler.hived import GroupState, HivedAlgorithm, Order, cells, gro
 from corral.scheduler.hived.cells import CellState
 from tests.scheduler.hived_life import Life
 
-EVENTS = ("schedule", "add_allocated", "delete_allocated", "delete_unallocated", "set_node_health")
+EVENTS = ("schedule", "add_allocated", "delete_allocated", "delete_unallocated", "set_node_health", "set_device_health")
 
 
 def documented(module: ModuleType, kind: type[StrEnum]) -> dict[str, set[str]]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Set
 from corral.kernel.errors import Conflict, InvalidInput
 from corral.scheduler.hived import checking
 from corral.scheduler.hived.building import build
+from corral.scheduler.hived.cells import PhysicalCell
 from corral.scheduler.hived.freelist import Order
 from corral.scheduler.hived.groups import (
     Bind,
@@ -98,7 +99,7 @@ class HivedAlgorithm:
             count = sum(slot.size == request.leaves for slot in group.slots)
             message = f'Group "{group.name}" has {count} pods of {request.leaves} devices, and all of them run.'
             raise InvalidInput("too-many-pods", message)
-        return Bind(slot.node, slot.devices, group.chain, group.placements())
+        return Bind(slot.node, slot.devices, slot.chain(group.chain), group.placements())
 
     def _new_group(self, request: PodRequest, suggested: Set[str], phase: Phase) -> Decision:
         try:
@@ -127,7 +128,7 @@ class HivedAlgorithm:
         if running:
             node = running[0][0]
             return Preempt(node, tuple(pod for at, pod in running if at == node))
-        return Bind(slot.node, slot.devices, chain, placements_of(slots))
+        return Bind(slot.node, slot.devices, slot.chain(chain), placements_of(slots))
 
     def add_unallocated(self, request: PodRequest) -> None:
         """A pod waits: nothing to be kept."""
@@ -190,9 +191,20 @@ class HivedAlgorithm:
         if healthy == (node not in self.state.bad_nodes):
             return
         (self.state.bad_nodes.discard if healthy else self.state.bad_nodes.add)(node)
-        for leaf in self.state.forest.on_node.get(node, ()):
+        self._set_health(self.state.forest.on_node.get(node, ()))
+
+    def set_device_health(self, node: str, device: int, *, healthy: bool) -> None:
+        """A device went bad, or came back, on a node that may be healthy; every cell that it is in is as bad as it is."""
+        if healthy == ((node, device) not in self.state.bad_devices):
+            return
+        (self.state.bad_devices.discard if healthy else self.state.bad_devices.add)((node, device))
+        leaf = self.state.forest.devices.get((node, device))
+        self._set_health((leaf,) if leaf is not None else ())
+
+    def _set_health(self, leaves: Iterable[PhysicalCell]) -> None:
+        for leaf in leaves:
             ledger = self.state.ledger_of(leaf)
-            (ledger.set_healthy if healthy else ledger.set_bad)(leaf)
+            (ledger.set_healthy if self.state.is_healthy(leaf) else ledger.set_bad)(leaf)
         self.state.settle()
 
     def reconfigured(
@@ -202,7 +214,11 @@ class HivedAlgorithm:
 
         Raises InvalidInput as the constructor does.
         """
-        fresh = HivedAlgorithm(cluster, chain_order=chain_order, order=self.order, bad_nodes=self.state.bad_nodes)
+        fresh = HivedAlgorithm(
+            cluster, chain_order=chain_order, order=self.order, bad_nodes=sorted(self.state.bad_nodes)
+        )
+        for node, device in sorted(self.state.bad_devices):
+            fresh.set_device_health(node, device, healthy=False)
         fresh.state.now = now
         return fresh, move_groups(self.state, fresh.state)
 

@@ -48,7 +48,7 @@ def digest(state: State) -> str:
 
 
 def _lines(state: State) -> Iterator[str]:
-    yield repr(sorted(state.bad_nodes))
+    yield repr((sorted(state.bad_nodes), sorted(state.bad_devices)))
     for name in sorted(state.groups):
         group = state.groups[name]
         yield repr((name, group.vc, group.priority, group.state.value, group.guaranteed, sorted(group.preempting)))
@@ -91,8 +91,8 @@ def _devices(state: State, leaves: dict[PhysicalCell, tuple[Group, VirtualCell |
             yield f"{cell.address} counts {cell.used}, and its holder makes it {expected}"
         if owned is not None and (cell.virtual is not owned or owned.used != expected):
             yield f"{cell.address} is not bound to {owned.address}, or that counts {owned.used} for {expected}"
-        if cell.healthy != (cell.nodes[0] not in state.bad_nodes):
-            yield f"{cell.address} has healthy {cell.healthy}, unlike its node"
+        if cell.healthy != state.is_healthy(cell):
+            yield f"{cell.address} has healthy {cell.healthy}, and its node and device are known otherwise"
 
 
 def _miscounted(cell: Cell) -> bool:

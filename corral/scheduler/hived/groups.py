@@ -65,6 +65,8 @@ class PodRequest:
     """Whether it may lose its guarantee and keep running, instead of being ended by a preemptor of its own VC."""
     ignore_suggested: bool = True
     """Whether the nodes that the caller suggests may be passed over."""
+    span_chains: bool = False
+    """Whether the group may be parted between chains when none has room for all of it (HiveD never does)."""
 
     def sizes(self) -> list[int]:
         """The devices of each pod of the group, smallest first."""
@@ -143,6 +145,10 @@ class Slot:
         for cell, owned in zip(self.cells, self.owned, strict=True):
             if cell is not None:
                 yield cell, owned
+
+    def chain(self, told: str) -> str:
+        """The chain it is in; `told` where the configuration has lost it."""
+        return next((cell.kind.chain for cell, _ in self.held()), told)
 
     def types(self) -> Iterator[str]:
         """For each device the type of the owned cell it is in, "" where it runs opportunistically."""

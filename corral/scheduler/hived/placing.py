@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections import Counter
+from collections.abc import Set
 from dataclasses import dataclass
+from typing import cast
 
 from corral.kernel.errors import InvalidInput
 from corral.scheduler.hived.buddy import to_physical
 from corral.scheduler.hived.cells import GUARANTEED, CellState, PhysicalCell, VirtualCell
 from corral.scheduler.hived.groups import Group, PodRequest, Slot, new_slots
 from corral.scheduler.hived.state import State
+from corral.scheduler.hived.topology import View
+
+Demoted = tuple[Group, list[list[VirtualCell | None]]]
+"""A group that lost its guarantee, and what its devices stood for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +43,41 @@ def find_placement(state: State, request: PodRequest, suggested: Set[str]) -> tu
             raise InvalidInput("unknown-pinned-cell", message)
         if request.priority < GUARANTEED:
             raise InvalidInput("bad-priority", f'Pod "{request.pod}" is opportunistic and names a pinned cell.')
-        return _guaranteed(state, request, tenant.pinned[request.pinned_cell].kind.chain, nodes)
-    reason = ""
-    for chain in _chains(state, request):
-        if request.priority >= GUARANTEED:
-            found, why = _guaranteed(state, request, chain, nodes)
-        else:
-            found, why = _opportunistic(state, request, chain, nodes)
+        chain = tenant.pinned[request.pinned_cell].kind.chain
+        return _in_chain(state, request, request.sizes(), chain, nodes)
+    reason, chains = "", _chains(state, request)
+    for chain in chains:
+        found, why = _in_chain(state, request, request.sizes(), chain, nodes)
         if found is not None:
             return found, ""
         reason = why or reason
+    if request.span_chains and len(chains) > 1:
+        return _parted(state, request, chains, nodes)
     return None, reason or f"virtual cluster {request.vc} owns no devices"
 
 
-def _chains(state: State, request: PodRequest) -> Iterator[str]:
+def _parted(state: State, request: PodRequest, chains: list[str], nodes: Set[str] | None) -> tuple[Found | None, str]:
+    """The group in several chains: each in turn takes what it can of the largest pods that are left, all or nothing."""
+    left, slots = request.sizes(), list[Slot]()
+    demoted: list[Demoted] = []
+    for chain in chains:
+        part: list[int] = []
+        for size in reversed(left):
+            if _view(state, request, chain).place(sorted([*part, size]), request.priority, nodes)[0] is not None:
+                part = sorted([*part, size])
+        if not part:
+            continue
+        found, _ = _in_chain(state, request, part, chain, nodes, demoted)
+        if found is not None:
+            slots += found.slots
+            left = list((Counter(left) - Counter(part)).elements())
+        if not left:
+            return Found(chains[0], sorted(slots, key=lambda slot: slot.size)), ""
+    _undo(state, demoted)
+    return None, f"{len(left)} of {len(request.sizes())} pods do not fit into any of the chains {', '.join(chains)}"
+
+
+def _chains(state: State, request: PodRequest) -> list[str]:
     """The chains to be tried, in order: of the leaf type asked for or of all, and owned if the request is guaranteed."""
     by_type = state.forest.chains_of
     if request.leaf_type and request.leaf_type not in by_type:
@@ -65,43 +92,49 @@ def _chains(state: State, request: PodRequest) -> Iterator[str]:
     if request.leaf_type and not usable:
         message = f'Virtual cluster "{request.vc}" owns no devices of type "{request.leaf_type}".'
         raise InvalidInput("unowned-device-type", message)
-    yield from usable
+    return usable
 
 
-def _opportunistic(
-    state: State, request: PodRequest, chain: str, suggested: Set[str] | None
-) -> tuple[Found | None, str]:
-    sizes = request.sizes()
-    cells, reason = state.physical_views[chain].place(sizes, request.priority, suggested)
-    if cells is None:
-        return None, f"{reason} when scheduling in physical cluster"
-    return Found(chain, new_slots(sizes, cells, None)), ""
-
-
-def _guaranteed(state: State, request: PodRequest, chain: str, suggested: Set[str] | None) -> tuple[Found | None, str]:
-    sizes = request.sizes()
+def _view(state: State, request: PodRequest, chain: str) -> View[PhysicalCell] | View[VirtualCell]:
+    """The nodes among which to choose: all of the chain, or those that the virtual cluster owns."""
+    if request.priority < GUARANTEED:
+        return state.physical_views[chain]
     if request.pinned_cell:
-        view = state.pinned_views[request.vc, request.pinned_cell]
-    else:
-        view = state.owned_views[request.vc, chain]
-    owned, reason = view.place(sizes, request.priority, suggested)
+        return state.pinned_views[request.vc, request.pinned_cell]
+    return state.owned_views[request.vc, chain]
+
+
+def _in_chain(
+    state: State,
+    request: PodRequest,
+    sizes: list[int],
+    chain: str,
+    suggested: Set[str] | None,
+    demoted: list[Demoted] | None = None,
+) -> tuple[Found | None, str]:
+    """Pods of these sizes in one chain; groups that lose their guarantee for it are added to `demoted`."""
+    view = _view(state, request, chain)
+    if request.priority < GUARANTEED:
+        cells, reason = cast("View[PhysicalCell]", view).place(sizes, request.priority, suggested)
+        if cells is None:
+            return None, f"{reason} when scheduling in physical cluster"
+        return Found(chain, new_slots(sizes, cells, None)), ""
+    owned, reason = cast("View[VirtualCell]", view).place(sizes, request.priority, suggested)
     if owned is None:
         return None, f"{reason} when scheduling in VC {request.vc}"
-    demoted = _demote_on(state, owned, request.group)
+    lost = _demote_on(state, owned, request.group)
     placement = to_physical((leaf for leaves in owned for leaf in leaves), state.ledgers[chain], suggested)
     if placement is None:
-        for group, before in reversed(demoted):
-            state.promote(group, before)
+        _undo(state, lost)
         kind = "bad" if suggested is None else "bad or non-suggested"
         roots = ", ".join(dict.fromkeys(leaf.root.address for leaves in owned for leaf in leaves))
         return None, f"mapping the virtual placement (in {roots}) would need at least one {kind} node"
-    cells: list[list[PhysicalCell]] = [[placement[leaf] for leaf in leaves] for leaves in owned]
-    return Found(chain, new_slots(sizes, cells, owned)), ""
+    if demoted is not None:
+        demoted += lost
+    return Found(chain, new_slots(sizes, [[placement[leaf] for leaf in leaves] for leaves in owned], owned)), ""
 
 
-def _demote_on(
-    state: State, owned: list[list[VirtualCell]], by: str
-) -> list[tuple[Group, list[list[VirtualCell | None]]]]:
+def _demote_on(state: State, owned: list[list[VirtualCell]], by: str) -> list[Demoted]:
     """Lazily preempt every group on a virtual placement that allows it."""
     demoted = []
     for leaf in (leaf for leaves in owned for leaf in leaves):
@@ -112,3 +145,8 @@ def _demote_on(
         if user is not None and user.guaranteed and user.lazy_preemption:
             demoted.append((user, state.demote(user, by)))
     return demoted
+
+
+def _undo(state: State, demoted: list[Demoted]) -> None:
+    for group, before in reversed(demoted):
+        state.promote(group, before)

@@ -23,6 +23,7 @@ class State:
         self.ledgers = {name: Ledger(chain, forest.tenants, order) for name, chain in forest.chains.items()}
         self.groups: dict[str, Group] = {}
         self.bad_nodes: set[str] = set()
+        self.bad_devices: set[tuple[str, int]] = set()
         self.now = 0.0
         """When the event under way happened, in seconds since the epoch."""
         self.owned_views = {
@@ -47,6 +48,10 @@ class State:
     def ledger_of(self, cell: PhysicalCell | VirtualCell) -> Ledger:
         """The accounts of the chain that `cell` is in."""
         return self.ledgers[cell.kind.chain]
+
+    def is_healthy(self, leaf: PhysicalCell) -> bool:
+        """Whether neither the device nor its node is known to be bad."""
+        return leaf.nodes[0] not in self.bad_nodes and (leaf.nodes[0], leaf.device) not in self.bad_devices
 
     def settle(self) -> None:
         """After an event: bring the doomed cells of every chain that changed up to date."""
