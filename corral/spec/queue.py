@@ -126,7 +126,6 @@ class QueueShape(SpecModel):
     group_limit: Amounts = Field(
         default_factory=dict, description="The most that the jobs of the members of one group in it hold together."
     )
-    max_jobs: int = Field(0, ge=0, le=MOST_COUNT, description="The most jobs that run in it at once; 0 is no limit.")
     preemption: Preemption = Field(default_factory=Preemption, description="Which running gangs its gangs may end.")
     half_life_seconds: Seconds = Field(
         0, description="How fast past use is forgotten in the fair order; 0 counts only what is held now."

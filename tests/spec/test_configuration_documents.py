@@ -31,7 +31,6 @@ lendingLimit: {devices: 3}
 userLimit: {devices: 4}
 groupLimit: {devices: 8}
 minRuntimeSeconds: 10m
-maxJobs: 50
 preemption: {withinQueue: never, reclaim: lower-priority}
 halfLifeSeconds: 7d
 ---

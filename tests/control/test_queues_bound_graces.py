@@ -1,0 +1,52 @@
+"""An owner waits for its cells no longer than the queue of those that yield allows, whatever their jobs ask for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corral.control import seed
+from corral.kernel.ids import AttemptId
+from corral.spec.documents import load_document
+from tests.control.harness import House, PaperEngine, short
+
+SITE = "kind: Queue\nname: short\ngracePeriodSeconds: 7\n---\nkind: Queue\nname: open\n"
+
+
+class Engine(PaperEngine):
+    """Notes how long tasks get to end."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.graces: list[float] = []
+
+    async def stop(self, attempt: AttemptId, *, grace_seconds: float, signal: str = "TERM") -> None:
+        """End it, as asked."""
+        self.graces.append(grace_seconds)
+        await super().stop(attempt, grace_seconds=grace_seconds, signal=signal)
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    made = House(tmp_path, Engine(nodes=1, devices=4))
+    await made.open()
+    yield made
+    await made.close()
+
+
+@pytest.mark.parametrize(
+    ("queue", "own", "wanted"), [("short", 60, 7.0), ("short", 3, 3.0), ("open", 60, 60.0)]
+)  # fmt: skip
+async def test_a_queue_bounds_the_grace_of_its_jobs(house: House, queue: str, own: int, wanted: float) -> None:
+    await seed(house.store, load_document(SITE), file="site.yaml", clock=house.clock)
+    await house.begin()
+    checkpoint = {"signal": "USR1", "graceSeconds": own}
+    low = await house.submit(short("low", devices=4, queue=queue, checkpoint=checkpoint))
+    await house.until(low, "running")
+    high = await house.submit(short("high", devices=4, queue=queue, priority="prod"))
+    await house.until(high, "running")
+    engine = house.engine
+    assert isinstance(engine, Engine) and engine.graces == [wanted]
