@@ -23,10 +23,12 @@ Block = tuple[int, ...]
 class Layout:
     """The cells inside a node: `depths[0]` is the node, `depths[-1]` its single devices, all as masks."""
 
-    __slots__ = ("_allotted", "_chosen", "_nearest", "all", "depths", "links")
+    __slots__ = ("_allotted", "_chosen", "_nearest", "all", "depths", "families", "links")
 
-    def __init__(self, depths: Depths, links: Links = ()) -> None:
+    def __init__(self, depths: Depths, links: Links = (), families: Block = ()) -> None:
         self.depths = depths
+        self.families = families
+        """The slices of each device that can be cut, as masks."""
         self.all = depths[0][0]
         self.links = links if any(any(row) for row in links) else ()
         widths = [max((cell.bit_count() for cell in cells), default=0) for cells in depths]
@@ -128,7 +130,8 @@ class Layout:
     def _rank(self, free: int, chosen: int) -> tuple[int, ...]:
         """Higher is better: link sum, then wholeness of what is left per level (deepest first), then first devices."""
         left = free & ~chosen
-        whole = (sum((left & cell).bit_count() ** 2 for cell in cells) for cells in reversed(self.depths[:-1]))
+        levels = (self.families, *reversed(self.depths[:-1])) if self.families else reversed(self.depths[:-1])
+        whole = (sum((left & cell).bit_count() ** 2 for cell in cells) for cells in levels)
         return (self.link_sum(chosen), *whole, -chosen)
 
     def link_sum(self, chosen: int) -> int:

@@ -56,8 +56,8 @@ class Tree:
         )
         """By position: nodes with the same number have the same taints and devices, but for names and health."""
         first = dict(zip(reversed(self.alike), reversed(self.nodes), strict=True)).values()
-        self.models = tuple(sorted({device.model for node in first for device in node.devices}))
-        """The models of devices that there are."""
+        self.models = tuple(sorted({device.model for node in first for device in node.devices if device.parent < 0}))
+        """The models of whole devices that there are."""
         self.avoided = any(taint.effect == AVOIDED for node in self.nodes for taint in node.taints)
         """Whether some node would rather be left alone."""
         self.rivals = {at: found for at, node in enumerate(self.nodes) if (found := _rivals(node))}
@@ -92,7 +92,11 @@ class Tree:
                 device.index: mask for mask in named.values() for device in node.devices if mask >> device.index & 1
             }
         depths.append((sum(singles),))
-        known_as = (tuple(reversed(depths)), links)
+        slices: dict[int, int] = {}
+        for device in node.devices:
+            if device.parent >= 0:
+                slices[device.parent] = slices.get(device.parent, 0) | 1 << device.index
+        known_as = (tuple(reversed(depths)), links, tuple(slices.values()))
         return known.setdefault(known_as, Layout(*known_as))
 
     def refreshed(self, inventory: Inventory) -> Tree | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
-from corral.kernel.ids import JobId
+from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Device, Node, Taint
 from corral.model.requests import (
     Company,
@@ -20,7 +21,7 @@ from corral.model.requests import (
     Toleration,
     TopologyAsk,
 )
-from corral.scheduler import TaskUse
+from corral.scheduler import TasksReleased, TaskUse, gang_placed
 from tests.scheduler.machines import place
 from tests.scheduler.oracle import WHOLE, Other, World, broken, fits, used_parts
 
@@ -211,3 +212,34 @@ def _agree(machines: World, request: GangRequest, seed: int) -> bool:
         assert broken(machines, request, placement) == [], seed
     assert (placement is not None) == fits(machines, request), seed
     return placement is not None
+
+
+def test_rules_hold_among_gangs_that_come_and_go() -> None:
+    """Gangs of every kind start and end beside each other; each placement keeps the rules, also those of the others."""
+    placed = 0
+    for seed in range(60):
+        source = random.Random(f"life{seed}")
+        machines = world(source, sliced=seed % 3 == 0, spare=True)
+        target, held = machines.cluster(), list[tuple[str, TaskKey, Other]]()
+        for number in range(12):
+            if held and source.random() < 0.3:
+                job, key, other = held.pop(source.randrange(len(held)))
+                target.apply(TasksReleased(JobId(job), (key,)))
+                machines.others.remove(other)
+            roles, fields = source.choice(ALONE)(source)
+            fields.setdefault("tags", source.choice([(), ("mine",), ("noisy",)]))
+            request = msgspec.structs.replace(asked(roles, fields), job=JobId(f"job{number}"))
+            placement = place(target, request)
+            assert (placement is not None) == fits(machines, request), (seed, number)
+            if placement is not None:
+                placed += 1
+                assert broken(machines, request, placement) == [], (seed, number)
+                event = gang_placed(request, placement, 0.0)
+                target.apply(event)
+                for task in placement.tasks:
+                    share = (task.share.compute, task.share.memory) if task.share else None
+                    other = Other(task.node, task.devices, share, event.uses[task.role])
+                    machines.others.append(other)
+                    held.append((request.job, task.key, other))
+            assert target.consistent(), (seed, number)
+    assert placed > 100
