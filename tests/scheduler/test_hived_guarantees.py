@@ -325,6 +325,22 @@ def test_h11_a_preemption_under_way_ends_with_a_reconfiguration() -> None:
     assert {name: group.label for name, group in fresh.groups.items()} == {"victim": "Allocated"}
 
 
+def test_h2_an_algorithm_does_not_start_with_quotas_above_the_cluster() -> None:
+    """Documents are refused when they are read; this is for whoever changes one in memory."""
+    small, large = config(["A"], {"vc": {"node": 2}}), config(["A", "B"], {"vc": {"node": 3}})
+    with pytest.raises(InvalidInput, match="chain rack level 2: 2 left, 3 owned and unused"):
+        HivedAlgorithm(small.model_copy(update={"virtual_clusters": large.virtual_clusters}))
+
+
+def test_the_order_of_chains_names_each_of_them_once() -> None:
+    cluster = chains({"vc": {"big": 2, "small": 2}})
+    first = pod("one", "vc", 1)
+    assert start(HivedAlgorithm(cluster), first).chain == "big"
+    assert start(HivedAlgorithm(cluster, chain_order=["small", "big"]), first).chain == "small"
+    with pytest.raises(InvalidInput, match="the order names big"):
+        HivedAlgorithm(cluster, chain_order=["big"])
+
+
 @pytest.mark.parametrize(
     ("request_", "message"),
     [

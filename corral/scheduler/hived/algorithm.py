@@ -59,6 +59,9 @@ class HivedAlgorithm:
         self.chain_order = None if chain_order is None else list(chain_order)
         self.order = order
         self.state = State(build(cluster, self.chain_order), order)
+        short = self.broken_guarantees()
+        if short:
+            raise InvalidInput("impossible-quotas", f"The virtual clusters own more than there is: {'; '.join(short)}.")
         for node in dict.fromkeys(bad_nodes):
             self.set_node_health(node, healthy=False)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from corral.kernel.errors import InvalidInput
 from corral.scheduler.hived.cells import LEAF, Level, PhysicalCell, VirtualCell
 from corral.spec.hived import HivedCluster, HivedPhysicalCell, HivedVirtualCluster
-from corral.spec.hived_rules import findings, types_below
+from corral.spec.hived_rules import types_below
 
 
 @dataclass
@@ -67,11 +67,8 @@ class Forest:
 def build(cluster: HivedCluster, chain_order: Iterable[str] | None = None) -> Forest:
     """The forests that `cluster` describes; chains are tried as `chain_order` says, else in document order.
 
-    Raises InvalidInput with the numbers when the virtual clusters do not fit into the cluster, or a chain is unknown.
+    Raises InvalidInput when `chain_order` does not name every chain once.
     """
-    wrong = findings(cluster)
-    if wrong:
-        raise InvalidInput("impossible-cells", f"The cells cannot be: {'; '.join(message for _, message in wrong)}.")
     names = dict.fromkeys(cell.cell_type for cell in cluster.physical_cluster.physical_cells)
     order = list(names) if chain_order is None else list(chain_order)
     if sorted(order) != sorted(names):
