@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from corral.control import Accounts
     from corral.engines.local.engine import LocalEngine
     from corral.engines.local.presence import Presence
+    from corral.model.inventory import Inventory
     from corral.spec.cluster import ClusterDocument
     from corral.spec.documents import Document
     from corral.storage.logs import LogStore
@@ -176,7 +177,7 @@ async def _control(settings: Settings) -> None:
         ),
         policy=find_policy(),
         not_ready_seconds=settings.not_ready_seconds,
-        present=lambda clusters: _present(presence, engine.name, clusters),
+        presenter=_Local(presence, engine.name),
     )
     control.context = LaunchContext(
         api_url=settings.advertise or os.environ.get("CORRAL_LISTENING_URL", ""),
@@ -234,12 +235,24 @@ def _local_engine(settings: Settings, accounts: Accounts, logs_of: LogStore) -> 
     )
 
 
-def _present(presence: Presence, engine: str, clusters: Mapping[str, ClusterDocument]) -> frozenset[str]:
-    """Have the engine present the nodes that its document describes on this machine; without any, the machine as found."""
-    from corral.devices.machine import presented
+class _Local:
+    """The local engine presents the nodes that its document describes here; without any, the machine as found."""
 
-    presence.follow(lambda: presented(clusters.get(engine), engine))
-    return frozenset({engine})
+    def __init__(self, presence: Presence, engine: str) -> None:
+        self._presence = presence
+        self._engine = engine
+
+    def described(self, clusters: Mapping[str, ClusterDocument]) -> tuple[Inventory, ...]:
+        return (self._presented(clusters),)
+
+    def present(self, clusters: Mapping[str, ClusterDocument]) -> frozenset[str]:
+        self._presence.follow(lambda: self._presented(clusters))
+        return frozenset({self._engine})
+
+    def _presented(self, clusters: Mapping[str, ClusterDocument]) -> Inventory:
+        from corral.devices.machine import presented
+
+        return presented(clusters.get(self._engine), self._engine)
 
 
 async def _until_told(*running: Coroutine[Any, Any, None]) -> None:

@@ -5,36 +5,54 @@ A configuration that cannot be read (it was stored by another version) leaves th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Protocol
 
 import structlog
 
 from corral.kernel.errors import CorralError
 from corral.model.configuration import Configuration, read_configuration
-from corral.scheduler import Policy, QueuesConfigured, find_policy
+from corral.model.inventory import Inventory
+from corral.scheduler import Policy, PriorityOrder, QueuesConfigured, find_policy
 from corral.spec.cluster import ClusterDocument
 from corral.spec.policy import PolicyDocument
 from corral.store import Store
 
 log = structlog.get_logger()
 
-Present = Callable[[Mapping[str, ClusterDocument]], frozenset[str]]
-"""Has the engines present what the cluster documents (by engine) describe; the names of those that do."""
+
+class Presenter(Protocol):
+    """The engines whose machines are those that documents describe."""
+
+    def described(self, clusters: Mapping[str, ClusterDocument]) -> tuple[Inventory, ...]:
+        """What those engines would present if these (by engine) were the cluster documents."""
+        ...
+
+    def present(self, clusters: Mapping[str, ClusterDocument]) -> frozenset[str]:
+        """Have them present it from now on; their names."""
+        ...
 
 
-def present_nothing(clusters: Mapping[str, ClusterDocument]) -> frozenset[str]:
+class NothingDescribed:
     """Engines that find their machines themselves."""
-    return frozenset()
+
+    def described(self, clusters: Mapping[str, ClusterDocument]) -> tuple[Inventory, ...]:
+        """Nothing."""
+        return ()
+
+    def present(self, clusters: Mapping[str, ClusterDocument]) -> frozenset[str]:
+        """Nobody."""
+        return frozenset()
 
 
 class Configured:
     """The configuration in force."""
 
-    def __init__(self, store: Store, default: Policy, present: Present = present_nothing) -> None:
+    def __init__(self, store: Store, default: Policy, presenter: Presenter) -> None:
         self._store = store
         self._default = default
-        self._present = present
+        self.presenter = presenter
         self.now = Configuration()
         self.policy = default
         self.following: frozenset[str] = frozenset()
@@ -50,8 +68,14 @@ class Configured:
             log.error("the stored configuration cannot be read; the one in force stays", message=error.message)
             return
         self.now, self.policy = found, policy
-        self.following = self._present(found.clusters)
+        self.following = self.presenter.present(found.clusters)
         log.info("configured", change=found.change, queues=len(found.queues), policy=policy.name)
+
+    def grace(self, queue: str, own: float) -> float | None:
+        """Between being asked to yield and being killed, where a queue bounds what its jobs ask for; else None."""
+        said = self.now.queues.get(queue)
+        most = said.grace_period_seconds if said is not None else 0
+        return min(own, float(most)) if most else None
 
     def told(self) -> QueuesConfigured:
         """What the scheduler is told of it."""
@@ -66,9 +90,12 @@ def scheduler_policy(document: PolicyDocument | None, default: Policy) -> Policy
     if document is None:
         return default
     policy = find_policy(document.preset or document.order)
+    order, ageing = policy.order, float(document.ageing.seconds_per_priority)
     return replace(
         policy,
-        backfill=document.backfill,
+        order=PriorityOrder(ageing) if ageing and isinstance(order, PriorityOrder) else order,
+        backfill=policy.backfill and document.backfill,
         preemption=policy.preemption and document.preemption,
-        consolidation=document.consolidation,
+        consolidation=policy.consolidation and document.consolidation,
+        move_seconds=float(document.elastic.move_seconds) if policy.move_seconds else 0.0,
     )

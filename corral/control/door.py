@@ -112,7 +112,9 @@ class Door:
         documents = [document for data in asked.documents for document in load_document(data)]
         after = configuration_of(documents)
         scheduler_policy(after.policy, control.policy)
-        return _json(broken_by(control.world.cluster, control.configured.now, after, control.clock.now()))
+        before = control.configured.now
+        machines = () if after.clusters == before.clusters else control.configured.presenter.described(after.clusters)
+        return _json(broken_by(control.world.cluster, before, after, control.clock.now(), machines))
 
     async def _stop_all(self, request: Request) -> Response:
         """Ask every job that is not over to stop; the answer is their ids, with `wait` once all of them are over."""

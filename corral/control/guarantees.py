@@ -6,19 +6,27 @@ Everything is tried on a fork of the live cluster, which is left as it is.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import inf
 
 from corral.model.configuration import Configuration
 from corral.model.documents import GuaranteeFinding
-from corral.scheduler import Cluster, QueuesConfigured
+from corral.model.inventory import Inventory
+from corral.scheduler import Cluster, NodesSeen, QueuesConfigured
 from corral.scheduler.excess import bound_of, fragmenting, over_limit
 from corral.spec.amounts import spoken_amount
 
 
-def broken_by(cluster: Cluster, before: Configuration, after: Configuration, now: float) -> list[GuaranteeFinding]:
-    """The guarantees that a change would break, each with what is needed and what there would be."""
+def broken_by(
+    cluster: Cluster, before: Configuration, after: Configuration, now: float, machines: Sequence[Inventory] = ()
+) -> list[GuaranteeFinding]:
+    """The guarantees that a change would break, each with what is needed and what there would be.
+
+    `machines` are the inventories of those engines that would present others than now.
+    """
     twin = cluster.fork()
+    for inventory in machines:
+        twin.apply(NodesSeen(inventory))
     twin.apply(QueuesConfigured(after.queue_specs()))
     return [
         *_missing_amounts(cluster, twin),

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 import structlog
 
-from corral.control.configuration import Configured, Present, present_nothing
+from corral.control.configuration import Configured, NothingDescribed, Presenter
 from corral.control.dispatch import Dispatcher
 from corral.control.draft import Draft
 from corral.control.fold import DEPENDENCY, Folder
@@ -67,17 +67,17 @@ class Control:
         clock: Clock,
         launch_policy: LaunchPolicy,
         policy: Policy,
-        present: Present = present_nothing,
+        presenter: Presenter | None = None,
         not_ready_seconds: float = 60.0,
     ) -> None:
-        """`policy` is in force while no document says another; `present` makes the engines follow cluster documents.
+        """`policy` is in force while no document says another; `presenter` makes engines follow cluster documents.
 
         A node that is not ready for `not_ready_seconds` is lost to the gangs on it.
         """
         self.store = store
         self.engines = engines
         self.clock = clock
-        self.configured = Configured(store, policy, present)
+        self.configured = Configured(store, policy, presenter or NothingDescribed())
         self.launch_policy = launch_policy
         self.context: LaunchContext
         self.world = World(Cluster(), Queue())
@@ -261,7 +261,16 @@ class Control:
         """Have a gang yield; the scheduler gives what it held to whoever it was for once it has ended."""
         job = self.world.jobs.get(eviction.job)
         if job is not None:
-            event = Preempted(eviction.job_attempt, eviction.rule, eviction.message, eviction.tasks, by=eviction.by)
+            own = self.launch_policy.default_grace if job.view.grace_seconds is None else job.view.grace_seconds
+            grace = self.configured.grace(job.document.spec.queue, own)
+            event = Preempted(
+                eviction.job_attempt,
+                eviction.rule,
+                eviction.message,
+                eviction.tasks,
+                by=eviction.by,
+                grace_seconds=grace,
+            )
             why = msgspec.structs.replace(from_eviction(eviction), by_user=by_user)
             self.folder.have_yield(job, event, why, now)
 

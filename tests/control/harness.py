@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from corral.control import Control, LaunchContext, Leadership
-from corral.control.configuration import Present, present_nothing
+from corral.control.configuration import Presenter
 from corral.kernel.ids import AttemptId, JobId, job_id
 from corral.launcher import LaunchPolicy
 from corral.model.inventory import Device, Inventory, Node
@@ -132,7 +132,7 @@ class House:
         self.engine = engine
         self.clock = SystemClock()
         self.not_ready_seconds = 60.0
-        self.present: Present = present_nothing
+        self.presenter: Presenter | None = None
         self._number = 0
         self._running: asyncio.Task[None] | None = None
 
@@ -155,7 +155,7 @@ class House:
             clock=self.clock,
             launch_policy=LaunchPolicy(conflict_delay=(0.0, 0.0)),
             policy=find_policy(),
-            present=self.present,
+            presenter=self.presenter,
             not_ready_seconds=self.not_ready_seconds,
         )
         self.control.context = LaunchContext("", lambda job: "", no_secrets, self.control.machines.node, anybody, str)

@@ -15,6 +15,7 @@ from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import JobId
 from corral.model.configuration import canonical, configuration_of, load_site, read_configuration
 from corral.model.documents import DocumentChange
+from corral.model.inventory import Inventory
 from corral.scheduler import Policy, find_policy
 from corral.spec.cluster import ClusterDocument
 from corral.spec.documents import identity, load_document
@@ -29,6 +30,16 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
     await made.open()
     yield made
     await made.close()
+
+
+class Described:
+    """The paper engine's nodes are those of a document, though nothing is said of them here."""
+
+    def described(self, clusters: Mapping[str, ClusterDocument]) -> tuple[Inventory, ...]:
+        return ()
+
+    def present(self, clusters: Mapping[str, ClusterDocument]) -> frozenset[str]:
+        return frozenset({"local"})
 
 
 async def _apply(house: House, text: str, *, preempt: bool = False) -> None:
@@ -159,10 +170,7 @@ async def test_no_more_is_promised_than_the_machines_that_were_found_have(house:
 
 
 async def test_nodes_that_a_document_drops_stay_closed_until_their_tasks_end(house: House) -> None:
-    def present(clusters: Mapping[str, ClusterDocument]) -> frozenset[str]:
-        return frozenset({"local"})
-
-    house.present = present
+    house.presenter = Described()
     control = await house.begin()
     job = await house.submit(short("stays", devices=4))
     await house.until(job, "running")

@@ -129,6 +129,12 @@ def test_mistakes_are_refused_with_what_was_meant_and_a_stable_exit_code(platfor
     above = platform.refused("apply", _file(platform, RESEARCH.replace("4", "40")))
     assert "40" in above and "8" in above
     assert platform.corral("get", "queues", "-o", "name") == ""
+    larger = CLUSTER.replace("node2]", "node2, node3]")
+    vision = "kind: VirtualCluster\nname: vision\ncells: [{level: node, count: 3}]\n"
+    assert "vision" in platform.refused("apply", _file(platform, vision))
+    platform.corral("apply", _file(platform, f"{larger}---\n{vision}"))
+    assert platform.corral("get", "vc", "-o", "name") == "Queue/vision\n"
+    assert "own 3 cells" in platform.refused("apply", _file(platform, CLUSTER))
 
 
 def test_a_difference_is_coloured_on_a_terminal(platform: Platform) -> None:
