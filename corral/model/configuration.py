@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import structs
+
 from corral.model.accounts import QueueRecord
 from corral.model.documents import DocumentRevision
 from corral.model.queue_specs import pinned_names, queue_spec
@@ -58,7 +60,11 @@ class Configuration:
         pins: dict[str, str] = {}
         for engine, cluster in sorted(self.clusters.items()):
             pins |= pinned_names(engine, cluster.machines.pinned)
-        return tuple(queue_spec(queue, types, pins) for _, queue in sorted(self.queues.items()))
+        half_life = float(self.policy.half_life_seconds) if self.policy is not None else 0.0
+        specs = (queue_spec(queue, types, pins) for _, queue in sorted(self.queues.items()))
+        return tuple(
+            each if each.half_life_seconds else structs.replace(each, half_life_seconds=half_life) for each in specs
+        )
 
 
 def configuration_of(documents: Iterable[Document], change: int = 0) -> Configuration:

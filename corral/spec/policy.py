@@ -5,17 +5,17 @@ kind: Policy
 name: default
 order: fair
 backfill: true
-ageing: {secondsPerPriority: 600}
-elastic: {periodSeconds: 60, minGain: 0.1}
+ageing: {secondsPerPriority: 10m}
+elastic: {moveSeconds: 10m}
 ```
 """
 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from corral.spec.base import QueueName, SpecModel
 from corral.spec.sugar import Seconds
@@ -30,21 +30,13 @@ class Ageing(SpecModel):
 
 
 class ElasticPolicy(SpecModel):
-    """When elastic jobs are grown, shrunk and moved."""
+    """When elastic jobs are moved; they are grown and shrunk in place whenever that helps."""
 
-    enabled: bool = Field(True, description="Whether the scheduler changes the size of running jobs by itself.")
-    period_seconds: Seconds = Field(60, description="The least time between two changes of one job's size.")
-    min_gain: float = Field(
-        0.1,
-        ge=0,
-        le=100,
-        allow_inf_nan=False,
-        description="How much faster a job must become (0.1: a tenth) before it is moved while it runs.",
+    move_seconds: Seconds = Field(
+        600,
+        description="One that could have more tasks elsewhere moves there at most once in so long, when the gain is worth "
+        "what it loses; 0 moves none.",
     )
-
-
-def _elastic(value: Any) -> Any:
-    return {"enabled": value} if isinstance(value, bool) else value
 
 
 class PolicyDocument(SpecModel):
@@ -58,10 +50,10 @@ class PolicyDocument(SpecModel):
     preset: Literal["", "hived"] = Field(
         "", description="hived takes HiveD's own order and tie-breaks, for clusters that come from OpenPAI."
     )
-    order: Literal["priority", "fifo", "fair", "deadline"] = Field(
-        "priority",
-        description="Who is next: priority, then who waits longest; fifo who waits longest alone; fair the queue that "
-        "holds least of its share; deadline who must end first.",
+    order: Literal["fair", "priority", "fifo", "deadline"] = Field(
+        "fair",
+        description="Who is next. priority: the highest, then who waits longest; fair: first the queue that holds least of "
+        "what it is owed, in it as priority; fifo: who waits longest; deadline: who must end first.",
     )
     backfill: bool = Field(
         True, description="Whether gangs behind the head may start where they delay none that has a reservation."
@@ -72,11 +64,9 @@ class PolicyDocument(SpecModel):
         0, description="How fast past use is forgotten in the fair order, for queues that do not say."
     )
     consolidation: bool = Field(
-        False, description="Whether small jobs may be moved to make room for a large gang, where the sum is better."
+        True, description="Whether small jobs may be moved to make room for a large gang, where the sum is better."
     )
-    elastic: Annotated[ElasticPolicy, BeforeValidator(_elastic, json_schema_input_type=bool | ElasticPolicy)] = Field(
-        default_factory=ElasticPolicy, description="When elastic jobs change their size: true, false, or more."
-    )
+    elastic: ElasticPolicy = Field(default_factory=ElasticPolicy, description="When elastic jobs are moved.")
 
     def to_document(self) -> dict[str, Any]:
         """The canonical document with every field."""

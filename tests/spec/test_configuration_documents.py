@@ -39,9 +39,9 @@ name: vision
 cells: [{level: node, model: A100, count: 2}]
 ---
 kind: Policy
-order: fair
+order: deadline
 ageing: {secondsPerPriority: 10m}
-elastic: false
+elastic: {moveSeconds: 0}
 """
 
 
@@ -54,7 +54,7 @@ def test_one_file_holds_a_whole_site() -> None:
         ("Policy", "default"),
     ]
     assert isinstance(cluster, ClusterDocument) and isinstance(policy, PolicyDocument)
-    assert (policy.order, policy.ageing.seconds_per_priority, policy.elastic.enabled) == ("fair", 600, False)
+    assert (policy.order, policy.ageing.seconds_per_priority, policy.elastic.move_seconds) == ("deadline", 600, 0)
     queues = [each for each in (research, vision) if isinstance(each, QueueDocument)]
     assert quota_findings(cluster, queues) == []
 
@@ -143,7 +143,7 @@ def test_equal_amounts_are_stored_in_equal_words() -> None:
         ("{kind: Queue, name: q, pinnedCells: [a, a]}", 'x.yaml:1:41: pinnedCells[1]: "a" is already there'),
         (
             "{kind: Policy, order: fare}",
-            'x.yaml:1:23: order: expected one of priority, fifo, fair, deadline, got "fare"',
+            'x.yaml:1:23: order: expected one of fair, priority, fifo, deadline, got "fare"',
         ),
         ("{kind: Policy, preset: yarn}", "x.yaml:1:24: preset: expected one of"),
     ],
