@@ -1,0 +1,92 @@
+"""Why: score row H13: HiveD's own algorithm, whose guarantees cost it 15 to 20 ms a gang at 65,536 devices, must cost less.
+
+8 virtual clusters own an eighth of the nodes each; random gangs of 1 to 64 devices come until 75 % is in use, then as many
+end as come. A gang is searched for (`schedule`) and taken (`add_allocated`), as a pod of Kubernetes would be.
+"""
+
+from __future__ import annotations
+
+import gc
+from statistics import fmean
+from time import process_time
+
+from bench.stats import median, percentile
+from corral.kernel.draw import draw_integer
+from corral.scheduler.hived import Bind, HivedAlgorithm, Member, PodRequest
+from corral.spec.hived import HivedCluster, load_hived
+
+NODES, OWNERS, CHURN, SEED = 8192, 8, 1000, "hived"
+TYPES = {
+    "switch": {"childCellType": "gpu", "childCellNumber": 2},
+    "socket": {"childCellType": "switch", "childCellNumber": 2},
+    "node": {"childCellType": "socket", "childCellNumber": 2, "isNodeLevel": True},
+    "rack": {"childCellType": "node", "childCellNumber": 16},
+}
+
+
+def measure() -> dict[str, float]:
+    """Milliseconds of processor time: from data to an algorithm that can schedule, the search, and a whole gang."""
+    gc.collect()
+    gc.disable()  # as whoever loads a cluster does: nothing built here is garbage
+    begun = process_time()
+    algorithm = HivedAlgorithm(cluster())
+    start = (process_time() - begun) * 1000
+    gc.enable()
+    gc.freeze()
+    search, whole = _life(algorithm)
+    gc.unfreeze()
+    return {
+        "start": start,
+        "search p50": median(search),
+        "gang mean": fmean(whole),
+        "gang p99": percentile(whole, 0.99),
+    }
+
+
+def cluster() -> HivedCluster:
+    """65,536 devices in racks of 16 nodes, and who owns them."""
+    racks = [
+        {"cellType": "rack", "cellChildren": [{"cellAddress": f"n{rack}-{at}"} for at in range(16)]}
+        for rack in range(NODES // 16)
+    ]
+    owned = {"virtualCells": [{"cellType": "rack.node", "cellNumber": NODES // OWNERS}]}
+    return load_hived(
+        {
+            "physicalCluster": {"cellTypes": TYPES, "physicalCells": racks},
+            "virtualClusters": {f"vc{at}": owned for at in range(OWNERS)},
+        }
+    )
+
+
+def _request(number: int) -> PodRequest:
+    devices = 1 << draw_integer(SEED, number) % 7
+    member = Member(max(1, devices // 8), min(8, devices))
+    owner = f"vc{draw_integer(SEED, number, 8) % OWNERS}"
+    return PodRequest(f"g{number}-0", owner, 0, member.leaves, f"g{number}", (member,), "gpu")
+
+
+def _life(algorithm: HivedAlgorithm) -> tuple[list[float], list[float]]:
+    """Milliseconds of the search and of the whole, for each gang placed after the cluster was full."""
+    nodes, held, number = frozenset(algorithm.nodes), 0, 0
+    running, search, whole = list[PodRequest](), list[float](), list[float]()
+    while len(whole) < CHURN:
+        number += 1
+        request = _request(number)
+        full = held >= NODES * 6
+        if full:
+            gone = running.pop(draw_integer(SEED, number, "ends") % len(running))
+            algorithm.delete_allocated(gone)
+            held -= sum(gone.sizes())
+        begun = process_time()
+        decision = algorithm.schedule(request, nodes)
+        found = process_time()
+        if not isinstance(decision, Bind):
+            continue
+        algorithm.add_allocated(request, decision)
+        ended = process_time()
+        held += sum(request.sizes())
+        running.append(request)
+        if full:
+            search.append((found - begun) * 1000)
+            whole.append((ended - begun) * 1000)
+    return search, whole
