@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from corral.devices.described import described_inventory
 from corral.model.configuration import configuration_of
+from corral.scheduler import Cluster, NodesSeen, QueuesConfigured
 from corral.scheduler.structure import Structure
 from corral.scheduler.tree import Tree
 from corral.spec.cluster import ClusterDocument
@@ -58,3 +62,22 @@ def test_a_pinned_name_is_found_in_the_tree(number: int, node: str, mask: int) -
 def test_an_owned_type_is_a_level_and_a_model() -> None:
     (quota,) = next(spec for spec in configuration_of(load_document(SITE)).queue_specs() if spec.name == "b").cells
     assert (quota.level, quota.model, quota.chain, quota.count) == ("box", "V100", "rack", 1)
+
+
+def test_the_cells_of_hiveds_virtual_clusters_are_all_there(data_folder: Path) -> None:
+    """H2: for each recorded configuration, what all owners are owed is left, and every pinned cell is found."""
+    scenarios = json.loads((data_folder / "hived" / "cases.json").read_text())["scenarios"]
+    for scenario in scenarios[:-1]:
+        documents = load_document(scenario["config"])
+        assert isinstance(documents[0], ClusterDocument)
+        cluster = Cluster()
+        cluster.apply(NodesSeen(described_inventory(documents[0], "local")))
+        cluster.apply(QueuesConfigured(configuration_of(documents).queue_specs()))
+        cells = cluster.ownership.cells["local"]
+        assert cluster.ownership.shortfalls() == []
+        owned = scenario["config"]["virtualClusters"]
+        wanted = sum(
+            sum(cell["cellNumber"] for cell in each.get("virtualCells") or ()) + len(each.get("pinnedCells") or ())
+            for each in owned.values()
+        )
+        assert sum(sum(quota.values()) for quota in cells.quotas.values()) == wanted, scenario["name"]

@@ -39,18 +39,10 @@ virtualClusters:
 """
 
 
-def design() -> dict[str, Any]:
+@pytest.fixture
+def design(data_folder: Path) -> dict[str, Any]:
     """HiveD's design configuration, as the recorded cases hold it."""
-    folder = Path(__file__).parents[2].parent / "shared" / "data"
-    import os
-
-    file = Path(os.environ.get("CORRAL_DATA", folder)) / "hived" / "cases.json"
-    if not file.exists():
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"{file} is missing, and CI never skips")
-        pytest.skip(f"{file} is not there; set CORRAL_DATA to the folder of the shared data")
-    scenario = json.loads(file.read_text())["scenarios"][0]
-    config: dict[str, Any] = scenario["config"]
+    config: dict[str, Any] = json.loads((data_folder / "hived" / "cases.json").read_text())["scenarios"][0]["config"]
     return config
 
 
@@ -62,12 +54,11 @@ def leaves(cell: dict[str, Any], node: str, types: dict[str, Any]) -> list[tuple
     return [leaf for child in cell["cellChildren"] for leaf in leaves(child, node, types)]
 
 
-def test_the_design_configuration_has_every_leaf() -> None:
+def test_the_design_configuration_has_every_leaf(design: dict[str, Any]) -> None:
     """H1: 21 cell types, 10 top cells, mixed models on one node, indices of one's own."""
-    config = design()
-    physical = config["physicalCluster"]
+    physical = design["physicalCluster"]
     assert (len(physical["cellTypes"]), len(physical["physicalCells"])) == (21, 10)
-    documents = load_document(config)
+    documents = load_document(design)
     cluster = documents[0]
     assert isinstance(cluster, ClusterDocument)
     inventory = described_inventory(cluster, "local")
@@ -85,9 +76,9 @@ def test_the_design_configuration_has_every_leaf() -> None:
     assert sum(layout.all.bit_count() for layout in tree.layouts) == len(wanted)
 
 
-def test_switches_of_the_design_configuration_hold_the_devices_that_it_says() -> None:
+def test_switches_of_the_design_configuration_hold_the_devices_that_it_says(design: dict[str, Any]) -> None:
     """H1: node 1.0.0.0 numbers its devices across sockets, and both sockets have a switch called 1."""
-    cluster = load_cluster(design())
+    cluster = load_cluster(design)
     node = next(node for node in cluster.nodes if node.name == "1.0.0.0")
     switches: dict[str, set[int]] = {}
     for device in node.devices:
