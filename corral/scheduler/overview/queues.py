@@ -54,6 +54,9 @@ class _Standings:
         parents = [self.tree.root, *(node for node in self.tree.nodes.values() if node.children)]
         self.fair = {name: part for parent in parents for name, part in preemption.fair_parts(parent).items()}
         self.lending = lending(self.tree)
+        deserved = (node.deserved for node in self.tree.nodes.values())
+        self.deserved = [any(amounts) for amounts in zip(*deserved, strict=True)] or [False] * len(self.tree.names)
+        """Whether anybody deserves any of a resource: else nobody borrows it."""
         self.cells, self.lent_devices = _owned_cells(cluster)
         self.tallies = {name: _Tally(len(self.tree.names)) for name in self.tree.nodes}
         self._count_running()
@@ -124,7 +127,8 @@ class _Standings:
 
     def _borrowed(self, node: QueueNode, tally: _Tally, owned: int) -> Amounts:
         """Beyond what it deserves; an owner borrows the devices outside its cells that it does not deserve besides them."""
-        over = self._named([max(0, used - own) for used, own in zip(node.used, node.deserved, strict=True)])
+        amounts = zip(node.used, node.deserved, self.deserved, strict=True)
+        over = self._named([max(0, used - own) if counts else 0 for used, own, counts in amounts])
         if owned:
             besides = max(0, node.deserved[0] - owned)
             over.pop("devices", None)
