@@ -95,5 +95,7 @@ class Plan(msgspec.Struct, frozen=True):
     """By job id, only those whose reasons changed since the last plan."""
     evictions: tuple[Eviction, ...] = ()
     """What must yield for gangs that do not fit yet; what they hold is theirs once it has ended."""
+    lapsed: tuple[JobId, ...] = ()
+    """The jobs for which others had been told to end, and whose places went to stronger ones."""
     again_at: float | None = None
     """When to plan again though nothing happened: a protection ends then; None: never."""

@@ -5,23 +5,36 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from corral.model.placement import Placement
 from corral.model.requests import GangRequest, RoleAsk
 from corral.scheduler.cluster import Cluster
 from corral.scheduler.queues import BASE
 
 
-def asked(request: GangRequest, names: Sequence[str]) -> list[int]:
-    """What a gang needs to begin, in the order of `names`; devices of any model count for no model."""
+def asked(request: GangRequest, names: Sequence[str], *, every: bool = False) -> list[int]:
+    """What a gang needs to begin, or for `every` task of it, in the order of `names`; unnamed models count for none."""
     total = [0] * len(names)
     for role in request.roles:
-        count = role.minimum
+        count = len(role.indexes) if every else role.minimum
         for at, amount in enumerate(_each(role)):
             total[at] += count * amount
         model = f"devices/{role.devices.model}"
         if model in names:
             total[names.index(model)] += count * _devices(role)
     return total
+
+
+def with_extra(request: GangRequest, extra: int) -> GangRequest:
+    """The gang with its minimum and at most so many more tasks, roles in order."""
+    roles = []
+    for role in request.roles:
+        more = min(max(extra, 0), len(role.indexes) - role.minimum)
+        extra -= more
+        if role.minimum + more:
+            roles.append(structs.replace(role, indexes=role.indexes[: role.minimum + more]))
+    return structs.replace(request, roles=tuple(roles))
 
 
 def placed_amounts(cluster: Cluster, request: GangRequest, placements: Sequence[Placement]) -> list[int]:

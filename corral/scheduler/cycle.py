@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import overload
@@ -13,17 +13,19 @@ from corral.kernel.units import counted
 from corral.model.placement import Placement
 from corral.model.plan import Eviction, GangPlacement, Reason, Reasons, Rule
 from corral.model.requests import GangRequest
-from corral.scheduler.amounts import asked, placed_amounts
+from corral.scheduler.amounts import asked, placed_amounts, with_extra
 from corral.scheduler.backfill import Reservation, reserve
 from corral.scheduler.bulk import place_alike
 from corral.scheduler.explaining import why_not
 from corral.scheduler.guarantees import owner_of, place_best, place_owned
 from corral.scheduler.line import Line
 from corral.scheduler.moving import Moves
-from corral.scheduler.placing import Trial
+from corral.scheduler.placing import Placer, Trial
 from corral.scheduler.policy import OrderKey, Policy
 from corral.scheduler.preempting import Preemption, Victim
 from corral.scheduler.queue import Entry, Group, Queue
+from corral.scheduler.queues import Refusal
+from corral.scheduler.shapes import gang_shape
 
 BEHIND = "behind-head"
 """The code of a gang for which there is room, but not without making the first that waits wait longer."""
@@ -45,6 +47,8 @@ class Verdict:
     """The reservation that it was tried against; None when it fits nowhere anyway."""
     gains: int
     """What the cluster's `gains` were."""
+    fleeting: bool = False
+    """Whether places were kept for others when it was tried: then it holds for that cycle only."""
 
 
 class Run(Sequence[GangRequest]):
@@ -81,7 +85,6 @@ class Cycle:
         queue: Queue,
         policy: Policy,
         last: Reservation | None,
-        nominated: frozenset[JobId],
         now: float,
     ) -> None:
         self.trial = trial
@@ -93,11 +96,10 @@ class Cycle:
         self.reasons: dict[str, Reasons] = {}
         self.reservation: Reservation | None = None
         """Of the head: the first gang in order that waits and could run on the machines that work."""
-        self.nominated: set[JobId] = set()
-        """The gangs for which others were told to end."""
+        self.lapsed: set[JobId] = set()
+        """The gangs for which others had been told to end, and that others came before."""
         self._queues = trial.cluster.queues
         self._last = last
-        self._before = nominated
         self._charged: list[tuple[GangRequest, Sequence[int]]] = []
         self._done: set[OrderKey] = set()
         self._line: Line | None = None
@@ -131,29 +133,52 @@ class Cycle:
                 reservation.forget()
 
     def _nominees(self) -> None:
-        """Those for whom others yielded take their places before anybody else; a stronger one of their queue cancels it."""
-        entries = [entry for job in self._before if (entry := self.queue.first(job)) is not None]
-        for entry in sorted(entries, key=lambda entry: entry.key):
-            if self._stronger_waits(entry):
-                continue
-            group = self.queue.groups[entry.group]
-            found = () if self._over(entry.request) else self._try(group, [entry.request])
-            if found:
-                self._take([entry.request], found)
-                self._done.add(entry.key)
-            elif self._preemption.leaving_place(entry.request, asked(entry.request, self._queues.names)) is not None:
-                self.nominated.add(entry.request.job)
-                self._tell_one(entry, self._yielding_reasons())
-                self._done.add(entry.key)
+        """Those for whom others yielded take their places before anybody else: owners in their cells first of all.
 
-    def _stronger_waits(self, entry: Entry) -> bool:
-        request = entry.request
-        return any(
-            group.queue == request.queue
-            and group.priority > request.priority
-            and any(other.request.job not in self._before for other in group.entries.values())
+        A stronger gang of the same queue that waits may take such a place instead.
+        """
+        found = [entry for job in self.queue.nominated if (entry := self.queue.first(job)) is not None]
+        entries = sorted(found, key=lambda entry: entry.key)
+        for place in (place_owned, place_best):
+            for entry in entries:
+                if entry.key not in self._done and self._could_claim(entry.request, place):
+                    for stronger in self._stronger(entry):
+                        self._claim(stronger, place)
+                    self._claim(entry, place)
+        self.lapsed = {entry.request.job for entry in entries if entry.key not in self._done}
+
+    def _could_claim(self, request: GangRequest, place: Placer) -> bool:
+        allowed = self._allowed(request)
+        if isinstance(allowed, Reasons):
+            return False
+        with self.trial.supposing():
+            fits = place(self.trial, allowed) is not None
+        return fits or self._preemption.could_leave(allowed, place)
+
+    def _claim(self, entry: Entry, place: Placer) -> None:
+        """Place a gang, or keep it the place that those leave who were told to."""
+        allowed = self._allowed(entry.request)
+        if isinstance(allowed, Reasons) or entry.key in self._done:
+            return
+        marks = self.trial.marks()
+        placement = place(self.trial, allowed)
+        if placement is not None:
+            self.trial.started(allowed, marks, self.now)
+            self._take([entry.request], [placement])
+            self._done.add(entry.key)
+        elif self._preemption.leaving_place(allowed, asked(allowed, self._queues.names), place) is not None:
+            self._tell_one(entry, self._yielding_reasons())
+            self._done.add(entry.key)
+
+    def _stronger(self, entry: Entry) -> list[Entry]:
+        """The first gang of each group of the same queue with a higher priority, in order."""
+        found = [
+            group.entries[group.keys[0]]
             for group in self.queue.groups.values()
-        )
+            if group.starts and group.queue == entry.request.queue and group.priority > entry.request.priority
+        ]
+        waiting = [other for other in found if other.key not in self._done]
+        return sorted(waiting, key=lambda other: other.key)
 
     def _follow(self, groups: list[Group]) -> None:
         line = self._line = Line(groups, self._queues, self.now, fair=self.policy.fair)
@@ -203,14 +228,16 @@ class Cycle:
         if self._line is not None:
             self._line.charged(first.queue)
 
-    def _place(self, group: Group, run: Run) -> Sequence[Placement] | Reasons:
+    def _place(self, group: Group, run: Sequence[GangRequest]) -> Sequence[Placement] | Reasons:
         """Place some of a run, at least its first, or say why that one waits."""
-        request, known = run[0], group.verdict
-        refused = self._over(request)
-        if refused is not None:
-            return refused
+        known, request = group.verdict, self._allowed(run[0])
+        if isinstance(request, Reasons):
+            return request
+        shape = _shape(group, run[0], request)
+        if request is not run[0]:
+            run = [request]
         if isinstance(known, Verdict) and (known.against is None or known.against is self.reservation):
-            if known.against is None and (made := self._make_room(request, known.reasons)):
+            if made := self._make_room(request, known.reasons):
                 return made
             self._maybe_head(request, known.reasons)
             return known.reasons
@@ -218,67 +245,85 @@ class Cycle:
             return self._behind("it waits its turn")
         group.verdict = None
         if self.reservation is not None:
-            return self._past(self.reservation, group, run)
-        found = self._try(group, run)
+            return self._past(self.reservation, group, shape, run)
+        found = self._try(shape, run)
         if found:
             return found
         reasons = why_not(self.trial, request, group.shape)
-        group.verdict = Verdict(reasons, None, self.trial.cluster.gains)
+        group.verdict = self._verdict(reasons, None)
         if made := self._make_room(request, reasons):
             return made
         self._maybe_head(request, reasons)
         return reasons
 
-    def _over(self, request: GangRequest) -> Reasons | None:
-        """What the queue's or the user's bounds say against it."""
-        if self._queues.plain:
-            return None
-        if owner_of(self.trial, request) and self._fits_in_cells(request):
-            return None
-        ask = asked(request, self._queues.names)
-        never = self._queues.never(request.queue, ask)
-        found = never or self._queues.refusal(request.queue, request.user, request.groups, ask)
-        return Reasons(Reason(*found), possible=never is None) if found else None
+    def _allowed(self, request: GangRequest) -> GangRequest | Reasons:
+        """As many tasks of a gang as the bounds of its queue and its user let begin, or why they let none."""
+        if self._queues.plain or (owner_of(self.trial, request) and self._fits_in_cells(request)):
+            return request
+        never = self._queues.never(request.queue, asked(request, self._queues.names))
+        if never:
+            return Reasons(Reason(*never), possible=False)
+        extra = sum(len(role.indexes) - role.minimum for role in request.roles)
+        if not extra:
+            refused = self._refusal(request)
+            return Reasons(Reason(*refused)) if refused else request
+        low, high = -1, extra
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (low, middle - 1) if self._refusal(with_extra(request, middle)) else (middle, high)
+        if low < 0 or (low == 0 and not _starts(request)):
+            refused = self._refusal(with_extra(request, low + 1))
+            return Reasons(Reason(*refused)) if refused else request
+        return request if low == extra else with_extra(request, low)
+
+    def _refusal(self, request: GangRequest) -> Refusal | None:
+        ask = asked(request, self._queues.names, every=True)
+        return self._queues.refusal(request.queue, request.user, request.groups, ask)
 
     def _fits_in_cells(self, request: GangRequest) -> bool:
         with self.trial.supposing():
             return place_owned(self.trial, request) is not None
 
-    def _try(self, group: Group, requests: Sequence[GangRequest]) -> Sequence[Placement]:
+    def _try(self, shape: Hashable, requests: Sequence[GangRequest]) -> Sequence[Placement]:
         """Places for the first gangs of a run; none when its first finds none."""
         request = requests[0]
         owned = owner_of(self.trial, request)
-        found = [] if owned else place_alike(self.trial, requests, group.shape, self.now)
+        found = [] if owned else place_alike(self.trial, requests, shape, self.now)
         if found:
             return found
         marks = self.trial.marks()
-        placement = place_best(self.trial, request, group.shape) if owned else self.trial.place(request, group.shape)
+        placement = place_best(self.trial, request, shape) if owned else self.trial.place(request, shape)
         if placement is None:
             return ()
         self.trial.started(request, marks, self.now)
         return (placement,)
 
-    def _past(self, reservation: Reservation, group: Group, run: Run) -> Sequence[Placement] | Reasons:
+    def _verdict(self, reasons: Reasons, against: Reservation | None) -> Verdict:
+        return Verdict(reasons, against, self.trial.cluster.gains, fleeting=bool(self._preemption.places))
+
+    def _past(
+        self, reservation: Reservation, group: Group, shape: Hashable, run: Sequence[GangRequest]
+    ) -> Sequence[Placement] | Reasons:
         """A gang behind the head takes what the head can spare; one that is over by its start may take anything."""
         request = run[0]
         reservation.lift()
         with self.trial.supposing():
-            fits = place_best(self.trial, request, group.shape) is not None
+            fits = place_best(self.trial, request, shape) is not None
         if not fits:
             reasons = why_not(self.trial, request, group.shape)
-            group.verdict = Verdict(reasons, None, self.trial.cluster.gains)
+            group.verdict = self._verdict(reasons, None)
             reservation.hold(self.trial.cluster)
             return self._make_room(request, reasons) or reasons
         reservation.hold(self.trial.cluster)
-        found = self._try(group, run)
+        found = self._try(shape, run)
         if not found and reservation.lets_pass(request, self.now):
             reservation.lift()
-            found = self._try(group, [request])
+            found = self._try(shape, [request])
         if found:
             return found
         reasons = self._behind("there is room for it, but starting it would make that one wait longer")
-        group.verdict = Verdict(reasons, reservation, self.trial.cluster.gains)
-        return reasons
+        group.verdict = self._verdict(reasons, reservation)
+        return self._make_room(request, reasons) or reasons
 
     def _make_room(self, request: GangRequest, reasons: Reasons) -> Reasons | None:
         """Have others yield to a gang that does not fit, or wait for those who already do; None when nobody has to."""
@@ -287,12 +332,13 @@ class Cycle:
         ask = asked(request, self._queues.names)
         if not self._preemption.might(request, ask):
             return None
+        if self.reservation is not None:
+            self.reservation.hold(self.trial.cluster)
         if self._preemption.leaving_place(request, ask) is None:
             victims = self._preemption.find(request, ask)
             if not victims:
                 return None
             self.evictions += self._evictions(victims, request)
-        self.nominated.add(request.job)
         return self._yielding_reasons()
 
     def _yielding_reasons(self) -> Reasons:
@@ -331,13 +377,11 @@ class Cycle:
             victims = moves.for_head(head.request, self.reservation.start, asked(head.request, self._queues.names))
             if victims:
                 self.evictions += self._evictions(victims, head.request)
-                self.nominated.add(head.request.job)
                 self._tell_one(head, self._yielding_reasons())
         if self.policy.move_seconds and not self.placed and not self.evictions:
             found = moves.for_growth(self.queue)
             if found is not None:
                 self.evictions += self._evictions([found[0]], found[1])
-                self.nominated.add(found[1].job)
 
     def _maybe_head(self, request: GangRequest, reasons: Reasons) -> None:
         """The first gang that waits gets a reservation; the last cycle's is kept when it is the same.
@@ -378,6 +422,10 @@ class Cycle:
             place = self.queue.ahead(entry.key) if ahead is None else ahead
             entry.told = Reasons(reasons.binding, reasons.others, place, reasons.possible)
             self.reasons[entry.request.job] = entry.told
+
+
+def _shape(group: Group, request: GangRequest, allowed: GangRequest) -> Hashable:
+    return group.shape if allowed is request else gang_shape(allowed)
 
 
 def _starts(request: GangRequest) -> bool:

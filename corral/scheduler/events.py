@@ -78,6 +78,18 @@ class TasksLeaving(msgspec.Struct, frozen=True, tag=True):
     tasks: tuple[TaskKey, ...]
 
 
+class GangNominated(msgspec.Struct, frozen=True, tag=True):
+    """Others were told to end for this job: it comes first when they have, until it is placed or withdrawn."""
+
+    job: JobId
+
+
+class NominationLapsed(msgspec.Struct, frozen=True, tag=True):
+    """A stronger gang took what others left for this job: it waits in its turn again."""
+
+    job: JobId
+
+
 class QueuesConfigured(msgspec.Struct, frozen=True, tag=True):
     """These are all the queues from now on; jobs of a queue that is not among them are bounded by nothing."""
 
@@ -98,7 +110,7 @@ class GangWithdrawn(msgspec.Struct, frozen=True, tag=True):
 
 
 ClusterEvent = NodesSeen | EngineUnknown | GangPlaced | TasksReleased | TasksLeaving | QueuesConfigured
-QueueEvent = GangQueued | GangWithdrawn | GangPlaced | QueuesConfigured
+QueueEvent = GangQueued | GangWithdrawn | GangPlaced | GangNominated | NominationLapsed | QueuesConfigured
 
 
 def gang_placed(request: GangRequest, placement: Placement, at: float) -> GangPlaced:

@@ -37,8 +37,6 @@ class Memory:
     """The revisions of cluster and queue for which nothing could be placed."""
     again: float = inf
     """When that may be otherwise though nothing happened."""
-    nominated: frozenset[JobId] = frozenset()
-    """The gangs for which others were told to end: they come first when those have ended."""
 
 
 def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
@@ -53,7 +51,7 @@ def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
         return Plan(cluster.revision, again_at=_known(memory.again))
     trial = Trial(cluster)
     _reconsider(trial, queue, memory)
-    cycle = Cycle(trial, queue, policy, memory.reservation, memory.nominated, now)
+    cycle = Cycle(trial, queue, policy, memory.reservation, now)
     try:
         cycle.run()
     finally:
@@ -64,11 +62,12 @@ def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
     queue.expected = {placed.job for placed in cycle.placed}
     memory.reservation = cycle.reservation
     memory.gains, memory.returns = cluster.gains, cluster.returns
-    memory.nominated, memory.again = frozenset(cycle.nominated), cycle.again
-    settled = not cycle.placed and not cycle.evictions
+    memory.again = cycle.again
+    settled = not cycle.placed and not cycle.evictions and not cycle.lapsed
     memory.seen = (cluster.revision, queue.revision) if settled else (-1, -1)
     again = _known(cycle.again)
-    return Plan(cluster.revision, tuple(cycle.placed), cycle.reasons, tuple(cycle.evictions), again)
+    lapsed = tuple(sorted(cycle.lapsed))
+    return Plan(cluster.revision, tuple(cycle.placed), cycle.reasons, tuple(cycle.evictions), lapsed, again)
 
 
 def _known(time: float) -> float | None:
@@ -108,9 +107,7 @@ def _recall(cluster: Cluster, queue: Queue, policy: Policy) -> Memory:
         or memory.machines != cluster.machines
         or queue.expected
     ):
-        kept = memory.nominated if isinstance(memory, Memory) and memory.cluster is cluster else frozenset()
-        memory = Memory(cluster, policy, cluster.machines, cluster.gains, cluster.returns, nominated=kept)
-        queue.memory = memory
+        memory = queue.memory = Memory(cluster, policy, cluster.machines, cluster.gains, cluster.returns)
         for group in queue.groups.values():
             group.verdict = None
     return memory
@@ -123,6 +120,9 @@ def _reconsider(trial: Trial, queue: Queue, memory: Memory) -> None:
     each cycle, those of the oldest figures first.
     """
     cluster = trial.cluster
+    for group in queue.groups.values():
+        if isinstance(group.verdict, Verdict) and group.verdict.fleeting:
+            group.verdict = None
     if memory.gains == cluster.gains:
         return
     places = cluster.returned_since(memory.returns)

@@ -82,11 +82,17 @@ class Preemption:
         moved = self._moved.get(node.name)
         return node.used[at] + (moved[at] if moved else 0)
 
-    def leaving_place(self, request: GangRequest, ask: Sequence[int]) -> Reservation | None:
+    def leaving_place(self, request: GangRequest, ask: Sequence[int], place: Placer = place_best) -> Reservation | None:
         """The place of a gang that fits as soon as those have ended that were told to; it is kept for it from now on."""
         if not self.trial.cluster.gangs.leaving and not self._chosen:
             return None
-        return self._keep(request, ask, self._place(request, (), place_best))
+        return self._keep(request, ask, self._place(request, (), place))
+
+    def could_leave(self, request: GangRequest, place: Placer) -> bool:
+        """Whether there would be such a place."""
+        if not self.trial.cluster.gangs.leaving and not self._chosen:
+            return False
+        return self._place(request, (), place) is not None
 
     def find(self, request: GangRequest, ask: Sequence[int]) -> tuple[Victim, ...]:
         """Victims with whom gone the gang fits, as few and as cheap as can be; none when nobody may be ended for it.

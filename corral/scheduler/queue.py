@@ -11,7 +11,15 @@ import msgspec
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.plan import Reasons
 from corral.model.requests import GangRequest
-from corral.scheduler.events import GangPlaced, GangQueued, GangWithdrawn, QueueEvent, QueuesConfigured
+from corral.scheduler.events import (
+    GangNominated,
+    GangPlaced,
+    GangQueued,
+    GangWithdrawn,
+    NominationLapsed,
+    QueueEvent,
+    QueuesConfigured,
+)
 from corral.scheduler.policy import Order, OrderKey, PriorityOrder
 from corral.scheduler.queues import limiting
 from corral.scheduler.shapes import gang_shape
@@ -64,6 +72,8 @@ class Queue:
         """What planning remembers between cycles; owned by planning."""
         self.expected: set[JobId] = set()
         """The jobs that the last plan placed and that were not yet heard of as placed."""
+        self.nominated: set[JobId] = set()
+        """The jobs for which others were told to end."""
         self._order: Order = PriorityOrder()
         self._line: list[OrderKey] = []
         self._jobs: dict[JobId, list[Entry]] = {}
@@ -79,8 +89,15 @@ class Queue:
                 self._insert(request)
             case GangWithdrawn(job=job, tasks=tasks):
                 self._withdraw(job, frozenset(tasks))
+                if job not in self._jobs:
+                    self.nominated.discard(job)
+            case GangNominated(job=job):
+                self.nominated.add(job)
+            case NominationLapsed(job=job):
+                self.nominated.discard(job)
             case GangPlaced(job=job):
                 self.expected.discard(job)
+                self.nominated.discard(job)
                 placed = {task.key for task in event.placement.tasks}
                 for entry in [*self._jobs.get(job, ())]:
                     if not placed.isdisjoint(entry.request.tasks):
@@ -144,13 +161,13 @@ class Queue:
         for entries in self._jobs.values():
             for entry in entries:
                 twin._insert(entry.request)
-        twin.revision = self.revision
+        twin.revision, twin.nominated = self.revision, set(self.nominated)
         return twin
 
     def digest(self) -> str:
         """A hash of all that waits; it does not depend on the order of arrival."""
         waiting = sorted((entry.key, entry.request) for entries in self._jobs.values() for entry in entries)
-        state = (self.revision, waiting)
+        state = (self.revision, waiting, sorted(self.nominated))
         return blake2b(msgspec.json.encode(state, order="deterministic"), digest_size=16).hexdigest()
 
     def _insert(self, request: GangRequest) -> None:

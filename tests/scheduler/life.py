@@ -12,8 +12,10 @@ from corral.model.plan import Eviction, Plan, Rule
 from corral.model.queues import QueueSpec
 from corral.model.requests import GangRequest
 from corral.scheduler import (
+    GangNominated,
     GangQueued,
     GangWithdrawn,
+    NominationLapsed,
     Policy,
     Queue,
     QueuesConfigured,
@@ -72,12 +74,20 @@ class Life:
             self.running.setdefault(placed.job, self.now)
             self.grow(placed.job)
         for eviction in found.evictions:
-            assert eviction.job in self.running and eviction.job not in self.leaving
+            assert eviction.job in self.running
             assert len(set(eviction.tasks)) < len(self.cluster.holds(eviction.job))
+            before_it = self.leaving.get(eviction.job)
+            assert before_it is None or (before_it.tasks and not set(before_it.tasks) & set(eviction.tasks))
             told = eviction.tasks or tuple(self.cluster.holds(eviction.job))
             self.cluster.apply(TasksLeaving(eviction.job, told))
-            self.leaving[eviction.job] = eviction
             self.receipts.append(eviction)
+            if eviction.by is not None:
+                self.queue.apply(GangNominated(eviction.by))
+            if eviction.tasks and before_it is not None:
+                eviction = structs.replace(eviction, tasks=(*before_it.tasks, *eviction.tasks))
+            self.leaving[eviction.job] = eviction
+        for job in found.lapsed:
+            self.queue.apply(NominationLapsed(job))
         assert self.cluster.consistent()
         return found
 

@@ -1,0 +1,126 @@
+"""Whatever happens to a cluster with every rule in force: no bound is passed, nothing kept drifts, and it comes to rest."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+import msgspec
+import pytest
+
+from corral.kernel.draw import draw, draw_integer
+from corral.model.inventory import Node
+from corral.model.plan import Plan
+from corral.model.queues import CellQuota, QueueSpec, Reclaim
+from corral.model.requests import GangRequest
+from corral.scheduler import NodesSeen
+from tests.scheduler.life import Life
+from tests.scheduler.machines import gang, inventory, node, role
+
+QUEUES = (
+    QueueSpec("top", limit={"devices": 20}),
+    QueueSpec("a", "top", deserved={"devices": 6}, min_runtime_seconds=5.0, user_limit={"devices": 8}),
+    QueueSpec("b", "top", deserved={"devices": 4}, borrowing_limit={"devices": 6}, weight=2.0),
+    QueueSpec("c", guaranteed={"devices": 2}, deserved={"devices": 4}, reclaim=Reclaim.LOWER_PRIORITY),
+    QueueSpec("d", lending_limit={"devices": 1}, deserved={"devices": 2}, half_life_seconds=50.0),
+)
+OWNERS = (
+    QueueSpec("a", cells=(CellQuota("rack", 1),)),
+    QueueSpec("b", cells=(CellQuota("node", 1),), limit={"devices": 12}),
+    QueueSpec("c", min_runtime_seconds=30.0),
+    QueueSpec("d", "c", deserved={"devices": 4}),
+)
+STEPS = 250
+
+
+def machines() -> list[Node]:
+    return [node(f"n{rack}{at}", 4, rack=f"r{rack}") for rack in range(3) for at in range(2)]
+
+
+def request(seed: int, step: int) -> GangRequest:
+    def of(kind: str, count: int) -> int:
+        return draw_integer(seed, step, kind) % count
+
+    most = 1 + of("tasks", 6)
+    devices = (0, 1, 1, 2)[of("devices", 4)]
+    least = max(1, most - 3) if of("elastic", 3) == 0 else most
+    return gang(
+        f"job{step:04}",
+        role(most, devices, minimum=least, cpu_millis=500),
+        at=float(step),
+        queue="abcd"[of("queue", 4)],
+        user=("ada", "bob")[of("user", 2)],
+        priority=(-1, 1, 10, 100)[of("priority", 4)],
+        required=("", "", "node", "rack")[of("level", 4)] if devices else "",
+        max_duration_seconds=(0, 0, 40)[of("bound", 3)],
+        preemptible=of("preemptible", 6) > 0,
+    )
+
+
+def change_health(life: Life, seen: dict[str, Node], seed: int, step: int) -> None:
+    name = sorted(seen)[draw_integer(seed, step, "node") % len(seen)]
+    sick = draw_integer(seed, step, "sick") % 8
+    devices = tuple(msgspec.structs.replace(each, healthy=each.index != sick) for each in seen[name].devices)
+    ready = draw_integer(seed, step, "ready") % 4 > 0
+    seen[name] = msgspec.structs.replace(seen[name], devices=devices, ready=ready)
+    life.cluster.apply(NodesSeen(inventory(*seen.values())))
+
+
+def bounds_hold(life: Life) -> None:
+    """Said without the scheduler's own sums: from who holds which device."""
+    used: dict[str, int] = {}
+    by_user: dict[tuple[str, str], int] = {}
+    for job in life.running:
+        asked = life.requests[job]
+        held = sum(hold.devices.bit_count() for hold in life.cluster.holds(asked.job).values())
+        spec = life.cluster.queues.specs.get(asked.queue)
+        while spec is not None:
+            used[spec.name] = used.get(spec.name, 0) + held
+            by_user[spec.name, asked.user] = by_user.get((spec.name, asked.user), 0) + held
+            spec = life.cluster.queues.specs.get(spec.parent)
+    for name, spec in life.cluster.queues.specs.items():
+        if not any(gang.guaranteed and gang.queue == name for gang in life.cluster.gangs.by_job.values()):
+            assert used.get(name, 0) <= spec.limit.get("devices", 1000)
+        for (queue, _), held in by_user.items():
+            assert queue != name or held <= spec.user_limit.get("devices", 1000)
+
+
+def live(seed: int, *, restarts: bool = False) -> tuple[Life, str]:
+    """A life of random events, and a hash of all that was decided in it."""
+    life, decided = Life(machines(), OWNERS if seed % 2 else QUEUES), blake2b(digest_size=16)
+    seen = {each.name: each for each in machines()}
+    for step in range(STEPS):
+        kind = draw_integer(seed, step, "kind") % 10
+        if kind < 4:
+            life.submit(request(seed, step))
+        elif kind == 4 and life.running:
+            life.end(sorted(life.running)[int(draw(seed, step, "ends") * len(life.running))])
+        elif kind == 5:
+            life.yielded()
+        elif kind == 6 and step % 3 == 0:
+            change_health(life, seen, seed, step)
+        else:
+            if restarts:
+                life.cluster = life.cluster.fork()
+            decided.update(_said(life.cycle(float(step))))
+            bounds_hold(life)
+        assert not life.cluster.ownership.shortfalls()
+    return life, decided.hexdigest()
+
+
+def _said(found: Plan) -> bytes:
+    return msgspec.json.encode((found.placements, found.evictions), order="deterministic")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_life_of_random_events_breaks_nothing_and_comes_to_rest(seed: int) -> None:
+    life, _ = live(seed)
+    for name in {each.name for each in life.cluster.nodes()}:
+        assert name
+    life.cluster.apply(NodesSeen(inventory(*machines())))
+    life.settle(1000.0, cycles=60)
+    life.settle(1000.0, cycles=2)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_same_events_decide_the_same_whatever_was_forked_between(seed: int) -> None:
+    assert live(seed)[1] == live(seed)[1] == live(seed, restarts=True)[1]
