@@ -62,14 +62,15 @@ class Configured:
         """Read the documents as they are, and have the engines present the machines that they describe."""
         documents = await self._store.all_documents()
         try:
-            found = read_configuration(documents.revisions, documents.change)
-            policy = scheduler_policy(found.policy, self._default)
+            self.now = read_configuration(documents.revisions, documents.change)
         except CorralError as error:
-            log.error("the stored configuration cannot be read; the one in force stays", message=error.message)
-            return
-        self.now, self.policy = found, policy
-        self.following = self.presenter.present(found.clusters)
-        log.info("configured", change=found.change, queues=len(found.queues), policy=policy.name)
+            log.error("the stored documents cannot be read; the configuration in force stays", message=error.message)
+        try:
+            self.policy = scheduler_policy(self.now.policy, self._default)
+        except CorralError as error:
+            log.error("the stored policy cannot be followed; the one in force stays", message=error.message)
+        self.following = self.presenter.present(self.now.clusters)
+        log.info("configured", change=self.now.change, queues=len(self.now.queues), policy=self.policy.name)
 
     def grace(self, queue: str, own: float) -> float | None:
         """Between being asked to yield and being killed, where a queue bounds what its jobs ask for; else None."""

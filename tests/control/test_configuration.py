@@ -103,6 +103,22 @@ async def test_a_document_that_cannot_be_read_leaves_what_is_in_force(house: Hou
     assert set(control.world.cluster.queues.specs) == {"default", "research"}
 
 
+async def test_a_policy_that_is_not_installed_here_stops_nothing_else(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def installed(name: str = "fair") -> Policy:
+        if name == "fifo":
+            raise InvalidInput("unknown-policy", "There is no policy 'fifo'.")
+        return find_policy(name)
+
+    monkeypatch.setattr("corral.control.configuration.find_policy", installed)
+    control = await house.begin()
+    await _apply(house, f"kind: Policy\norder: fifo\n---\n{RESEARCH}")
+    await house.until(await house.submit(short("one", end_with=0)), "succeeded")
+    assert control.policy.name == find_policy().name
+    assert control.world.cluster.queues.specs["research"].limit == {"devices": 4}
+
+
 async def test_jobs_above_a_lowered_limit_run_on_unless_they_were_told_to_yield(house: House) -> None:
     await house.begin()
     await _apply(house, RESEARCH.replace("4", "8"))
