@@ -80,6 +80,7 @@ def _launch(
         command=command.command,
         env={**role.env, **command.env},
         devices=_devices(context.nodes(task.placement.node), task.placement.devices),
+        share=task.placement.share,
         working_dir=role.working_dir,
         image=role.image,
         cpu_millis=role.resources.cpu_millis,

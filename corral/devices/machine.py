@@ -8,7 +8,8 @@ from corral.devices import amd, ascend, nvidia
 from corral.devices.comparing import reconciled
 from corral.devices.described import described_inventory, machine_cpu_millis, machine_memory, shared_memory
 from corral.devices.found import Found
-from corral.model.inventory import Inventory, Node
+from corral.devices.mps import daemon_runs
+from corral.model.inventory import MPS_LABEL, Inventory, Node
 from corral.spec.cluster import ClusterDocument
 
 
@@ -24,8 +25,12 @@ def presented(document: ClusterDocument | None, engine: str) -> Inventory:
     if not real:
         return inventory
     machine = this_machine(engine)
-    nodes = tuple(reconciled(node, machine) if node.name in real else node for node in inventory.nodes)
+    nodes = tuple(_compared(node, machine) if node.name in real else node for node in inventory.nodes)
     return structs.replace(inventory, nodes=nodes)
+
+
+def _compared(node: Node, machine: Node) -> Node:
+    return reconciled(structs.replace(node, labels=machine.labels | node.labels), machine)
 
 
 def this_machine(engine: str, name: str = "machine") -> Node:
@@ -38,6 +43,7 @@ def this_machine(engine: str, name: str = "machine") -> Node:
         cpu_millis=machine_cpu_millis(),
         memory_bytes=machine_memory(),
         shm_bytes=shared_memory(),
+        labels=dict([MPS_LABEL]) if daemon_runs() else {},
     )
 
 

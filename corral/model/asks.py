@@ -81,12 +81,12 @@ def _role_ask(spec: JobSpec, role: Role, indexes: tuple[int, ...], minimum: int)
         devices=DeviceAsk(devices.count, devices.kind, devices.model, devices.named, _share(devices.share)),
         topology=_topology(role.topology, spread.level, spread.max_skew),
         node_selector=dict(role.node_selector),
-        resources=_amounts(role),
+        resources=amounts_of(role),
         nodes=_rules(spec.nodes, role.nodes),
     )
 
 
-def _amounts(role: Role) -> dict[str, int]:
+def amounts_of(role: Role) -> dict[str, int]:
     """Every resource besides processors, memory, shared memory and devices."""
     found = {name: amount for name, amount in role.resources.other.items() if amount}
     if disk := units.parse_memory(role.resources.disk):

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+UNBOUNDED = frozenset({"ports", "disk"})
+"""What a node has without end when it does not say how much; of any other resource it then has none."""
+MPS_LABEL = ("corral.dev/mps", "true")
+"""What a node's labels say when NVIDIA's Multi-Process Service runs there and keeps tasks to their parts."""
 LEVELS = ("block", "rack", "node", "numa", "nvlink", "pcie-switch", "device")
 """The cell levels where nobody configures others, outermost first."""
 

@@ -6,6 +6,7 @@ import msgspec
 
 from corral.kernel.ids import AttemptId
 from corral.model.inventory import Device
+from corral.model.placement import DeviceShare
 
 
 class PortRequest(msgspec.Struct, frozen=True):
@@ -53,6 +54,8 @@ class TaskLaunch(msgspec.Struct, frozen=True):
     command: tuple[str, ...]
     env: dict[str, str]
     devices: tuple[Device, ...] = ()
+    share: DeviceShare | None = None
+    """The part of its one device that the task was given; None is the whole."""
     working_dir: str = ""
     """Where the command starts; "" is the attempt's own work folder."""
     image: str = ""

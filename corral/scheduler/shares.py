@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corral.model.inventory import Device
+from corral.model.inventory import MPS_LABEL, Device
 from corral.scheduler.fitting import WHOLE
 from corral.scheduler.shapes import ShareShape
 from corral.scheduler.slots import SECOND, Slots
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from corral.scheduler.tree import Tree
 
 WHOLE_DEVICE = 1_000_000
-MPS_LABEL = ("corral.dev/mps", "true")
-"""What a node's labels say when NVIDIA's Multi-Process Service runs there: then it keeps tasks to their parts."""
 _NAMED = 3
 
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from corral.model.inventory import UNBOUNDED
 from corral.scheduler.fitting import WHOLE, fitting_devices
 from corral.scheduler.shapes import TaskShape
-from corral.scheduler.takes import UNBOUNDED
 
 if TYPE_CHECKING:
     from corral.scheduler.index import EngineIndex

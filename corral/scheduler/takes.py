@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from corral.model.inventory import Node
+from corral.model.inventory import UNBOUNDED, Node
 from corral.scheduler.shapes import Amounts, TaskShape
 
 CLOSED = 1 << 32
 """So many tasks besides itself does a task hold whose job has its nodes for itself: then no other task fits."""
-UNBOUNDED = frozenset({"ports", "disk"})
-"""What a node has without end when it does not say how much; of any other resource it then has none."""
 _ENDLESS = 1 << 60
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from corral.kernel.units import counted, format_cpu, format_memory
-from corral.model.inventory import Device, Node
+from corral.model.asks import amounts_of
+from corral.model.inventory import UNBOUNDED, Device, Node
+from corral.spec.company import Devices
 from corral.spec.job import UnifiedJob
 from corral.spec.role import Role
 
@@ -27,7 +29,7 @@ def impossible(job: UnifiedJob, nodes: Sequence[Node]) -> str:
         places = sum(_places(node, role) for node in fitting)
         if places < count:
             return _sentence(role, count, places, fitting)
-        devices_wanted += count * _device_count(role)
+        devices_wanted += _devices_of(role, count)
     there = sum(_healthy(node, "", "") for node in nodes)
     if devices_wanted > there:
         return f"The job wants {counted(devices_wanted, 'device')} at once, and {there} healthy ones are there."
@@ -42,13 +44,29 @@ def _places(node: Node, role: Role) -> int:
         places = min(places, node.cpu_millis // resources.cpu_millis)
     if resources.memory_bytes:
         places = min(places, node.memory_bytes // resources.memory_bytes)
-    if resources.devices.ids:
-        named = {str(device.index) for device in node.devices} | {device.id for device in node.devices}
-        return min(places, 1) if named.issuperset(str(each) for each in resources.devices.ids) else 0
-    if resources.devices.count:
-        healthy = _healthy(node, resources.devices.kind, resources.devices.model)
-        places = min(places, healthy // resources.devices.count)
+    for name, amount in amounts_of(role).items():
+        if name in node.resources or name not in UNBOUNDED:
+            places = min(places, node.resources.get(name, 0) // amount)
+    devices = resources.devices
+    if devices.named:
+        there = {str(device.index) for device in node.devices} | {device.id for device in node.devices}
+        return min(places, _on_one(devices)) if there.issuperset(devices.named) else 0
+    if devices.count:
+        healthy = _healthy(node, devices.kind, devices.model)
+        places = min(places, healthy * _on_one(devices) // devices.count)
     return places
+
+
+def _on_one(devices: Devices) -> int:
+    """How many tasks one device holds at the most."""
+    share = devices.share
+    return 100 // max(share.compute_percent, share.memory_percent, 1) if share.asked else 1
+
+
+def _devices_of(role: Role, count: int) -> int:
+    """How many devices so many tasks need at the least."""
+    devices = role.resources.devices
+    return -(-count // _on_one(devices)) if devices.share.asked else count * _device_count(role)
 
 
 def _healthy(node: Node, kind: str, model: str) -> int:
@@ -65,7 +83,7 @@ def _has_labels(node: Node, role: Role) -> bool:
 
 def _device_count(role: Role) -> int:
     devices = role.resources.devices
-    return len(devices.ids) or devices.count
+    return len(devices.named) or devices.count
 
 
 def _sentence(role: Role, count: int, places: int, nodes: Sequence[Node]) -> str:
@@ -73,7 +91,9 @@ def _sentence(role: Role, count: int, places: int, nodes: Sequence[Node]) -> str
     kind = " ".join(part for part in (devices.model, devices.kind or "device") if part)
     asked = []
     if _device_count(role):
-        what = f"the devices {', '.join(map(str, devices.ids))}" if devices.ids else counted(devices.count, kind)
+        what = f"the devices {', '.join(devices.named)}" if devices.named else counted(devices.count, kind)
+        if devices.share.asked:
+            what = f"a part of {what}"
         largest = max((_healthy(node, devices.kind, devices.model) for node in nodes), default=0)
         asked.append(f"{what} (the largest node has {largest})")
     if resources.cpu_millis:

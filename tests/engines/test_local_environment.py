@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 
+import msgspec
 import pytest
 
 from corral.engines.local.environment import base_environment, port_variable, task_environment, visible_devices
-from corral.model.inventory import Device
+from corral.model.inventory import MPS_LABEL, Device
+from corral.model.launch import TaskLaunch
+from corral.model.placement import DeviceShare
 from tests.engines.local_harness import launch
 
 NVIDIA = [Device(i, f"GPU-{i}", model="NVIDIA A100") for i in range(4)]
@@ -54,3 +57,32 @@ def test_another_users_task_has_that_users_home_and_none_of_the_servers_python()
 
 def test_port_variables_are_plain_names() -> None:
     assert port_variable("http-api.v2") == "CORRAL_PORT_HTTP_API_V2"
+
+
+def half(device: Device, **env: str) -> TaskLaunch:
+    """A task that was given half the power and a quarter of the memory of a device."""
+    return msgspec.structs.replace(launch("true", env=env), devices=(device,), share=DeviceShare(500_000, 250_000))
+
+
+def test_a_part_of_a_device_is_kept_to_where_the_multi_process_service_runs() -> None:
+    real, labels = Device(2, "GPU-2", model="NVIDIA A100", memory_bytes=80 * 2**30), dict([MPS_LABEL])
+    task = half(real, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE="100")
+    env = task_environment(task, {}, {}, [real], labels)
+    assert env["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == "50", "a job may not widen its part"
+    assert env["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] == "0=20480M"
+    assert env["CUDA_VISIBLE_DEVICES"] == "2"
+    assert (env["CORRAL_DEVICE_COMPUTE_PERCENT"], env["CORRAL_DEVICE_MEMORY_BYTES"]) == ("50", str(20 * 2**30))
+
+
+@pytest.mark.parametrize("device", [NVIDIA[1], AMD[0], DESCRIBED[0]])
+def test_elsewhere_a_task_is_only_told_of_its_part(device: Device) -> None:
+    labels = {} if device in NVIDIA else dict([MPS_LABEL])
+    env = task_environment(half(device), {}, {}, [device], labels)
+    assert env["CORRAL_DEVICE_COMPUTE_PERCENT"] == "50"
+    assert not any(name.startswith("CUDA_MPS") for name in env)
+
+
+def test_a_whole_device_has_no_limits() -> None:
+    task = msgspec.structs.replace(launch("true"), devices=(NVIDIA[0],))
+    env = task_environment(task, {}, {}, NVIDIA, dict([MPS_LABEL]))
+    assert not any("MPS" in name or "PERCENT" in name for name in env)

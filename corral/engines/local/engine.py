@@ -196,7 +196,7 @@ class LocalEngine:
             launch.attempt, AttemptFolder(self._attempts_folder, launch.attempt), LaunchRecord(""), own=True
         )
         try:
-            env = task_environment(launch, {} if launch.image else self._base(uid), ports, node.devices)
+            env = task_environment(launch, {} if launch.image else self._base(uid), ports, node.devices, node.labels)
             live.record = self._record(launch, live.folder, ports, uid)
             self._spawn(live, launch, env)
         except NotFound as error:

@@ -9,10 +9,13 @@ import os
 import pwd
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
+from corral.devices.mps import PIPE_VARIABLE, pipe_folder
 from corral.kernel.ids import parse_attempt_id
-from corral.model.inventory import Device
+from corral.model.inventory import MPS_LABEL, Device
 from corral.model.launch import TaskLaunch
+from corral.spec.company import MILLIONTHS
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "TMPDIR", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
@@ -41,11 +44,18 @@ def port_variable(name: str) -> str:
 
 
 def task_environment(
-    launch: TaskLaunch, base: Mapping[str, str], ports: Mapping[str, Sequence[int]], node_devices: Sequence[Device]
+    launch: TaskLaunch,
+    base: Mapping[str, str],
+    ports: Mapping[str, Sequence[int]],
+    node_devices: Sequence[Device],
+    labels: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
-    """The whole environment of one attempt: `base`, the job's own, then what Corral knows of the attempt."""
+    """The whole environment of one attempt: `base`, the job's own, then what Corral knows of the attempt.
+
+    `labels` are the node's.
+    """
     key = parse_attempt_id(launch.attempt)
-    env = {**base, **visible_devices(launch.devices, node_devices), **launch.env}
+    env = {**base, **visible_devices(launch.devices, node_devices), **launch.env, **share_limits(launch, labels)}
     env |= {
         "CORRAL_JOB_ID": key.job,
         "CORRAL_ATTEMPT": launch.attempt,
@@ -56,6 +66,27 @@ def task_environment(
         "CORRAL_DEVICES": ",".join(str(device.index) for device in launch.devices),
     }
     env |= {port_variable(name): ",".join(map(str, numbers)) for name, numbers in ports.items()}
+    return env
+
+
+def share_limits(launch: TaskLaunch, labels: Mapping[str, str]) -> dict[str, str]:
+    """What a task that has a part of a device is told of it, and what keeps it to it where the node can do that.
+
+    NVIDIA's Multi-Process Service limits the threads and the memory of its clients by these variables; they stand after
+    the job's own, so that no job can widen its part.
+    """
+    if launch.share is None or not launch.devices:
+        return {}
+    device, share = launch.devices[0], launch.share
+    memory = device.memory_bytes * share.memory // MILLIONTHS
+    percent = max(1, share.compute * 100 // MILLIONTHS)
+    env = {"CORRAL_DEVICE_COMPUTE_PERCENT": str(percent), "CORRAL_DEVICE_MEMORY_BYTES": str(memory)}
+    if labels.get(MPS_LABEL[0]) != MPS_LABEL[1] or device.described or vendor(device) != "nvidia":
+        return env
+    env["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = str(percent)
+    env[PIPE_VARIABLE] = str(pipe_folder())
+    if memory:
+        env["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = f"0={memory // 2**20}M"
     return env
 
 
