@@ -1,6 +1,6 @@
 """HiveD's algorithm in full: virtual clusters that own cells of the topology, guaranteed by buddy allocation."""
 
-from corral.scheduler.hived import inspecting
+from corral.scheduler.hived import annotations, inspecting
 from corral.scheduler.hived.algorithm import HivedAlgorithm
 from corral.scheduler.hived.freelist import Order
 from corral.scheduler.hived.groups import (
@@ -31,5 +31,6 @@ __all__ = [
     "PodRequest",
     "Preempt",
     "Wait",
+    "annotations",
     "inspecting",
 ]

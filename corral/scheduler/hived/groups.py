@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from corral.kernel.errors import InvalidInput
 from corral.scheduler.hived.cells import HIGHEST, OPPORTUNISTIC, PhysicalCell, VirtualCell
+
+MOST_PODS: Final = 100_000
+"""A group may not have more pods than this."""
 
 
 class GroupState(StrEnum):
@@ -81,6 +85,8 @@ class PodRequest:
             raise InvalidInput("bad-priority", message)
         if any(member.pods < 1 or member.leaves < 1 for member in self.members):
             raise InvalidInput("bad-group", f'Group "{self.group}" has a member without pods or devices.')
+        if sum(member.pods for member in self.members) > MOST_PODS:
+            raise InvalidInput("bad-group", f'Group "{self.group}" has more than {MOST_PODS} pods.')
         if self.leaves not in {member.leaves for member in self.members}:
             message = f'Group "{self.group}" has no member of {self.leaves} devices, as pod "{self.pod}" asks.'
             raise InvalidInput("bad-group", message)

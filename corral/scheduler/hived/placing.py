@@ -61,10 +61,7 @@ def _parted(state: State, request: PodRequest, chains: list[str], nodes: Set[str
     left, slots = request.sizes(), list[Slot]()
     demoted: list[Demoted] = []
     for chain in chains:
-        part: list[int] = []
-        for size in reversed(left):
-            if _view(state, request, chain).place(sorted([*part, size]), request.priority, nodes)[0] is not None:
-                part = sorted([*part, size])
+        part = _most(_view(state, request, chain), left, request.priority, nodes)
         if not part:
             continue
         found, _ = _in_chain(state, request, part, chain, nodes, demoted)
@@ -75,6 +72,21 @@ def _parted(state: State, request: PodRequest, chains: list[str], nodes: Set[str
             return Found(chains[0], sorted(slots, key=lambda slot: slot.size)), ""
     _undo(state, demoted)
     return None, f"{len(left)} of {len(request.sizes())} pods do not fit into any of the chains {', '.join(chains)}"
+
+
+def _most(
+    view: View[PhysicalCell] | View[VirtualCell], left: list[int], priority: int, nodes: Set[str] | None
+) -> list[int]:
+    """As many of the pods as these nodes have room for, larger ones first."""
+    part: list[int] = []
+    for size, count in sorted(Counter(left).items(), reverse=True):
+        least, most = 0, count
+        while least < most:
+            middle = (least + most + 1) // 2
+            fits = view.place(sorted([*part, *[size] * middle]), priority, nodes)[0] is not None
+            least, most = (middle, most) if fits else (least, middle - 1)
+        part += [size] * least
+    return sorted(part)
 
 
 def _chains(state: State, request: PodRequest) -> list[str]:
