@@ -214,7 +214,7 @@ def _given(settings: Settings) -> list[Document]:
     """The documents of the file that is given with --cluster."""
     if settings.cluster is None:
         return []
-    from corral.model.configuration import load_site
+    from corral.spec.documents import load_site
 
     return load_site(settings.cluster.read_bytes(), filename=str(settings.cluster))
 

@@ -31,7 +31,12 @@ def up(settings: Settings, *, detach: bool) -> dict[str, Any]:
         os.execve(sys.executable, command, environment)
     with open(settings.data_folder / "logs" / "supervisor.log", "ab") as log:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=environment, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=environment,
+            start_new_session=True,
         )
     assert process.stdout is not None
     with process.stdout as pipe:
@@ -107,7 +112,7 @@ def check(settings: Settings) -> None:
     if settings.database_url and not settings.database_url.startswith(("postgresql:", "postgresql+")):
         raise InvalidInput("bad-database-url", "database_url must be postgresql://…; leave it empty for SQLite.")
     if settings.cluster is not None:
-        from corral.model.configuration import load_site
+        from corral.spec.documents import load_site
         from corral.spec.errors import SpecError
 
         try:

@@ -23,21 +23,23 @@ _files = click.argument("files", nargs=-1, required=True, type=click.Path(exists
 @click.command("validate")
 @_files
 @_set
-@click.option("--cluster", is_flag=True, help="The files are cluster documents.")
+@click.option("--cluster", is_flag=True, help="The files are read as `corral up --cluster` reads them.")
 @click.option(
     "-o", "--output", type=click.Choice(("table", "json")), default="table", show_default=True, help="How to print it."
 )
 def validate_command(files: Sequence[str], parameters: Sequence[str], cluster: bool, output: str) -> int:
-    """Check job FILES: every problem with its line, column, what was expected, and what was probably meant.
+    """Check FILES: every problem with its line, column, what was expected, and what was probably meant.
 
-    No server is needed. Ends with 2 when any file cannot be accepted.
+    Files of jobs and of configuration documents (Cluster, Queue, VirtualCluster, Policy) are told apart by their kind.
+    No server is needed, so what documents say of each other is checked only by `corral apply --dry-run`. Ends with 2
+    when any file cannot be accepted.
     """
     from corral.spec.errors import SpecError
 
     found: list[dict[str, Any]] = []
     for file in files:
         try:
-            _read_cluster(file) if cluster else _read(file, parameters)
+            _check(_text(file), _shown(file), parameters, cluster=cluster)
         except SpecError as error:
             found += [problem.to_document() for problem in error.problems]
             if output == "table":
@@ -73,19 +75,38 @@ def convert_command(file: str | None, parameters: Sequence[str], output: str, co
     return OK
 
 
+def _text(file: str) -> bytes:
+    return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+
+
+def _shown(file: str) -> str:
+    return "standard input" if file == "-" else file
+
+
 def _read(file: str, parameters: Sequence[str]) -> UnifiedJob:
+    return _job(_text(file), _shown(file), parameters)
+
+
+def _job(text: bytes, shown: str, parameters: Sequence[str]) -> UnifiedJob:
     from corral.cli.submit import pair
     from corral.spec.reading import load_job
 
-    text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    shown = "standard input" if file == "-" else file
     return load_job(text, parameters=dict(pair(each) for each in parameters), filename=shown)
 
 
-def _read_cluster(file: str) -> None:
-    from corral.spec.cluster import load_cluster
+def _check(text: bytes, shown: str, parameters: Sequence[str], *, cluster: bool) -> None:
+    """Read a file as what it is.
 
-    load_cluster(sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes(), filename=file)
+    Raises SpecError with every problem.
+    """
+    from corral.spec.documents import is_configuration, load_document, load_site
+
+    if cluster:
+        load_site(text, filename=shown)
+    elif is_configuration(text):
+        load_document(text, filename=shown)
+    else:
+        _job(text, shown, parameters)
 
 
 def _schema() -> dict[str, Any]:

@@ -17,14 +17,12 @@ from corral.model.accounts import QueueRecord
 from corral.model.documents import DocumentRevision
 from corral.model.queue_specs import pinned_names, queue_spec
 from corral.model.queues import QueueSpec
-from corral.spec.cluster import ClusterDocument, load_cluster
+from corral.spec.cluster import ClusterDocument
 from corral.spec.documents import Document, identity, load_document
 from corral.spec.errors import Path
-from corral.spec.hived import is_hived
 from corral.spec.policy import PolicyDocument
 from corral.spec.queue import QueueDocument
 from corral.spec.quotas import quota_findings
-from corral.spec.source import parse_sources
 
 IN_FORCE: Final = "default"
 """The name of the Policy document that decides."""
@@ -93,18 +91,6 @@ def read_configuration(revisions: Iterable[DocumentRevision], change: int = 0) -
 def read_revision(revision: DocumentRevision) -> Document:
     """The document of a revision that did not delete it."""
     return load_document(json.loads(revision.doc), filename=f"{revision.kind}/{revision.name}")[0]
-
-
-def load_site(text: str | bytes, *, filename: str) -> list[Document]:
-    """The documents of a file that is given at the start: as `corral apply` reads it, or one cluster that names no kind.
-
-    Raises SpecError with every problem.
-    """
-    sources = parse_sources(text, filename)
-    data = sources[0].data
-    if len(sources) == 1 and isinstance(data, dict) and "kind" not in data and not is_hived(data):
-        return [load_cluster(text, filename=filename)]
-    return load_document(text, filename=filename)
 
 
 def canonical(document: Document) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from corral.spec.cluster import ClusterDocument
+from corral.spec.cluster import ClusterDocument, load_cluster
 from corral.spec.errors import SpecError, describe, did_you_mean
 from corral.spec.hived import hived_of, is_hived
 from corral.spec.hived_bridge import documents_of
@@ -53,6 +53,27 @@ def load_document(
                 raise SpecError([source.problem(("name",), f"{key[0]}/{key[1]} is already there")])
             loaded[key] = document
     return list(loaded.values())
+
+
+def load_site(text: str | bytes, *, filename: str) -> list[Document]:
+    """The documents of a file that is given at the start: as `corral apply` reads it, or one cluster that names no kind.
+
+    Raises SpecError with every problem.
+    """
+    sources = parse_sources(text, filename, _TEXT_UNDER)
+    data = sources[0].data
+    if len(sources) == 1 and isinstance(data, dict) and "kind" not in data and not is_hived(data):
+        return [load_cluster(text, filename=filename)]
+    return load_document(text, filename=filename)
+
+
+def is_configuration(text: str | bytes) -> bool:
+    """Whether the first document of a text says that it configures the cluster; text that cannot be read does not."""
+    try:
+        data = parse_sources(text, "", _TEXT_UNDER)[0].data
+    except SpecError:
+        return False
+    return isinstance(data, dict) and (is_hived(data) or data.get("kind") in KINDS)
 
 
 def identity(document: Document) -> tuple[str, str]:

@@ -21,7 +21,7 @@ DOCUMENTS = {
     "queues": "kind: Cluster\nnodes: [a]\nqueues: {research: {weight: 2, limit: {devices: 4}}}\n",
     "a queue": "kind: Queue\nname: research\nweight: 2\nlimit: {devices: 4, memory: 1024Gi, cpu: 500m}\n",
     "a virtual cluster": "kind: VirtualCluster\nname: vision\ncells: [{level: node, model: H100, count: 2}]\n",
-    "a policy": "kind: Policy\norder: fair\nelastic: false\n",
+    "a policy": "kind: Policy\norder: fair\nbackfill: false\n",
 }
 
 
