@@ -38,7 +38,7 @@ from corral.model.records import WaitingView
 from corral.model.states import TaskState
 from corral.model.summary import summarize
 from corral.model.writes import JobWrite, OutboxRow
-from corral.scheduler import Cluster, EngineUnknown, Policy, Queue, plan
+from corral.scheduler import Cluster, EngineUnknown, GangNominated, NominationLapsed, Policy, Queue, plan
 from corral.scheduler.excess import fragmenting, over_limit
 from corral.scheduler.lending import lending
 from corral.store import LeadershipLost, Store
@@ -90,6 +90,7 @@ class Control:
         self._flushed = 0.0
         self.machines = Machines(store, engines, not_ready_seconds=not_ready_seconds)
         self.machines.held = lambda: self.world.held_nodes()
+        self._plan_again: float | None = None
         self._next_upkeep: float | None = None
         self.dispatcher = self._new_dispatcher()
         self.ready = asyncio.Event()
@@ -154,6 +155,9 @@ class Control:
         now = self.clock.now()
         for job in jobs:
             self._adopt(job)
+        for waiting in self.folder.receipts.beneficiaries():
+            if self.world.queue.waiting(waiting):
+                self.world.queue.apply(GangNominated(waiting))
         for job in jobs:
             if job.run.hold == DEPENDENCY:
                 await self.intents.settle(job, now)
@@ -228,7 +232,7 @@ class Control:
         if self._next_upkeep is not None and self._next_upkeep <= now:
             self.upkeep.look(now)
             self._next_upkeep = self.machines.next_loss(now)
-        if self.world.plan_wanted:
+        if self.world.plan_wanted or (self._plan_again is not None and self._plan_again <= now):
             self._plan(now)
         self.ledger.fold(self.folder.draft, lending(self.world.cluster.queues), now)
         await self._commit()
@@ -254,6 +258,11 @@ class Control:
             self.folder.place(placed, now)
         for eviction in proposal.evictions:
             self._evict(eviction, now)
+            if eviction.by is not None:
+                self.world.queue.apply(GangNominated(eviction.by))
+        for lapsed in proposal.lapsed:
+            self.world.queue.apply(NominationLapsed(lapsed))
+        self._plan_again = proposal.again_at
         for job_id, reasons in proposal.reasons.items():
             self._explain(JobId(job_id), reasons)
 
@@ -339,8 +348,9 @@ class Control:
         timeout = _LOOK_SECONDS
         if self.world.next_timer is not None:
             timeout = min(timeout, max(0.0, self.world.next_timer - self.clock.now()))
-        if self._next_upkeep is not None:
-            timeout = min(timeout, max(0.0, self._next_upkeep - self.clock.now()))
+        for at in (self._next_upkeep, self._plan_again):
+            if at is not None:
+                timeout = min(timeout, max(0.0, at - self.clock.now()))
         if self.dispatcher.done or not self.dispatcher.idle:
             timeout = min(timeout, _FLUSH_SECONDS)
         with contextlib.suppress(TimeoutError):

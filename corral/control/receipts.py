@@ -70,6 +70,11 @@ class Receipts:
         for receipt in found:
             self._open.setdefault(receipt.job, []).append(receipt)
 
+    def beneficiaries(self) -> list[JobId]:
+        """The jobs for which somebody who is still away had to yield."""
+        found = {receipt.by_job for receipts in self._open.values() for receipt in receipts if receipt.by_job}
+        return sorted(JobId(job) for job in found)
+
     def write(self, draft: Draft, job: Job, before: Held, why: Yielded, now: float) -> None:
         """A receipt for what `job` has just given up, if it gave anything up."""
         if job.run.yields == before.yields:
