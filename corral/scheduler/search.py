@@ -352,7 +352,7 @@ class Search:
         slots.sync(self.index)
         at = slots.tightest(wanted, cell.start, cell.end)
         if at >= 0:
-            return self._on_node(at, WHOLE, slots, wanted, batch)
+            return self._on_node(at, WHOLE, slots, wanted, batch, sure=True)
         depth = cell.depth + 1
         cells = self.tree.cells[depth]
         first, last = cells.of[cell.start], cells.of[cell.end - 1] + 1
@@ -364,15 +364,18 @@ class Search:
             if not count:
                 return False
             room[child] = 0
-            inner = Domain(depth, int(cells.starts[first + child]), int(cells.ends[first + child]))
-            if not self._descend(inner, slots, count, batch):
+            at = int(cells.starts[first + child])
+            if depth == self.node_depth:
+                self._on_node(at, WHOLE, slots, count, batch, sure=True)
+            elif not self._descend(Domain(depth, at, int(cells.ends[first + child])), slots, count, batch):
                 return False
             wanted -= count
         return True
 
-    def _on_node(self, at: int, within: int, slots: Room, wanted: int, batch: Batch) -> bool:
+    def _on_node(self, at: int, within: int, slots: Room, wanted: int, batch: Batch, *, sure: bool = False) -> bool:
+        """Take room on one node; `sure`: the slots, just brought up to date, say that there is as much."""
         index, shape = self.index, slots.shape
-        if slots.measure(index, at, within) < wanted:
+        if not sure and slots.measure(index, at, within) < wanted:
             return False
         tasks = wanted * slots.size
         parts: list[Part] = []
