@@ -1,0 +1,34 @@
+"""HiveD's recorded steps come out equal also after its configuration became documents of ours and was written back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corral.scheduler.hived import Bind
+from corral.spec.cluster import ClusterDocument
+from corral.spec.documents import load_document
+from corral.spec.hived import HivedCluster
+from corral.spec.hived_export import hived_from
+from corral.spec.queue import QueueDocument
+from tests.scheduler import test_hived_cases
+from tests.scheduler.hived_clusters import read_cases
+
+
+def through_documents(config: dict[str, Any]) -> HivedCluster:
+    """The configuration as the stored form of its documents says it."""
+    stored = [document.model_dump(mode="json", by_alias=True) for document in load_document(config)]
+    cluster, *others = [document for each in stored for document in load_document(each)]
+    assert isinstance(cluster, ClusterDocument)
+    return hived_from(cluster, [each for each in others if isinstance(each, QueueDocument)])
+
+
+@pytest.mark.parametrize("name", test_hived_cases.SCENARIOS)
+def test_every_step_comes_out_as_in_hived(data_folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(test_hived_cases, "load_hived", through_documents)
+    cases, bound = read_cases(data_folder), dict[str, Bind]()
+    if name == "reconfiguration_after":
+        test_hived_cases.Replay(cases, "reconfiguration_before", bound).run()
+    test_hived_cases.Replay(cases, name, bound).run()
