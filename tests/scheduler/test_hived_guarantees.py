@@ -381,3 +381,27 @@ def test_a_request_that_nobody_can_meet_is_refused(change: dict[str, Any], messa
     with pytest.raises(InvalidInput, match=message):
         algorithm.schedule(request, set(algorithm.nodes))
     assert not algorithm.groups
+
+
+def test_a_preemptor_starts_only_where_it_waited_and_when_nobody_is_there_any_more() -> None:
+    algorithm = HivedAlgorithm(config(["A"], {"vc": {"rack": 1}}))
+    victims = [pod(f"victim.{at}", "vc", 2, pods=2) for at in range(2)]
+    places = [start(algorithm, each) for each in victims]
+    request, nodes = pod("urgent", "vc", 2, priority=1), set(algorithm.nodes)
+    assert isinstance(algorithm.schedule(request, nodes), Preempt)
+    before = algorithm.digest()
+    for wrong, message in (
+        (Bind("A1", (0, 1), "rack", (places[0].group[1],)), "not its group's place"),
+        (Bind("A0", (0, 1), "rack", (places[0].group[0],)), 'cannot start: "victim" uses'),
+    ):
+        with pytest.raises(Conflict, match=message):
+            algorithm.add_allocated(request, wrong)
+    for binding in (Bind("A0", (), "rack", (places[0].group[0],)), Bind("B9", (0,), "rack", (places[0].group[0],))):
+        with pytest.raises(InvalidInput, match="not among the placements"):
+            algorithm.add_allocated(request, binding)
+    with pytest.raises(InvalidInput, match="no pod of 1 devices"):
+        algorithm.schedule(replace(request, pod="other", leaves=1), nodes)
+    assert algorithm.digest() == before
+    for each in victims:
+        algorithm.delete_allocated(each)
+    start(algorithm, request)

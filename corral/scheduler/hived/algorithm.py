@@ -90,8 +90,9 @@ class HivedAlgorithm:
                 self.state.cancel(group)
                 group = None
             else:
+                slot = _slot_of(group.slots, request)
                 group.preempting[request.pod] = request
-                return self._preempt_or_bind(group.slots, group.chain, _slot_of(group.slots, request))
+                return self._preempt_or_bind(group.slots, group.chain, slot)
         decision = self._next_pod(group, request) if group is not None else self._new_group(request, suggested, phase)
         self.state.settle()
         return decision
@@ -152,19 +153,19 @@ class HivedAlgorithm:
         Raises Conflict, and changes nothing, when a device is in use by another group or the group's place is another.
         """
         self.state.now = now
+        place = _place_of(bound, request)
         group = self.state.groups.get(request.group)
         if group is None:
-            _slot_at(bound, request)
             group = restore(self.state, request, bound)
-        elif group.state is GroupState.PREEMPTING:
-            self._finish_preemption(group)
-        slot = group.slots[_slot_at(bound, request)] if len(bound.group) == len(group.slots) else None
+        slot = group.slots[place] if len(bound.group) == len(group.slots) else None
         if slot is None or slot.node != bound.node or bound.devices[0] not in slot.devices:
             message = f'Pod "{request.pod}" is said to run on {bound.node}, which is not its group\'s place for it.'
             raise Conflict("other-place", message)
         if slot.pod is not None and slot.pod.pod != request.pod:
             message = f'Pod "{slot.pod.pod}" runs where pod "{request.pod}" of the same group is said to run.'
             raise Conflict("device-in-use", message)
+        if group.state is GroupState.PREEMPTING:
+            self._finish_preemption(group)
         slot.pod = request
         self.state.settle()
 
@@ -258,10 +259,11 @@ def _slot_of(slots: list[Slot], request: PodRequest) -> Slot:
     raise InvalidInput("bad-group", message)
 
 
-def _slot_at(bound: Bind, request: PodRequest) -> int:
+def _place_of(bound: Bind, request: PodRequest) -> int:
     """Which of the group's placements is the pod's own."""
     for index, place in enumerate(bound.group):
-        if len(place.devices) == request.leaves and place.node == bound.node and bound.devices[0] in place.devices:
+        mine = len(place.devices) == request.leaves and place.node == bound.node
+        if mine and bound.devices and bound.devices[0] in place.devices:
             return index
     message = f'Pod "{request.pod}" on {bound.node} is not among the placements that it was bound with.'
     raise InvalidInput("bad-binding", message)
