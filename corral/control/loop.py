@@ -397,7 +397,7 @@ class Control:
 
 _HOLDS = {
     DEPENDENCY: "Waits for the jobs that it depends on.",
-    "suspended": "Suspended; corral resume lets it go on.",
+    "suspended": "It is suspended; corral resume lets it go on.",
 }
 
 

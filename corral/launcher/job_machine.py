@@ -258,7 +258,7 @@ def _decide(change: Change) -> Decision:
     if run.stop_requested or run.completion is None:
         return Decision(False, why="a stop is final")
     if run.yielded is not None and run.yielded.job_attempt == run.attempt:
-        return Decision(True, why="it had to yield, which is no failure and is not counted")
+        return Decision(True, why="it had to yield, which is no failure and is not counted", failed=False)
     return decide_retry(change.view.retry, run.retries, run.completion, change.policy, f"{run.job}.{run.attempt}")
 
 

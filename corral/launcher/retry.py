@@ -24,10 +24,12 @@ class Decision(msgspec.Struct, frozen=True):
     counted: bool = False
     delay: float = 0.0
     why: str = ""
+    failed: bool = True
+    """False: it had to yield, which is no retry at all."""
 
     def spent(self, retries: Retries) -> Retries:
         """`retries` after this one."""
-        return Retries(retries.total + 1, retries.accountable + self.counted)
+        return Retries(retries.total + 1, retries.accountable + self.counted) if self.failed else retries
 
 
 def decide_retry(

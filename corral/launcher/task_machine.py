@@ -221,7 +221,7 @@ def _decide(change: Change, task: TaskRun, completion: Completion) -> Decision:
     if not change.active:
         return Decision(False, why="the attempt of the job is over")
     if task.yielding:
-        return Decision(True, why="it gave its devices back, and joins again when there is room")
+        return Decision(True, why="it gave its devices back, and joins again when there is room", failed=False)
     policy = change.view.roles[task.role].retry
     return decide_retry(policy, task.retries, completion, change.policy, change.attempt_of(task))
 

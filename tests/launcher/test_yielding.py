@@ -10,6 +10,7 @@ from corral.model.events import Preempted, ResumeRequested, SuspendRequested
 from corral.model.exits import PREEMPTED
 from corral.model.phases import Phase, phase
 from corral.model.plan import Rule
+from corral.model.runs import Retries
 from corral.model.states import JobState, TaskState
 from tests.launcher.driver import Driver, role, view
 
@@ -45,7 +46,7 @@ def test_it_is_tried_again_at_once_and_uncounted_whatever_its_policy(retry: Retr
     assert driver.run.attempt == 0
     driver.exited("a-1", 0)
     assert driver.run.attempt == 1 and driver.run.state is JobState.CREATION_REQUESTED
-    assert driver.run.retries.accountable == 0
+    assert driver.run.retries == Retries()
     assert driver.waiting == {driver.key("a-0"), driver.key("a-1")}
     assert [ended.completion.code for ended in driver.ended if ended.completion] == [PREEMPTED, PREEMPTED]
     assert driver.run.yielded is not None and driver.run.yielded.message == "prod wants its devices"
@@ -88,6 +89,7 @@ def test_an_elastic_gang_gives_up_tasks_and_asks_to_grow_again() -> None:
     assert driver.waiting == {key, driver.key("a-3")} and driver.run.roles["a"].target == 4
     driver.start_all()
     assert driver.run.roles["a"].running == 4 and driver.run.attempt == 0 and driver.task("a-3").attempt == 1
+    assert driver.task("a-3").retries == Retries()
 
 
 @pytest.mark.parametrize(
