@@ -246,7 +246,10 @@ class _Local:
         return (self._presented(clusters),)
 
     def present(self, clusters: Mapping[str, ClusterDocument]) -> frozenset[str]:
-        self._presence.follow(lambda: self._presented(clusters))
+        from corral.devices.machine import may_change
+
+        again = may_change(clusters.get(self._engine))
+        self._presence.follow(lambda: self._presented(clusters), again=again)
         return frozenset({self._engine})
 
     def _presented(self, clusters: Mapping[str, ClusterDocument]) -> Inventory:

@@ -33,6 +33,11 @@ def _compared(node: Node, machine: Node) -> Node:
     return reconciled(structs.replace(node, labels=machine.labels | node.labels), machine)
 
 
+def may_change(document: ClusterDocument | None) -> bool:
+    """Whether what `presented` sees depends on the machine, and not on the document alone."""
+    return document is None or not document.nodes or any(node.found for node in document.nodes)
+
+
 def this_machine(engine: str, name: str = "machine") -> Node:
     """This machine as one node: its processors, memory, devices and their links."""
     found = devices_found()

@@ -75,6 +75,12 @@ def test_a_node_that_reports_other_devices_is_marked_and_not_trusted(monkeypatch
     assert other.ready and all(device.described for device in other.devices)
 
 
+def test_only_what_depends_on_the_machine_may_change() -> None:
+    assert machine.may_change(None) and machine.may_change(load_cluster("kind: Cluster"))
+    assert machine.may_change(load_cluster("nodes: {a: {devices: {source: found}}, b: {devices: 2}}"))
+    assert not machine.may_change(load_cluster("nodes: {b: {devices: 2}}"))
+
+
 def test_a_node_that_expects_nothing_takes_what_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     (node,) = presented(monkeypatch, "nodes: {n: {devices: {source: found}}}", gpus(3)).nodes
     assert node.ready and len(node.devices) == 3

@@ -66,3 +66,12 @@ async def test_a_device_that_vanishes_keeps_its_place() -> None:
         (0, "GPU-0", False),
         (1, "GPU-1", True),
     ]
+
+
+async def test_what_depends_on_no_machine_is_looked_at_once() -> None:
+    told: list[Inventory] = []
+    looks = iter([machine(), machine(bad="broken")])
+    presence = Presence(told.append)
+    presence.follow(lambda: next(looks), again=False)
+    await presence.look_again()
+    assert told == [machine()]

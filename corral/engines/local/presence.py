@@ -22,9 +22,9 @@ class Presence:
         self._look: Callable[[], Inventory] | None = None
         self._told: Inventory | None = None
 
-    def follow(self, look: Callable[[], Inventory]) -> None:
-        """Tell what `look` sees, and from now on every change of it."""
-        self._look = look
+    def follow(self, look: Callable[[], Inventory], *, again: bool = True) -> None:
+        """Tell what `look` sees, and with `again` from now on every change of it."""
+        self._look = look if again else None
         self._say(look())
 
     async def run(self) -> None:
