@@ -23,7 +23,7 @@ from corral.engines.base import ExecSession
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId, JobId
 from corral.model.configuration import configuration_of
-from corral.model.documents import ConfigurationQuestion
+from corral.model.documents import ConfigurationQuestion, GuaranteeFinding
 from corral.model.requests import GangRequest
 from corral.model.writes import IntentKind
 from corral.scheduler import GangQueued, could_ever_fit, explain
@@ -113,8 +113,13 @@ class Door:
         after = configuration_of(documents)
         scheduler_policy(after.policy, control.policy)
         before = control.configured.now
-        machines = () if after.clusters == before.clusters else control.configured.presenter.described(after.clusters)
-        return _json(broken_by(control.world.cluster, before, after, control.clock.now(), machines))
+        cluster, presenter, now = control.world.cluster.fork(), control.configured.presenter, control.clock.now()
+
+        def think() -> list[GuaranteeFinding]:
+            machines = () if after.clusters == before.clusters else presenter.described(after.clusters)
+            return broken_by(cluster, before, after, now, machines)
+
+        return _json(await asyncio.to_thread(think))
 
     async def _stop_all(self, request: Request) -> Response:
         """Ask every job that is not over to stop; the answer is their ids, with `wait` once all of them are over."""
