@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corral.model.inventory import MPS_LABEL, Device
+from corral.model.inventory import MPS_LABEL, Device, Node
 from corral.scheduler.fitting import WHOLE
 from corral.scheduler.shapes import ShareShape
 from corral.scheduler.slots import SECOND, Slots
@@ -165,7 +165,29 @@ class ShareSlots(Slots):
         return out
 
     def _measure_all(self, index: EngineIndex) -> array[int]:
-        return array("q", (self.measure(index, at) for at in range(len(index.free))))
+        """`measure` of every node; by columns where whole equal devices are free, which is nearly everywhere."""
+        largest = max(self.masks, default=0)
+        if self.depth or self.size > 1 or largest >> 63:
+            return array("q", (self.measure(index, at) for at in range(len(index.free))))
+        each = [self._on_one(node) for node in index.tree.nodes]
+        free = np.array(index.free, dtype=np.uint64) & np.array(self.masks, dtype=np.uint64)
+        parts = np.bitwise_count(free).astype(np.int64) * np.maximum(np.array(each, dtype=np.int64), 0)
+        found = array("q", np.minimum(parts, self.amounts_column(index)).tobytes())
+        odd = [at for at, count in enumerate(each) if count < 0]
+        for at in {*odd, *index.shared.at}:
+            found[at] = self.measure(index, at)
+        return found
+
+    def _on_one(self, node: Node) -> int:
+        """How many parts each whole device of a node gives; -1 where its devices are not equal."""
+        share, devices = self.shape.share, node.devices
+        assert share is not None
+        if not devices:
+            return 0
+        if share.memory_bytes and any(device.memory_bytes != devices[0].memory_bytes for device in devices):
+            return -1
+        part = part_of(devices[0], share)
+        return min(WHOLE_DEVICE // part.compute, WHOLE_DEVICE // part.memory) if part else 0
 
     def _all_keys(self, index: EngineIndex) -> NDArray[np.int64]:
         return np.array([self._key(index, at, room) for at, room in enumerate(self._kept)], dtype=np.int64)
@@ -182,7 +204,9 @@ class ShareSlots(Slots):
         room = min(room, SECOND - 1)
         if share is not None and share.spread:
             return (SECOND - room) * SECOND + room
-        broken = any(part.device in index.shared.at.get(at, {}) for part, _ in self.choices(index, at))
+        broken = at in index.shared.at and any(
+            part.device in index.shared.at[at] for part, _ in self.choices(index, at)
+        )
         return (0 if broken else 1 + free) * SECOND + room
 
 

@@ -142,10 +142,16 @@ class Slots:
         largest = max(self.masks, default=0)
         if shape.ids or self.depth or size > 1 or largest >> 63 or (not shape.devices and 0 in self.masks):
             return array("q", (self.measure(index, at) for at in range(count)))
-        room = np.array(index.tasks, dtype=np.int64)
+        room = self.amounts_column(index)
         if shape.devices:
             free = np.array(index.free, dtype=np.uint64) & np.array(self.masks, dtype=np.uint64)
             np.minimum(room, np.bitwise_count(free) // shape.devices, out=room)
+        return array("q", room.tobytes())
+
+    def amounts_column(self, index: EngineIndex) -> NDArray[np.int64]:
+        """By position how many tasks find what they need besides devices."""
+        shape, count = self.shape, len(index.free)
+        room = np.array(index.tasks, dtype=np.int64)
         columns = [(index.cpu, shape.cpu), (index.memory, shape.memory), (index.shm, shape.shm)]
         for name, amount in shape.more:
             if name in index.more or name not in UNBOUNDED:
@@ -154,7 +160,7 @@ class Slots:
             if wanted:
                 np.minimum(room, np.array(column, dtype=np.int64) // wanted, out=room)
         room *= np.frombuffer(index.usable, dtype=np.bool_)
-        return array("q", np.maximum(room, 0).tobytes())
+        return np.maximum(room, 0)
 
     def _all_keys(self, index: EngineIndex) -> NDArray[np.int64]:
         """`_key` of every node, by columns where that is possible."""
