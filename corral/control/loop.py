@@ -19,7 +19,7 @@ from corral.control.draft import Draft
 from corral.control.fold import DEPENDENCY, Folder
 from corral.control.intents import Intents
 from corral.control.lead import Leadership
-from corral.control.ledger import Ledger
+from corral.control.ledger import Ledger, Loans
 from corral.control.observe import Machines
 from corral.control.receipts import Receipts, from_eviction
 from corral.control.render import LaunchContext, render
@@ -40,7 +40,7 @@ from corral.model.summary import summarize
 from corral.model.writes import JobWrite, OutboxRow
 from corral.scheduler import Cluster, EngineUnknown, GangNominated, NominationLapsed, Policy, Queue, plan
 from corral.scheduler.excess import fragmenting, over_limit
-from corral.scheduler.lending import lending
+from corral.scheduler.lending import lending, owned_devices
 from corral.store import LeadershipLost, Store
 
 log = structlog.get_logger()
@@ -92,6 +92,7 @@ class Control:
         self.machines.held = lambda: self.world.held_nodes()
         self._plan_again: float | None = None
         self._next_upkeep: float | None = None
+        self._owned: tuple[object, dict[str, int]] | None = None
         self.dispatcher = self._new_dispatcher()
         self.ready = asyncio.Event()
         self.removed: Callable[[JobId], None] = lambda job: None
@@ -234,8 +235,15 @@ class Control:
             self._next_upkeep = self.machines.next_loss(now)
         if self.world.plan_wanted or (self._plan_again is not None and self._plan_again <= now):
             self._plan(now)
-        self.ledger.fold(self.folder.draft, lending(self.world.cluster.queues), now)
+        self.ledger.fold(self.folder.draft, self._loans(), now)
         await self._commit()
+
+    def _loans(self) -> Loans:
+        """Who uses how many of whose devices; what is owned is counted again only when it was configured anew."""
+        ownership = self.world.cluster.ownership
+        if self._owned is None or self._owned[0] is not ownership:
+            self._owned = (ownership, owned_devices(ownership))
+        return lending(self.world.cluster.queues, self._owned[1])
 
     def _fold_engine_events(self, now: float) -> None:
         for _ in range(min(len(self._events), _EVENTS_AT_ONCE)):

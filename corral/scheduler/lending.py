@@ -1,39 +1,65 @@
 """Why: a queue that lets others use what it deserves is owed an account of it: who has how much of whose devices now.
 
 Beyond what it deserves, a queue first uses what none of its siblings deserves (lender ""), and only then theirs: the idle
-part of each lends in proportion. Between queues of one parent; what an inner queue borrows, it borrows as one.
+part of each lends in proportion. Between queues of one parent; what an inner queue borrows, it borrows as one. The devices
+of the cells that a virtual cluster owns count as deserved: which cell a guest sits in says nothing of whose it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from corral.scheduler.ownership import Ownership
 from corral.scheduler.queues import QueueNode, QueueTree
 
 _DEVICES = 0
 """The place of devices in the vectors of the tree."""
 
 
-def lending(tree: QueueTree) -> dict[tuple[str, str], int]:
-    """Devices lent now, by lender and borrower, only where there are any: O(queues), plus O(lenders x borrowers)."""
-    if not any(node.deserved[_DEVICES] for node in tree.nodes.values()):
+_NONE: Mapping[str, int] = {}
+
+
+def owned_devices(ownership: Ownership) -> dict[str, int]:
+    """By queue, how many devices are in the cells that it owns; changes only with the configuration and the machines."""
+    owned: dict[str, int] = {}
+    for cells in ownership.cells.values():
+        for owner, quotas in cells.quotas.items():
+            for kind, count in quotas.items():
+                numbers = cells.structure.cells(kind)
+                size = (
+                    sum(mask.bit_count() for _, mask in cells.structure.masks(kind.depth, numbers[0])) if numbers else 0
+                )
+                owned[owner] = owned.get(owner, 0) + size * count
+    return owned
+
+
+def lending(tree: QueueTree, owned: Mapping[str, int] = _NONE) -> dict[tuple[str, str], int]:
+    """Devices lent now, by lender and borrower, only where there are any: O(queues), plus O(lenders x borrowers).
+
+    `owned` are the devices of the cells of each virtual cluster.
+    """
+    if not owned and not any(node.deserved[_DEVICES] for node in tree.nodes.values()):
         return {}
     found: dict[tuple[str, str], int] = {}
     for parent in (tree.root, *tree.nodes.values()):
         if parent.children:
-            owned = tree.total[_DEVICES] if parent is tree.root else parent.deserved[_DEVICES]
-            _between(parent.children, owned, found)
+            whole = tree.total[_DEVICES] if parent is tree.root else _own(parent, owned)
+            _between([(node, _own(node, owned)) for node in parent.children], whole, found)
     return found
 
 
-def _between(siblings: Sequence[QueueNode], owned: int, found: dict[tuple[str, str], int]) -> None:
-    """Who of these has whose; `owned` is what all of them may call their parent's own."""
-    borrowed = [(node.name, node.used[_DEVICES] - node.deserved[_DEVICES]) for node in siblings]
+def _own(node: QueueNode, owned: Mapping[str, int]) -> int:
+    return node.deserved[_DEVICES] + owned.get(node.name, 0)
+
+
+def _between(siblings: Sequence[tuple[QueueNode, int]], whole: int, found: dict[tuple[str, str], int]) -> None:
+    """Who of these has whose, each with what is its own; `whole` is what all of them may call their parent's."""
+    borrowed = [(node.name, node.used[_DEVICES] - own) for node, own in siblings]
     borrowers = sorted((name, over) for name, over in borrowed if over > 0)
     lenders = sorted((name, -over) for name, over in borrowed if over < 0)
     if not borrowers:
         return
-    spare = max(0, owned - sum(node.deserved[_DEVICES] for node in siblings))
+    spare = max(0, whole - sum(own for _, own in siblings))
     wanted = max(0, sum(over for _, over in borrowers) - spare)
     given = [
         ("", spare),

@@ -84,3 +84,25 @@ async def test_a_queue_lends_what_it_does_not_use_and_takes_it_back_against_a_re
         assert entry.device_seconds > 0
     finally:
         await house.close()
+
+
+async def test_the_devices_of_a_virtual_clusters_cells_are_lent_while_it_is_idle(tmp_path: Path) -> None:
+    house = House(tmp_path, PaperEngine(nodes=2, devices=4))
+    await house.open()
+    try:
+        text = "kind: VirtualCluster\nname: owner\ncells: [{level: node, count: 1}]\n---\nkind: Queue\nname: guest\n"
+        documents = load_document(text)
+        changes = [DocumentChange(*identity(each), canonical(each)) for each in documents]
+        await house.store.put_documents(changes, actor="root", at=1.0)
+        await house.begin()
+        job = await house.submit(short("guest", replicas=2, devices=4, queue="guest"))
+        await house.until(job, "running")
+        while len(found := await house.store.ledger("guest")) < 2:
+            await house.store.wakeup.wait(0.05)
+        assert {(entry.lender, entry.devices) for entry in found} == {("", 4), ("owner", 4)}
+        claimed = await house.submit(short("claims", devices=4, queue="owner"))
+        await house.until(claimed, "running")
+        (receipt,) = (await house.store.receipts(job=job)).items
+        assert (receipt.rule, receipt.by_queue) == ("guarantee", "owner")
+    finally:
+        await house.close()
