@@ -258,7 +258,7 @@ class ClusterDocument(SpecModel):
         default_factory=dict,
         max_length=16,
         description="Labels whose value names the cell of a node where nothing else does, such as "
-        "{rack: topology.kubernetes.io/rack}.",
+        "{rack: topology.kubernetes.io/rack}; a level that is not among levels is wider than they are.",
     )
     queue_shapes: dict[QueueName, QueueShape] = Field(
         default_factory=dict,

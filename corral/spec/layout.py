@@ -49,7 +49,8 @@ def machines_of(document: ClusterDocument) -> tuple[Machines, Findings]:
             findings.append(
                 (forest.parts[node.name][0].path, f'the node "{node.name}" is among the racks or nodes too')
             )
-    levels, circle = ordered_levels(_chains(document, forest, racked), tuple(document.levels))
+    wider = [level for level in document.level_labels if level not in document.levels]
+    levels, circle = ordered_levels(_chains(document, forest, racked), (*wider, *document.levels))
     if circle:
         findings.append((("cellTypes",), f"the types put the levels {', '.join(circle)} in no one order"))
     everything = tuple(_labelled(document, levels, [*nodes, *planted]))

@@ -140,6 +140,15 @@ def test_labels_name_the_cells_that_nothing_else_does() -> None:
     assert [node.cells for node in machines.nodes] == [(("rack", "r7"),), (("rack", "r8"),)]
 
 
+def test_a_level_that_only_labels_name_is_the_widest() -> None:
+    machines = load_cluster(
+        "levelLabels: {zone: topology.kubernetes.io/zone}\n"
+        "racks: {r: {nodes: {a: {labels: {topology.kubernetes.io/zone: z}}}}}\n"
+    ).machines
+    assert machines.levels[:4] == ("zone", "block", "rack", "node")
+    assert machines.nodes[0].cells == (("zone", "z"), ("rack", "r"))
+
+
 def test_a_large_cluster_is_indexed_from_a_line() -> None:
     """`bench place-65536` has the time; here is what it must be: every device of 512 racks, each rack a slice."""
     document = load_cluster(
