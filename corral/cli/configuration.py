@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,7 @@ import click
 
 from corral.cli.output import age, fields, output_option, paint, say, show, table
 from corral.cli.server_of import connect
+from corral.kernel.errors import InvalidInput
 from corral.kernel.kinds import kind_of
 
 if TYPE_CHECKING:
@@ -40,7 +43,7 @@ def apply_command(file: str, dry_run: bool, preempt: bool, note: str, output: st
     \b
     corral diff queues.yaml && corral apply queues.yaml -m "research grows"
     """
-    with connect() as client:
+    with connect() as client, _naming(file):
         applied = client.apply(_text(file), note=note, dry_run=dry_run, preempt=preempt)
     _show_applied(applied, output)
 
@@ -61,7 +64,7 @@ def diff_command(target: str, before: int | None, after: int | None, exit_code: 
     is_file = target == "-" or Path(target).is_file()
     if is_file and (before is not None or after is not None):
         raise click.UsageError("--from and --to compare revisions of KIND/NAME, not a file.")
-    with connect() as client:
+    with connect() as client, _naming(target):
         if is_file:
             found = client.diff(_text(target))
             diffs = [each["diff"] for each in found["documents"]]
@@ -227,6 +230,18 @@ def _show_applied(applied: dict[str, Any], output: str) -> None:
             click.echo(coloured_diff(each["diff"]), nl=False)
     for finding in applied["findings"]:
         say(f"{paint('Broken:', 'yellow')} {finding['message']}.")
+
+
+@contextlib.contextmanager
+def _naming(file: str) -> Iterator[None]:
+    """Have a refusal of the server name the file as it is called here."""
+    try:
+        yield
+    except InvalidInput as error:
+        error.message = re.sub(
+            r"^the file(?=:\d)", "standard input" if file == "-" else file, error.message, flags=re.M
+        )
+        raise
 
 
 def _text(file: str) -> bytes:

@@ -125,7 +125,7 @@ def test_mistakes_are_refused_with_what_was_meant_and_a_stable_exit_code(platfor
     assert "corral get queue" in platform.refused("get", "queue/nothing", code=3)
     assert "no revision" not in platform.refused("rollback", "queue/nothing", "1", code=3)
     bad = platform.refused("apply", _file(platform, "kind: Queue\nname: x\nwieght: 2\n"), code=2)
-    assert '"weight"' in bad and ":3:" in bad
+    assert '"weight"' in bad and "file.yaml:3:1: wieght" in bad
     above = platform.refused("apply", _file(platform, RESEARCH.replace("4", "40")))
     assert "40" in above and "8" in above
     assert platform.corral("get", "queues", "-o", "name") == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -238,3 +239,18 @@ async def test_numbers_are_shown_as_people_write_them(service: Service) -> None:
         "apiVersion: corral.dev/v1alpha1\nkind: Queue\nname: research\nweight: 2\n"
         "limit:\n  cpu: 500m\n  devices: 4\n  memory: 1Gi\n"
     )
+
+
+async def test_changes_of_the_same_moment_are_all_made(service: Service) -> None:
+    names = [f"team{number}" for number in range(5)]
+    work = [service.apply_documents(ROOT, f"kind: Queue\nname: {name}\n") for name in names[:2]]
+    work += [service.apply_documents(ROOT, f"kind: Queue\nname: {name}\nparent: team0\n") for name in names[2:3]]
+    done = await asyncio.gather(*work, return_exceptions=True)
+    made = {each.name for each in (await service.documents(ANN)).items}
+    for name, result in zip(names, done, strict=False):
+        if isinstance(result, BaseException):
+            assert isinstance(result, Conflict) and name not in made
+        else:
+            assert name in made
+    assert {"team0", "team1"} <= made
+    assert {queue.name for queue in (await service.queues(ANN)).items} == made | {"default"}
