@@ -42,7 +42,8 @@ class Settings(BaseSettings):
     tls_key: Path | None = Field(default=None, description="PEM file of the certificate's private key.")
     cluster: Path | None = Field(
         default=None,
-        description="A cluster document: racks, nodes, described devices and queues; empty: this machine as found.",
+        description="Configuration documents for the first start (Cluster, Queue, Policy); what was applied since wins. "
+        "Empty: what is stored, else this machine as found.",
     )
     trust_users: bool = Field(
         default=False,

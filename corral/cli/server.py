@@ -24,7 +24,7 @@ _folder = click.Path(file_okay=False, path_type=Path)
 data_option = click.option("--data", "data_folder", type=_folder, help="The data folder [CORRAL_DATA_FOLDER].")
 _SETTINGS = (
     data_option,
-    click.option("--cluster", type=_file, help="A cluster document: racks, nodes, described devices, queues."),
+    click.option("--cluster", type=_file, help="Configuration documents for the first start: Cluster, Queue, Policy."),
     click.option("--host", default=None, help="The address to listen on; default: 127.0.0.1."),
     click.option("--port", type=click.IntRange(0, 65535), default=None, help="The port; default: 8470; 0 is any."),
     click.option("--advertise", default=None, metavar="URL", help="Where tasks reach the server."),
