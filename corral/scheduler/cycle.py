@@ -22,10 +22,11 @@ from corral.scheduler.line import Line
 from corral.scheduler.moving import Moves
 from corral.scheduler.placing import Placer, Trial
 from corral.scheduler.policy import OrderKey, Policy
-from corral.scheduler.preempting import Preemption, Victim
+from corral.scheduler.preempting import Preemption
 from corral.scheduler.queue import Entry, Group, Queue
 from corral.scheduler.queues import Refusal
 from corral.scheduler.shapes import gang_shape
+from corral.scheduler.victims import Victim
 
 BEHIND = "behind-head"
 """The code of a gang for which there is room, but not without making the first that waits wait longer."""
@@ -109,7 +110,7 @@ class Cycle:
     @property
     def again(self) -> float:
         """When a gang that is protected until then may be asked to yield; infinite when there is none."""
-        return self._preemption.again if self.policy.preemption else inf
+        return self._preemption.rules.again if self.policy.preemption else inf
 
     def run(self) -> None:
         """Fill `placed`, `evictions` and `reasons`."""
@@ -166,7 +167,7 @@ class Cycle:
             self.trial.started(allowed, marks, self.now)
             self._take([entry.request], [placement])
             self._done.add(entry.key)
-        elif self._preemption.leaving_place(allowed, asked(allowed, self._queues.names), place) is not None:
+        elif self._preemption.leaving_place(allowed, asked(allowed, self._queues.names), place):
             self._tell_one(entry, self._yielding_reasons())
             self._done.add(entry.key)
 
@@ -209,7 +210,7 @@ class Cycle:
         if isinstance(found, Reasons):
             if found.binding.code == YIELDING:
                 self._tell_one(group.entries[group.keys[first]], found)
-                return 1
+                return 1 + self._more_room(group, first, run[1:])
             self._tell(group, first, found)
             return 0
         self._take(run[: len(found)], found)
@@ -225,6 +226,7 @@ class Cycle:
         amounts = placed_amounts(self.trial.cluster, first, placements)
         self._queues.charge(first.queue, first.user, first.groups, amounts)
         self._charged.append((first, amounts))
+        self._preemption.fairness.charged()
         if self._line is not None:
             self._line.charged(first.queue)
 
@@ -334,12 +336,22 @@ class Cycle:
             return None
         if self.reservation is not None:
             self.reservation.hold(self.trial.cluster)
-        if self._preemption.leaving_place(request, ask) is None:
+        if not self._preemption.leaving_place(request, ask):
             victims = self._preemption.find(request, ask)
             if not victims:
                 return None
             self.evictions += self._evictions(victims, request)
         return self._yielding_reasons()
+
+    def _more_room(self, group: Group, first: int, rest: Sequence[GangRequest]) -> int:
+        """Have others yield to the gangs that follow one of the same shape, as long as there is somebody; how many."""
+        with self._preemption.future():
+            for count, request in enumerate(rest):
+                made = self._make_room(request, self._yielding_reasons())
+                if made is None:
+                    return count
+                self._tell_one(group.entries[group.keys[first + 1 + count]], made)
+        return len(rest)
 
     def _yielding_reasons(self) -> Reasons:
         count = len(self.trial.cluster.gangs.leaving | {eviction.job for eviction in self.evictions})

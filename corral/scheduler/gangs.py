@@ -50,6 +50,12 @@ class Running:
         """More of its tasks were placed."""
         self.request = joined(self.request, request)
 
+    @property
+    def elastic(self) -> bool:
+        """Whether it can do with less than all its tasks."""
+        request = self.request
+        return request is not None and any(role.minimum < len(role.indexes) for role in request.roles)
+
     def spare(self) -> Iterator[TaskKey]:
         """The tasks that it can do without, highest index first; its first task (the rendezvous) stays."""
         for at, role in enumerate(self.request.roles if self.request else ()):

@@ -13,8 +13,9 @@ from corral.model.plan import Rule
 from corral.model.requests import GangRequest
 from corral.scheduler.gangs import joined
 from corral.scheduler.policy import Policy
-from corral.scheduler.preempting import Preemption, Victim
+from corral.scheduler.preempting import Preemption
 from corral.scheduler.queue import Queue
+from corral.scheduler.victims import Victim, in_order
 
 HORIZON = 3600.0
 """Seconds ahead for which a gain counts when nobody knows how long it would last."""
@@ -42,9 +43,9 @@ class Moves:
             victim
             for gang in self._cluster.gangs.by_job.values()
             if gang.request is not None and 2 * gang.amounts[0] <= ask[0]
-            if (victim := self._preemption.whole(gang, Rule.CONSOLIDATION)) is not None and victim.cost < gain
+            if (victim := self._preemption.rules.whole(gang, Rule.CONSOLIDATION)) is not None and victim.cost < gain
         ]
-        chosen = self._preemption.choose(request, sorted(movers, key=Victim.key)[:_MOST_MOVERS])
+        chosen = self._preemption.choose(request, in_order(movers)[:_MOST_MOVERS])
         if not chosen or sum(victim.cost for victim in chosen) >= gain:
             return ()
         if not self._preemption.finds_room_again(request, chosen):
@@ -60,11 +61,11 @@ class Moves:
         for group in queue.groups.values():
             for entry in group.entries.values() if not group.starts else ():
                 gang = self._cluster.gangs.by_job.get(entry.request.job)
-                move = self._preemption.whole(gang, Rule.GROW) if gang is not None else None
+                move = self._preemption.rules.whole(gang, Rule.GROW) if gang is not None else None
                 if gang is None or gang.request is None or move is None:
                     continue
                 if self._now < gang.placed_at + self._policy.move_seconds:
-                    self._preemption.look_again(gang.placed_at + self._policy.move_seconds)
+                    self._preemption.rules.look_again(gang.placed_at + self._policy.move_seconds)
                     continue
                 request = joined(gang.request, entry.request) or gang.request
                 held = len(gang.charges)

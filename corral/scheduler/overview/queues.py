@@ -10,10 +10,9 @@ from corral.model.overview import Amounts, CellShare, QueueStanding
 from corral.scheduler.amounts import asked
 from corral.scheduler.cells import Cell, Cells
 from corral.scheduler.cluster import Cluster
+from corral.scheduler.fairness import Fairness
 from corral.scheduler.gangs import Running
 from corral.scheduler.lending import lending
-from corral.scheduler.placing import Trial
-from corral.scheduler.preempting import Preemption
 from corral.scheduler.queue import Queue
 from corral.scheduler.queues import QueueNode, QueueTree
 from corral.scheduler.structure import CellType
@@ -50,9 +49,9 @@ class _Standings:
         for name in {*cluster.gangs.by_queue, *(group.queue for group in queue.groups.values())}:
             self.tree.find(name)
         hungry = frozenset(group.queue for group in queue.groups.values())
-        preemption = Preemption(Trial(cluster), hungry, now)
+        fairness = Fairness(cluster, hungry)
         parents = [self.tree.root, *(node for node in self.tree.nodes.values() if node.children)]
-        self.fair = {name: part for parent in parents for name, part in preemption.fair_parts(parent).items()}
+        self.fair = {name: part for parent in parents for name, part in fairness.parts(parent).items()}
         self.lending = lending(self.tree)
         deserved = (node.deserved for node in self.tree.nodes.values())
         self.deserved = [any(amounts) for amounts in zip(*deserved, strict=True)] or [False] * len(self.tree.names)

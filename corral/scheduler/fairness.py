@@ -1,0 +1,87 @@
+"""Why: what a queue should hold now depends on who else wants something: it is worked out once until that changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+
+from corral.scheduler.cluster import Cluster
+from corral.scheduler.queues import QueueNode, divide
+
+_SLACK = 1e-6
+
+
+class Fairness:
+    """The fair parts of all queues in one cycle; `hungry` are the queues in which somebody waits."""
+
+    def __init__(self, cluster: Cluster, hungry: frozenset[str]) -> None:
+        self.queues = cluster.queues
+        self._hungry = hungry
+        self._moved: dict[str, list[int]] = {}
+        """By queue, what it will hold more or less when those have ended who were told to, and others have their places."""
+        self._parts: dict[str, dict[str, list[float]]] = {}
+        for job in cluster.gangs.leaving:
+            gang = cluster.gangs.by_job[job]
+            for task in gang.leaving:
+                self.move(gang.queue, gang.charges[task], -1)
+
+    def move(self, queue: str, amounts: Sequence[int], sign: int) -> None:
+        """A queue will hold more (or, with -1, less)."""
+        self._parts.clear()
+        for node in self.queues.find(queue).chain():
+            moved = self._moved.setdefault(node.name, [0] * len(self.queues.names))
+            for at, amount in enumerate(amounts):
+                moved[at] += sign * amount
+
+    def charged(self) -> None:
+        """What some queue holds has changed."""
+        self._parts.clear()
+
+    def held(self, node: QueueNode, at: int) -> int:
+        """What a queue will hold of a resource."""
+        moved = self._moved.get(node.name)
+        return node.used[at] + (moved[at] if moved else 0)
+
+    def beyond(self, node: QueueNode) -> list[float]:
+        """By resource, how much more than its fair part a queue will hold; negative below it."""
+        part = self.parts(node.parent)[node.name]
+        return [self.held(node, at) - fair for at, fair in enumerate(part)]
+
+    def entitled(self, own: QueueNode, top: QueueNode, ask: Sequence[int]) -> bool:
+        """Whether the queue, and each above it up to `top`, stays within its fair part if it gets that."""
+        for node in own.chain():
+            part = self.parts(node.parent)[node.name]
+            if any(amount and self.held(node, at) + amount > part[at] + _SLACK for at, amount in enumerate(ask)):
+                return False
+            if node is top:
+                break
+        return True
+
+    def parts(self, parent: QueueNode | None) -> dict[str, list[float]]:
+        """By child what it should hold now: what it deserves, and by weight its part of the rest, as far as it wants."""
+        if parent is None:
+            return {}
+        found = self._parts.get(parent.name)
+        if found is None:
+            found = self._parts[parent.name] = self._divided(parent)
+        return found
+
+    def _divided(self, parent: QueueNode) -> dict[str, list[float]]:
+        children = parent.children
+        whole: Sequence[float] = self.queues.total
+        if parent.parent is not None:
+            whole = self.parts(parent.parent)[parent.name]
+        parts: dict[str, list[float]] = {child.name: [] for child in children}
+        for at, total in enumerate(whole):
+            claims = [self._claim(child, at) for child in children]
+            for child, part in zip(children, divide(float(total), claims), strict=True):
+                parts[child.name].append(part)
+        return parts
+
+    def _claim(self, child: QueueNode, at: int) -> tuple[float, float, float]:
+        wants = inf if self._wants(child) else float(self.held(child, at))
+        most = min(child.limit[at], child.borrowing[at], wants)
+        return (float(min(child.deserved[at], child.limit[at])), child.spec.weight, most)
+
+    def _wants(self, node: QueueNode) -> bool:
+        return node.name in self._hungry or any(self._wants(child) for child in node.children)

@@ -1,0 +1,200 @@
+"""Why: who may be asked to yield to whom is a matter of named rules; everything else about preemption is only search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from corral.kernel.ids import JobId, TaskKey
+from corral.model.plan import Rule
+from corral.model.queues import Reclaim, WithinQueue
+from corral.model.requests import GangRequest
+from corral.scheduler.cluster import Cluster
+from corral.scheduler.fairness import Fairness
+from corral.scheduler.gangs import Running
+from corral.scheduler.queues import QueueNode
+
+_RULES = (
+    Rule.GUARANTEE,
+    Rule.OPPORTUNISTIC,
+    Rule.SHRINK,
+    Rule.RECLAIM,
+    Rule.PRIORITY,
+    Rule.CONSOLIDATION,
+    Rule.GROW,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Victim:
+    """A running gang that a waiting one may have ended, and why; or some tasks of an elastic one."""
+
+    gang: Running
+    rule: Rule
+    cost: float
+    """Device-seconds of work lost; of a task that an elastic gang gives up: less the more it has to spare."""
+    tasks: tuple[TaskKey, ...]
+
+    def key(self) -> tuple[int, int, float, float]:
+        """Who yields first: by rule, then lowest priority, least damage, latest start; then who was submitted last."""
+        gang = self.gang
+        return (_RULES.index(self.rule), gang.priority, self.cost, -gang.placed_at)
+
+
+def in_order(victims: Iterable[Victim]) -> list[Victim]:
+    """Who yields first, first."""
+    latest_first = sorted(victims, key=lambda victim: victim.gang.job, reverse=True)
+    return sorted(latest_first, key=Victim.key)
+
+
+class Rules:
+    """Who may be asked in one cycle; those who were told to yield in it already are left out."""
+
+    def __init__(self, cluster: Cluster, fairness: Fairness, now: float) -> None:
+        self.cluster = cluster
+        self.fairness = fairness
+        self.now = now
+        self.again = inf
+        """When a gang that is still protected by its minimum run time may be looked at again."""
+        self.told: dict[JobId, set[TaskKey]] = {}
+        """The tasks that were told to yield in this cycle."""
+        self._ranked: dict[tuple[str, int], list[Victim]] = {}
+
+    def tell(self, victims: Iterable[Victim]) -> None:
+        """These yield."""
+        for victim in victims:
+            told = self.told.setdefault(victim.gang.job, set())
+            for task in set(victim.tasks) - told:
+                self.fairness.move(victim.gang.queue, victim.gang.charges[task], -1)
+            told.update(victim.tasks)
+
+    def look_again(self, at: float) -> None:
+        """Something may be otherwise at this time though nothing happens until then."""
+        self.again = min(self.again, at)
+
+    def ranked(self, request: GangRequest, ask: Sequence[int]) -> list[Victim]:
+        """The running gangs that the rules let this one have ended, who yields first first."""
+        key = (request.queue, request.priority)
+        known = self._ranked.get(key)
+        if known is None:
+            known = self._ranked[key] = in_order(self._lasting(request))
+        left = [victim for victim in map(self._still, known) if victim is not None and victim.gang.job != request.job]
+        own = self.fairness.queues.find(request.queue)
+        if own.spec.reclaim is Reclaim.NEVER or request.priority < 0:
+            return left
+        borrowers = list(self._borrowers(request, own, ask))
+        return in_order([*left, *borrowers]) if borrowers else left
+
+    def anyone(self, request: GangRequest, ask: Sequence[int]) -> bool:
+        """Whether there is anybody who may be asked."""
+        known = self._ranked.get((request.queue, request.priority))
+        if known is not None and any(self._still(victim) is not None for victim in known):
+            return True
+        return bool(self.ranked(request, ask))
+
+    def _still(self, victim: Victim) -> Victim | None:
+        """A victim found earlier in the cycle as it is now."""
+        told = self.told.get(victim.gang.job)
+        if not told:
+            return victim
+        left = tuple(task for task in victim.tasks if task not in told)
+        return Victim(victim.gang, victim.rule, victim.cost, left) if left else None
+
+    def _lasting(self, request: GangRequest) -> Iterator[Victim]:
+        """Those whose standing does not change while the cycle runs."""
+        gangs = self.cluster.gangs
+        own = self.fairness.queues.find(request.queue)
+        if request.priority >= 0:
+            for levels in gangs.by_queue.values():
+                for priority, members in levels.items():
+                    if priority < 0:
+                        yield from self._whole(members.values(), Rule.OPPORTUNISTIC)
+        if own.spec.within_queue is WithinQueue.LOWER_PRIORITY:
+            below = (gang for gang in gangs.below(own.name, request.priority) if gang.priority >= 0)
+            yield from self._whole(below, Rule.PRIORITY)
+        for priority, members in gangs.by_queue.get(own.name, {}).items():
+            if priority <= request.priority:
+                yield from self._spare(members.values(), own.name)
+
+    def _whole(self, gangs: Iterable[Running], rule: Rule) -> Iterator[Victim]:
+        """Those of the gangs that may yield, each with what is left of it."""
+        for gang in gangs:
+            if gang.preemptible and (rule is Rule.PRIORITY or not gang.guaranteed):
+                left = gang.charges.keys() - gang.leaving
+                if left:
+                    yield Victim(gang, rule, gang.cost(self.now), tuple(left))
+
+    def _spare(self, gangs: Iterable[Running], queue: str) -> Iterator[Victim]:
+        """Single tasks of elastic gangs that have more than they need; who has most to spare gives first."""
+        for gang in gangs:
+            if gang.elastic and (gang.queue == queue or not gang.guaranteed):
+                spare = list(gang.spare())
+                for rank, task in enumerate(spare):
+                    yield Victim(gang, Rule.SHRINK, float(rank - len(spare)), (task,))
+
+    def guests(self, request: GangRequest, owner: str) -> Iterator[Victim]:
+        """Who yields to an owner in its cells: whoever is not guaranteed there, and its own gangs of lower priority."""
+        ownership = self.cluster.ownership
+        for gang in self.cluster.gangs.by_job.values():
+            if gang.job == request.job or not (left := self._left(gang)):
+                continue
+            if not gang.guaranteed:
+                yield Victim(gang, Rule.GUARANTEE, gang.cost(self.now), tuple(left))
+            elif gang.priority < request.priority and gang.preemptible and ownership.owner(gang.queue) == owner:
+                yield Victim(gang, Rule.PRIORITY, gang.cost(self.now), tuple(left))
+
+    def whole(self, gang: Running, rule: Rule) -> Victim | None:
+        """All of a gang that is not told to yield yet; None when it may not be asked to, or only a part is left."""
+        left = self._left(gang)
+        if not gang.preemptible or len(left) < len(gang.charges):
+            return None
+        return Victim(gang, rule, gang.cost(self.now), tuple(left))
+
+    def _left(self, gang: Running) -> set[TaskKey]:
+        left = gang.charges.keys() - gang.leaving
+        return left - self.told[gang.job] if gang.job in self.told else left
+
+    def _borrowers(self, request: GangRequest, own: QueueNode, ask: Sequence[int]) -> Iterator[Victim]:
+        """Gangs of the queues that hold more than their fair part, while this one's has less than its own."""
+        queues = self.fairness.queues
+        for name, levels in self.cluster.gangs.by_queue.items():
+            sides = queues.apart(own.name, name)
+            if sides is None or not self.fairness.entitled(own, sides[0], ask):
+                continue
+            beyond = self.fairness.beyond(sides[1])
+            wanted = [at for at, amount in enumerate(ask) if amount and beyond[at] > 0]
+            if not wanted:
+                continue
+            gangs = [
+                gang for _, members in sorted(levels.items()) for gang in sorted(members.values(), key=_newest_first)
+            ]
+            for victim in self._yielding(gangs, request, own, queues.find(name)):
+                amounts = [
+                    sum(column) for column in zip(*(victim.gang.charges[task] for task in victim.tasks), strict=True)
+                ]
+                if any(beyond[at] > 0 and amounts[at] for at in wanted):
+                    beyond = [left - held for left, held in zip(beyond, amounts, strict=True)]
+                    yield victim
+
+    def _yielding(
+        self, gangs: Sequence[Running], request: GangRequest, own: QueueNode, theirs: QueueNode
+    ) -> Iterator[Victim]:
+        """The gangs of a queue beyond its part: what elastic ones have to spare first, then whole ones, newest first."""
+        for victim in self._spare(gangs, own.name):
+            if (still := self._still(victim)) is not None:
+                yield still
+        for gang in gangs:
+            if gang.guaranteed or not gang.preemptible or gang.priority < 0 or gang.job == request.job:
+                continue
+            if own.spec.reclaim is Reclaim.LOWER_PRIORITY and gang.priority >= request.priority:
+                continue
+            protected_until = gang.placed_at + theirs.spec.min_runtime_seconds
+            if self.now < protected_until:
+                self.look_again(protected_until)
+            elif left := self._left(gang):
+                yield Victim(gang, Rule.RECLAIM, gang.cost(self.now), tuple(left))
+
+
+def _newest_first(gang: Running) -> tuple[float, tuple[int, ...]]:
+    return (-gang.placed_at, tuple(-ord(letter) for letter in gang.job))
