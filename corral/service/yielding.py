@@ -96,7 +96,7 @@ class Yielding(Jobs):
             raise InvalidInput("why-too-long", f"The reason is longer than {_WHY} characters.")
         if await self.store.node(node) is None:
             raise _no_node(node)
-        cordon = Cordon(node, actor.user, " ".join(why.split()), self.clock.now(), drain, grace)
+        cordon = Cordon(node, actor.user, _one_line(why), self.clock.now(), drain, grace)
         line = self.line(actor, action, resource, decision, why=cordon.why, drain=str(drain))
         await self.store.put_cordon(cordon, audit=line)
         return cordon_view(cordon)
@@ -113,6 +113,11 @@ class Yielding(Jobs):
             if await self.store.node(node) is None:
                 raise _no_node(node)
             raise Conflict("node-not-cordoned", f"{node} is not cordoned.")
+
+
+def _one_line(text: str) -> str:
+    """Text that any terminal can be shown: on one line, without control characters."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
 def _no_node(name: str) -> NotFound:

@@ -25,7 +25,7 @@ def receipt(job: JobId, number: int, **fields: object) -> Receipt:
 
 
 async def test_a_cordon_is_shown_with_the_node_and_audited(service: Service, store: Store) -> None:
-    view = await service.cordon(ROOT, "local/n1", why="  new\n cables ")
+    view = await service.cordon(ROOT, "local/n1", why="  new\n\x1b\0cables ")
     assert (view.by, view.why, view.drain) == ("root", "new cables", "")
     first, second = (await service.nodes(ANN)).items
     assert first.cordon == view and first.ready and second.cordon is None
