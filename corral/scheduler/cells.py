@@ -45,7 +45,7 @@ class Cells:
         """By owner, how many cells of a type it owns."""
         for owner, wanted in quotas.items():
             for quota in wanted:
-                kind = self.structure.find(quota.level, quota.model)
+                kind = self.structure.find(quota.level, quota.model, quota.chain)
                 if kind is not None:
                     owned = self.quotas.setdefault(owner, {})
                     owned[kind] = owned.get(kind, 0) + quota.count

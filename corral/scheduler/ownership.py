@@ -58,7 +58,7 @@ class Ownership:
             for quota in spec.cells:
                 counts = {}
                 for name, structure in structures.items():
-                    kind = structure.find(quota.level, quota.model)
+                    kind = structure.find(quota.level, quota.model, quota.chain)
                     if kind is not None:
                         counts[name] = len(structure.cells(kind))
                 if counts:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from corral.model.inventory import Device
 from corral.scheduler.levels import resolve
 from corral.scheduler.tree import Tree
 
@@ -36,37 +37,34 @@ class Structure:
         self._by_name: dict[int, dict[str, int]] = {}
         self._all = [layout.all for layout in tree.layouts]
 
-    def find(self, level: str, model: str = "") -> CellType | None:
-        """The type of a level's cells: the commonest that has only devices of the model; None when there is none."""
+    def find(self, level: str, model: str = "", chain: str = "") -> CellType | None:
+        """The commonest type of a level's cells that have only devices of the model and the chain; None: there is none."""
         depth = resolve(level, self.tree.levels)
         if depth is None:
             return None
         types = Counter(
             kind
             for number, kind in enumerate(self._typed(depth))
-            if not model or set(self.models(depth, number)) == {model}
+            if self._is(depth, number, model, chain)
         )
         usual = max(types.items(), key=lambda item: (item[1], -item[0].number), default=None)
         return usual[0] if usual else None
 
-    def types(self, level: str, model: str = "") -> list[CellType]:
-        """All types of a level's cells that have only devices of the model."""
-        depth = resolve(level, self.tree.levels)
-        if depth is None:
-            return []
-        found = {
-            kind
-            for number, kind in enumerate(self._typed(depth))
-            if not model or set(self.models(depth, number)) == {model}
-        }
-        return sorted(found)
+    def _is(self, depth: int, number: int, model: str, chain: str) -> bool:
+        if not model and not chain:
+            return True
+        devices = list(self._devices(depth, number))
+        return bool(devices) and all(
+            (not model or device.model == model) and (not chain or device.chain == chain) for device in devices
+        )
 
     def models(self, depth: int, number: int) -> Iterator[str]:
         """The models of a cell's devices."""
+        yield from (device.model for device in self._devices(depth, number))
+
+    def _devices(self, depth: int, number: int) -> Iterator[Device]:
         for at, mask in self.masks(depth, number):
-            for device in self.tree.nodes[at].devices:
-                if mask >> device.index & 1:
-                    yield device.model
+            yield from (device for device in self.tree.nodes[at].devices if mask >> device.index & 1)
 
     def type_of(self, depth: int, number: int) -> CellType:
         """The type of a cell."""
