@@ -92,6 +92,13 @@ class JobSummary(Record, frozen=True):
     tags: tuple[str, ...] = ()
 
 
+class ShareView(Record, frozen=True):
+    """The part of its device that a task has."""
+
+    compute_percent: float
+    memory_percent: float
+
+
 class TaskRecord(Record, frozen=True):
     """One task of a job's current attempt; `state` is the launcher's task state."""
 
@@ -107,6 +114,8 @@ class TaskRecord(Record, frozen=True):
     ended_at: str | None = None
     exit: ExitView | None = None
     retries: int = 0
+    share: ShareView | None = None
+    """The part that it has of its one device; null is the whole."""
 
 
 class AttemptRecord(Record, frozen=True):

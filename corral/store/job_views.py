@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import JobId, job_id
-from corral.model.placement import TaskPlacement
+from corral.model.placement import DeviceShare, TaskPlacement
 from corral.model.records import (
     JOB_ORDERS,
     AttemptRecord,
@@ -19,6 +19,7 @@ from corral.model.records import (
     JobFilter,
     JobSummary,
     Page,
+    ShareView,
     TaskRecord,
     exit_view,
     rfc3339,
@@ -270,7 +271,12 @@ def task_record(task: TaskRun) -> TaskRecord:
         ended_at=rfc3339_or_none(task.ended_at),
         exit=exit_view(task.completion),
         retries=task.retries.total,
+        share=_share(placement.share) if placement and placement.share else None,
     )
+
+
+def _share(share: DeviceShare) -> ShareView:
+    return ShareView(share.compute / 10_000, share.memory / 10_000)
 
 
 def _record(row: Any) -> JobRecord:
