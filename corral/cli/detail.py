@@ -29,6 +29,7 @@ def _head(job: Job) -> str:
         "Queue": f"{job['queue']}, priority {job['priority']}",
         "Type": job["jobType"],
         "Tasks": f"{tasks['total']}" + (f" ({counts})" if counts else ""),
+        "Replicas": _replicas(job),
         "Devices": job["devices"] or "",
         "Submitted": f"{job['createdAt']} ({age(job['createdAt'])} ago)",
         "Ran": age(job["startedAt"], job["endedAt"]),
@@ -37,6 +38,17 @@ def _head(job: Job) -> str:
         "Tags": ", ".join(job["tags"]),
     }
     return fields(pairs)
+
+
+def _replicas(job: Job) -> str:
+    """What the scheduler gives an elastic job now, by node, of what it asks for."""
+    counted = job["document"]["spec"]["replicaSpec"]
+    if counted["minReplicas"] == counted["maxReplicas"]:
+        return ""
+    targets = counted["targetReplicas"]
+    where = ", ".join(f"{count} on {node}" for node, count in list(targets.items())[:5])
+    bounds = f"{sum(targets.values())} of {counted['replicas']}, at least {counted['minReplicas']}"
+    return bounds + (f" ({where}{', …' if len(targets) > 5 else ''})" if where else "")
 
 
 def _retries(job: Job) -> str:

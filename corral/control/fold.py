@@ -161,6 +161,7 @@ class Folder:
         for key, task in changed.items():
             self.draft.tasks[job.id, key] = task
             before = job.tasks.get(key)
+            job.spread.change(before, task)
             if before is None or task is None or before.placement is not task.placement or before.holds != task.holds:
                 job.gang = None
             if task is None:

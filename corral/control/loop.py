@@ -334,6 +334,7 @@ class Control:
             job = self.world.jobs.get(job_id)
             if job is None or job_id in draft.removed:
                 continue
+            job.run = job.spread.written(job.run)
             state = phase(job.run)
             waiting = _waiting(job) if state is Phase.WAITING else None
             job.summary = summarize(job.summary, job.run, state, waiting)

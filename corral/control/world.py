@@ -5,6 +5,8 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, field
 
+import msgspec
+
 from corral.frameworks import Gang
 from corral.kernel.ids import JobId, TaskKey
 from corral.launcher import JobView, view_of
@@ -16,6 +18,47 @@ from corral.model.states import JobState, TaskState
 from corral.model.writes import LiveJob
 from corral.scheduler import Cluster, Queue
 from corral.spec.job import UnifiedJob
+
+_ENDING = frozenset({TaskState.DELETION_PENDING, TaskState.DELETION_REQUESTED, TaskState.DELETING})
+
+
+@dataclass(slots=True)
+class Spread:
+    """How many tasks of a job are on each node, kept task by task: to count anew costs as much as the job is large."""
+
+    counted: str = ""
+    """The role that `replicaSpec` names."""
+    targets: dict[str, int] = field(default_factory=dict)
+    placements: dict[str, dict[str, int]] = field(default_factory=dict)
+    changed: bool = True
+    """Whether it was changed since `written` was last called."""
+
+    def change(self, before: TaskRun | None, after: TaskRun | None) -> None:
+        """Follow one task."""
+        self._count(before, -1)
+        self._count(after, 1)
+
+    def _count(self, task: TaskRun | None, by: int) -> None:
+        if task is None or task.placement is None or not task.holds:
+            return
+        self.changed = True
+        _add(self.placements.setdefault(task.role, {}), task.placement.node, by)
+        if task.role == self.counted and task.state not in _ENDING:
+            _add(self.targets, task.placement.node, by)
+
+    def written(self, run: JobRun) -> JobRun:
+        """`run` with the counts of now: O(nodes) if they have changed."""
+        if not self.changed:
+            return run
+        self.changed = False
+        placements = {role: dict(sorted(nodes.items())) for role, nodes in sorted(self.placements.items()) if nodes}
+        return msgspec.structs.replace(run, targets=dict(sorted(self.targets.items())), placements=placements)
+
+
+def _add(counts: dict[str, int], node: str, by: int) -> None:
+    counts[node] = counts.get(node, 0) + by
+    if not counts[node]:
+        del counts[node]
 
 
 @dataclass(slots=True)
@@ -33,6 +76,8 @@ class Job:
     revision: int
     reasons: Reasons | None = None
     waits_for: set[JobId] = field(default_factory=set)
+    spread: Spread = field(default_factory=Spread)
+    """Where its tasks are, counted by node."""
     gang: Gang | None = None
     """What its tasks are started from, kept until a placement changes: to find ranks costs as much as the job is large."""
 
@@ -40,6 +85,9 @@ class Job:
     def from_record(cls, record: LiveJob) -> Job:
         """The job as it was stored."""
         document = UnifiedJob.model_validate_json(record.doc)
+        spread = Spread(document.counted_role.name)
+        for task in record.tasks.values():
+            spread.change(None, task)
         return cls(
             id=record.id,
             document=document,
@@ -50,6 +98,7 @@ class Job:
             tasks=dict(record.tasks),
             summary=record.summary,
             revision=record.revision,
+            spread=spread,
         )
 
     @property

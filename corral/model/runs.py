@@ -130,6 +130,10 @@ class JobRun(msgspec.Struct, frozen=True):
     wake_at: float | None = None
     """The earliest time that the job or one of its tasks waits for: send `TimePassed` then."""
     completion: Completion | None = None
+    targets: dict[str, int] = {}
+    """By node id: the replicas of the counted role that the scheduler wants there now; those that yield are not in it."""
+    placements: dict[str, dict[str, int]] = {}
+    """By role and node id: the tasks that hold their places now, those that are ending included."""
 
     def attempt_of(self, task: TaskRun) -> AttemptId:
         """The id of a task's current attempt."""

@@ -59,10 +59,18 @@ class ReasonsView(Record, frozen=True):
     possible: bool = True
 
 
+class JobStatus(Record, frozen=True):
+    """What the scheduler made of a job: `placements` has the tasks of every role by node id, those that end included."""
+
+    placements: dict[str, dict[str, int]] = {}
+
+
 class JobDetail(JobSummary, frozen=True, kw_only=True):
     """Everything about one job but its events and logs; `placement` has the first 2,000 tasks."""
 
     document: dict[str, Any] = {}
+    """As it stands: `replicaSpec` has the replicas asked for now and the scheduler's `targetReplicas`."""
+    status: JobStatus = JobStatus()
     attempt: int = 0
     roles: tuple[RoleView, ...] = ()
     placement: tuple[PlacementRecord, ...] = ()

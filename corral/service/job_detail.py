@@ -10,7 +10,7 @@ import msgspec
 from corral.model.placement import TaskPlacement, in_rank_order
 from corral.model.receipts import ReceiptView
 from corral.model.records import TaskRecord
-from corral.model.views import JobDetail, PlacementRecord, ReasonsView, ReasonView, RoleView
+from corral.model.views import JobDetail, JobStatus, PlacementRecord, ReasonsView, ReasonView, RoleView
 from corral.model.writes import JobRecord
 
 PLACEMENT_LIMIT: Final = 2000
@@ -27,14 +27,13 @@ def job_detail(
     receipts: tuple[ReceiptView, ...] = (),
 ) -> JobDetail:
     """Everything about a job; `members` are all its tasks in topology order, `hide` blanks its environment's values."""
-    document = msgspec.json.decode(record.doc)
-    if hide:
-        hide_environment(document)
+    document = document_of(record, hide=hide)
     spec = document.get("spec", {})
     summary = {name: getattr(record.summary, name) for name in record.summary.__struct_fields__}
     return JobDetail(
         **summary,
         document=document,
+        status=JobStatus(record.run.placements),
         attempt=record.run.attempt,
         roles=tuple(_role(role, spec.get("replicaSpec", {}), record) for role in spec.get("roles", ())),
         placement=placement_records(document, tasks[:PLACEMENT_LIMIT], members),
@@ -45,6 +44,18 @@ def job_detail(
         receipts=receipts,
         depends_on=tuple(need["job"] for need in spec.get("dependsOn", ())),
     )
+
+
+def document_of(record: JobRecord, *, hide: bool) -> dict[str, Any]:
+    """The canonical document as the job stands: scaled, and with the targets that the scheduler set."""
+    document: dict[str, Any] = msgspec.json.decode(record.doc)
+    counted = document["spec"]["replicaSpec"]
+    if (count := record.run.roles.get(counted["role"])) is not None:
+        counted["replicas"] = count.target
+    counted["targetReplicas"] = record.run.targets
+    if hide:
+        hide_environment(document)
+    return document
 
 
 def stored_reasons(record: JobRecord) -> ReasonsView | None:

@@ -25,7 +25,7 @@ from corral.service.actor import Actor
 from corral.service.base import ServiceBase, job_resource
 from corral.service.job_detail import (
     PLACEMENT_LIMIT,
-    hide_environment,
+    document_of,
     job_detail,
     placement_records,
     reasons_view,
@@ -80,10 +80,7 @@ class Jobs(ServiceBase):
     async def job_document(self, actor: Actor, ref: str) -> dict[str, Any]:
         """The canonical document; the environment's values are the owner's to read."""
         record, _ = await self.job_for(actor, ref, "job.read")
-        document: dict[str, Any] = msgspec.json.decode(record.doc)
-        if not _may_read_environment(actor, record):
-            hide_environment(document)
-        return document
+        return document_of(record, hide=not _may_read_environment(actor, record))
 
     async def job_tasks(
         self, actor: Actor, ref: str, *, role: str = "", state: str = "", limit: int = 100, after: str = ""

@@ -358,10 +358,15 @@ def _array_child(job: UnifiedJob, index: int, before: tuple[JobId, ...]) -> Unif
 
 
 async def _read(text: bytes | str, parameters: Mapping[str, str] | None, filename: str) -> UnifiedJob:
-    """The job of a document; a large one is read beside the event loop, which others wait for."""
+    """The job of a document, less the targets of a job that it was copied from.
+
+    A large one is read beside the event loop, which others wait for.
+    """
     if len(text) <= _READ_AT_ONCE:
-        return load_runnable_job(text, parameters=parameters, filename=filename)
-    return await asyncio.to_thread(load_runnable_job, text, parameters=parameters, filename=filename)
+        job = load_runnable_job(text, parameters=parameters, filename=filename)
+    else:
+        job = await asyncio.to_thread(load_runnable_job, text, parameters=parameters, filename=filename)
+    return job.with_targets({}) if job.spec.replica_spec.target_replicas else job
 
 
 def _gang(job: UnifiedJob, *, user: str = "", created_at: float = 0.0) -> GangRequest:

@@ -1,4 +1,4 @@
-"""Sums over all processes again and again, elastically: it goes on with whoever is there."""
+"""Fits a line to noisy points, elastically: it goes on with whoever is there, from the last step that all committed."""
 
 from __future__ import annotations
 
@@ -11,22 +11,36 @@ import horovod.torch as hvd
 import torch
 
 options = argparse.ArgumentParser(description=__doc__)
-options.add_argument("--steps", type=int, default=20)
+options.add_argument("--steps", type=int, default=50)
 options.add_argument("--pause", type=float, default=0.2, help="seconds between two steps")
 given = options.parse_args()
 
 hvd.init()
+device = torch.device("cuda", hvd.local_rank()) if torch.cuda.is_available() else torch.device("cpu")
+torch.manual_seed(7)
+inputs = torch.randn(4096, 16, device=device)
+wanted = inputs @ torch.linspace(-1, 1, 16, device=device).unsqueeze(1) + 3
+model = torch.nn.Linear(16, 1).to(device)
+optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.01), model.named_parameters())
+task = f"{os.environ['CORRAL_ROLE']}-{os.environ['CORRAL_TASK_INDEX']}"
 
 
 @hvd.elastic.run
 def train(state: Any) -> None:
     while state.step < given.steps:
-        total = int(hvd.allreduce(torch.ones(1), op=hvd.Sum).item())
-        task = f"{os.environ['CORRAL_ROLE']}-{os.environ['CORRAL_TASK_INDEX']}"
-        print(f"step {state.step + 1}/{given.steps} on {task}: rank {hvd.rank()} of {total}", flush=True)
+        mine = slice(hvd.rank(), None, hvd.size())
+        optimizer.zero_grad()
+        loss = torch.nn.functional.mse_loss(model(inputs[mine]), wanted[mine])
+        loss.backward()
+        optimizer.step()
+        total = hvd.allreduce(loss.detach()).item()
         state.step += 1
+        print(
+            f"step {state.step}/{given.steps} on {task}: rank {hvd.rank()} of {hvd.size()}, loss {total:.6f}",
+            flush=True,
+        )
         time.sleep(given.pause)
         state.commit()
 
 
-train(hvd.elastic.TorchState(step=0))
+train(hvd.elastic.TorchState(model, optimizer, step=0))

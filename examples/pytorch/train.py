@@ -48,16 +48,21 @@ def main() -> None:
     accuracy = 0.0
     for epoch in range(begin, given.epochs):
         sampler.set_epoch(epoch)
+        losses = []
         for images, labels in loader:
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(parallel(images.to(device)), labels.to(device))
             loss.backward()
             optimizer.step()
+            losses.append(loss.detach())
+        mean = torch.stack(losses).mean()
+        dist.all_reduce(mean)
         accuracy = evaluate(model, test, device)
         if os.environ.get("LOCAL_RANK", "0") == "0":
             save(epoch + 1, model, optimizer)
         if rank == 0:
-            print(f"epoch {epoch + 1}/{given.epochs} accuracy {accuracy:.4f} processes {world}", flush=True)
+            learned = f"loss {mean.item() / world:.5f} accuracy {accuracy:.4f}"
+            print(f"epoch {epoch + 1}/{given.epochs} {learned} processes {world}", flush=True)
         time.sleep(given.pause)
 
     if rank == 0:

@@ -223,7 +223,9 @@ class House:
                 await self.store.wakeup.wait(0.05)
 
 
-def short(name: str, *, replicas: int = 1, devices: int = 0, end_with: int | None = None, **more: Any) -> str:
+def short(
+    name: str, *, replicas: int | dict[str, int] = 1, devices: int = 0, end_with: int | None = None, **more: Any
+) -> str:
     """A job file in the short form."""
     role: dict[str, Any] = {
         "replicas": replicas,

@@ -26,14 +26,19 @@ BIN = Path(sys.executable).parent
 class Platform:
     """A server of its own, and its command line with somebody signed in."""
 
-    def __init__(self, folder: Path, env: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, env: Mapping[str, str] | None = None, cluster: str = "") -> None:
+        """`cluster` is a cluster document; the example's if it is not given."""
         self.folder = folder
+        self.cluster = ROOT / "examples" / "cluster.yaml"
+        if cluster:
+            self.cluster = folder / "cluster.yaml"
+            self.cluster.write_text(cluster)
         self.env = {name: value for name, value in os.environ.items() if not name.startswith("CORRAL_")}
         self.env |= {"XDG_CONFIG_HOME": str(folder / "config")} | dict(env or {})
         self.data = str(folder / "data")
 
     def up(self) -> None:
-        cluster = str(ROOT / "examples" / "cluster.yaml")
+        cluster = str(self.cluster)
         up = self.corral("up", "--detach", "--port", "0", "--cluster", cluster, "--data", self.data, "-o", "json")
         facts = json.loads(up)
         self.client = Client(facts["url"])

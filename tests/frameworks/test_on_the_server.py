@@ -159,12 +159,12 @@ def test_mpi_runs_on_the_server(platform: Platform) -> None:
 def test_elastic_horovod_goes_on_with_whoever_is_there(platform: Platform) -> None:
     file = platform.example("horovod/job.yaml", environment("horovod"))
     job = platform.submit(file)
+    platform.corral("scale", job, "3")
+    platform.wait_for(job, r"step \d+/200 on worker-2: rank \d of 3\b")
     platform.corral("scale", job, "2")
-    platform.wait_for(job, r"step \d+/100 on worker-1: rank \d of 2")
-    platform.corral("scale", job, "1")
-    platform.wait_for(job, r"step \d+/100 on worker-0: rank 0 of 1")
-    platform.corral("scale", job, "2")
-    platform.wait_for(job, r"of 1\n(?:.*\n)*.*step \d+/100 on worker-\d: rank 1 of 2")
+    platform.wait_for(job, r"step \d+/200 on worker-0: rank \d of 2\b")
+    platform.corral("scale", job, "3")
+    platform.wait_for(job, r"of 2, .*\n(?:.*\n)*.*step \d+/200 on worker-\d: rank 2 of 3\b")
     platform.corral("stop", job)
 
 

@@ -1,0 +1,83 @@
+"""Real elastic jobs give workers up to others and take them back, and go on learning: the scheduler alone says when."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.frameworks.environments import environment
+from tests.frameworks.platform import Platform
+
+pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(600)]
+
+CLUSTER = """
+kind: Cluster
+node: {cpu: 8, memory: 16Gi, shm: 1Gi, devices: {count: 2, kind: gpu, model: described-a100, memory: 40Gi}}
+racks: {rack1: {nodes: [node1, node2]}}
+"""
+"""Four devices on two nodes: an elastic job of four workers fills them."""
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    made = Platform(tmp_path_factory.mktemp("platform"), cluster=CLUSTER)
+    made.up()
+    yield made
+    made.down()
+
+
+def test_a_torchrun_job_goes_from_four_workers_to_two_and_back_while_its_loss_falls(platform: Platform) -> None:
+    job = submit_for(platform, "pytorch/elastic.yaml", "pytorch", "python train.py --epochs 60 --pause 0.5")
+    goes_from_four_to_two_and_back(platform, job, r"epoch (\d+)/60 loss ([\d.]+) .* processes {}\b")
+
+
+def test_a_horovod_job_goes_from_four_workers_to_two_and_back_while_its_loss_falls(platform: Platform) -> None:
+    job = submit_for(platform, "horovod/job.yaml", "horovod", "python train.py --steps 150")
+    goes_from_four_to_two_and_back(platform, job, r"step (\d+)/150 on \S+ rank 0 of {}, loss ([\d.]+)")
+
+
+def submit_for(platform: Platform, path: str, library: str, command: str) -> str:
+    """An example's elastic job, long enough to be watched and short enough to be seen to its end."""
+    file = platform.example(path, environment(library))
+    document = yaml.safe_load(file.read_text())
+    document["roles"]["worker"]["command"] = command
+    file.write_text(yaml.safe_dump(document))
+    return platform.submit(file)
+
+
+def goes_from_four_to_two_and_back(platform: Platform, job: str, learned: str) -> None:
+    """`learned` finds a step and its loss in the log, with `{}` for how many processes took that step."""
+    first = reached(platform, job, learned.format(4), after=0)
+    other = platform.client.submit(json.dumps(holder(2)))["id"]
+    second = reached(platform, job, learned.format(2), after=first[0])
+    assert platform.client.job(other)["state"] == "running"
+    assert {task["index"] for task in platform.client.job(job)["placement"]} >= {0}
+    assert len(platform.client.job(job)["placement"]) == 2
+    platform.client.stop(other)
+    third = reached(platform, job, learned.format(4), after=second[0])
+    ended = platform.client.wait(job)
+    assert ended["state"] == "succeeded", platform.log(job)[-4000:]
+    assert ended["attempt"] == 0, "the job began again instead"
+    assert first[1] > second[1] > third[1], "its loss does not fall"
+    (receipt,) = platform.client.receipts(job)["items"]
+    assert (receipt["rule"], receipt["devices"], receipt["byJob"], receipt["state"]) == ("shrink", 2, other, "returned")
+
+
+def reached(platform: Platform, job: str, learned: str, *, after: int) -> tuple[int, float]:
+    """Wait until a later step was taken by so many processes; which step it was, and its loss."""
+    step, loss = 0, 0.0
+    while step <= after:
+        platform.wait_for(job, learned)
+        step, loss = max((int(step), float(loss)) for step, loss in re.findall(learned, platform.log(job)))
+    return step, loss
+
+
+def holder(devices: int) -> dict[str, Any]:
+    """A job of one task that holds so many devices until it is stopped."""
+    role = {"resources": {"cpu": "0.1", "devices": devices}, "command": "sleep 1000"}
+    return {"name": "holder", "framework": "shell", "roles": {"main": role}}
