@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from statistics import fmean
 from time import process_time
 
+from msgspec import structs
+
 from bench.stats import percentile
 from corral.kernel.draw import draw, draw_integer
 from corral.kernel.ids import JobId
@@ -43,6 +45,8 @@ def measure() -> dict[str, float]:
         return {
             "fill-4000": _cycle(500, 32, [gang(at) for at in range(4000)]),
             "gangs-1000": _cycle(500, 32, [gang(at, tasks=4) for at in range(1000)]),
+            "gangs-1000-running": _half_running(),
+            "gangs-preempting": _preempting(),
             "topo-1000": _cycle(1000, 100, [gang(at, tasks=4, devices=8, required="rack") for at in range(188)]),
             "topo-block": _cycle(1000, 100, [gang(0, tasks=512, required="block")]),
             "hopeless": _hopeless(),
@@ -116,6 +120,31 @@ def _start(cluster: Cluster, queue: Queue, requests: dict[JobId, GangRequest]) -
         queue.apply(event)
         started.append(requests[placed.job])
     return started
+
+
+def _running(gangs: int) -> Cluster:
+    """500 nodes on which so many gangs of four run."""
+    cluster = made(500, 32)
+    first = {request.job: request for request in (gang(at, tasks=4) for at in range(gangs))}
+    _start(cluster, waiting(first.values()), first)
+    return cluster
+
+
+def _half_running() -> float:
+    """500 gangs of four run, 500 more come: a full cycle."""
+    cluster, queue = _running(500), waiting(gang(1000 + at, tasks=4) for at in range(500))
+    return _timed(lambda: plan(cluster, queue, POLICY, 0.0))
+
+
+def _preempting() -> float:
+    """1,000 gangs of four fill all devices; 250 of higher priority come, and each has one of them yield."""
+    cluster = _running(1000)
+    queue = waiting(structs.replace(gang(2000 + at, tasks=4), priority=100) for at in range(250))
+    told: list[int] = []
+    took = _timed(lambda: told.append(len(plan(cluster, queue, POLICY, 10.0).evictions)))
+    if told != [250]:
+        raise RuntimeError(f"{told[0]} gangs were told to yield, not 250")
+    return took
 
 
 def _hopeless() -> float:
