@@ -61,6 +61,7 @@ def test_what_somebody_else_applies_appears_without_a_reload(page: Page, vision:
 
 def test_the_keyboard_goes_there_and_through_the_documents(page: Page, vision: Portal) -> None:
     page.goto("/")
+    expect(page.get_by_role("link", name="Configuration")).to_be_visible()
     page.keyboard.press("g")
     page.keyboard.press("c")
     expect(page).to_have_title("Configuration · Corral")
