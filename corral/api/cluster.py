@@ -71,7 +71,7 @@ async def get_cells(
     engine: Annotated[str, Query(max_length=200, description="The whole of one engine.")] = "",
     under: Annotated[str, Query(max_length=400, description="The id of a cell; without it the whole cluster.")] = "",
     depth: Annotated[int, Query(ge=0, le=12, description="How many levels below the cell.")] = 2,
-    limit: Limit = 1000,
+    limit: Annotated[int, Query(ge=1, le=5000, description="How many cells and devices at most.")] = 1000,
     after: After = "",
 ) -> Json:
     """Part of the tree of cells: whose each is, who uses it, as guaranteed or as guest, what leaves and what is bad."""

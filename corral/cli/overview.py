@@ -88,9 +88,9 @@ def _scale(standing: dict[str, Any], resource: str) -> float:
 
 
 def own(standing: dict[str, Any], resource: str) -> int:
-    """What is a queue's own of a resource: what it deserves, or the devices of the cells that it owns."""
+    """What is a queue's own of a resource: what it deserves, and the devices of the cells that it owns."""
     deserved: int = standing["deserved"].get(resource, 0)
-    return max(deserved, standing["ownedDevices"]) if resource == "devices" else deserved
+    return deserved + (int(standing["ownedDevices"]) if resource == "devices" else 0)
 
 
 def spoken(resource: str, amount: float) -> str:

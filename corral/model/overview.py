@@ -54,13 +54,13 @@ class QueueStanding(Record, frozen=True):
     fair: dict[str, float] = {}
     """What it should hold now as all queues want it: what it deserves, and by weight its part of the rest."""
     borrowed: Amounts = {}
-    """What it uses beyond what it deserves; of an owner of cells, devices outside them and beyond what it deserves."""
+    """What it uses beyond its own: what it deserves and, of devices, those of the cells that it owns."""
     lent: Amounts = {}
-    """What others hold of what it deserves, and which devices they hold in cells that it would have to claim back."""
+    """What others use of its own; devices only."""
     lent_to: Amounts = {}
-    """Devices that it deserves and others use now, by the other queue."""
+    """By the other queue."""
     borrowed_from: Amounts = {}
-    """Devices that it uses and others deserve, by the other queue; "" is what nobody deserves."""
+    """Devices of others that it uses, by whose they are; "" is what is nobody's own."""
     cells: tuple[CellShare, ...] = ()
     pinned: tuple[str, ...] = ()
     """The ids of the cells that are its own wherever they stand."""

@@ -74,7 +74,7 @@ def test_amounts_are_said_in_their_units() -> None:
         "2500m", "1Gi", "2.667", "",
     ]  # fmt: skip
     owner = json(QueueStanding("lab", deserved={"devices": 4, "cpu": 9}, owned_devices=8))
-    assert (own(owner, "devices"), own(owner, "cpu")) == (8, 9)
+    assert (own(owner, "devices"), own(owner, "cpu")) == (12, 9)
 
 
 def test_what_a_gang_wants_is_said_in_few_words() -> None:

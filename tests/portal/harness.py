@@ -54,11 +54,10 @@ class Portal:
 
 
 @contextlib.contextmanager
-def serving(folder: Path) -> Iterator[Portal]:
-    """A running server over `folder`; jobs and server are ended with the block."""
+def serving(folder: Path, cluster: Path = ROOT / "examples" / "cluster.yaml") -> Iterator[Portal]:
+    """A running server over `folder` with the machines of a document; jobs and server are ended with the block."""
     data = folder / "data"
     environment = {**os.environ, "XDG_CONFIG_HOME": str(folder / "config")}
-    cluster = ROOT / "examples" / "cluster.yaml"
     start = [*CORRAL, "up", "--detach", "--data", str(data), "--port", "0", "--cluster", str(cluster), "-o", "json"]
     done = subprocess.run(start, env=environment, check=True, capture_output=True, text=True, timeout=60)
     told = json.loads(done.stdout)

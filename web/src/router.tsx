@@ -98,6 +98,27 @@ const configuration = createRoute({
   component: lazyRouteComponent(() => import('./pages/Configuration'), 'Configuration'),
 });
 
+const queues = createRoute({
+  getParentRoute: () => frame,
+  path: '/queues',
+  validateSearch: texts('queue', 'resource'),
+  component: lazyRouteComponent(() => import('./pages/Queues'), 'Queues'),
+});
+
+const line = createRoute({
+  getParentRoute: () => frame,
+  path: '/line',
+  validateSearch: texts('queue', 'job'),
+  component: lazyRouteComponent(() => import('./pages/Line'), 'Line'),
+});
+
+const receipts = createRoute({
+  getParentRoute: () => frame,
+  path: '/receipts',
+  validateSearch: texts('queue'),
+  component: lazyRouteComponent(() => import('./pages/Receipts'), 'Receipts'),
+});
+
 const account = createRoute({
   getParentRoute: () => frame,
   path: '/account',
@@ -105,7 +126,7 @@ const account = createRoute({
 });
 
 export const router = createRouter({
-  routeTree: root.addChildren([signIn, frame.addChildren([home, job, submit, nodes, configuration, account])]),
+  routeTree: root.addChildren([signIn, frame.addChildren([home, job, submit, queues, line, receipts, nodes, configuration, account])]),
   context: { client },
   parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),
   stringifySearch: (search) => {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 
@@ -11,8 +10,7 @@ from corral.scheduler.amounts import asked
 from corral.scheduler.cells import Cell, Cells
 from corral.scheduler.cluster import Cluster
 from corral.scheduler.fairness import Fairness
-from corral.scheduler.gangs import Running
-from corral.scheduler.lending import lending
+from corral.scheduler.lending import lending, owned_devices
 from corral.scheduler.queue import Queue
 from corral.scheduler.queues import QueueNode, QueueTree
 from corral.scheduler.structure import CellType
@@ -26,19 +24,16 @@ def queue_standings(cluster: Cluster, queue: Queue, now: float) -> list[QueueSta
 class _Tally:
     """What stands in one queue itself, not below it."""
 
-    __slots__ = ("guests", "outside", "running", "waiting", "wanted")
+    __slots__ = ("guests", "running", "waiting", "wanted")
 
     def __init__(self, size: int) -> None:
         self.running = self.guests = self.waiting = 0
         self.wanted = [0] * size
-        self.outside = 0
-        """Devices of tasks that no cell guarantees."""
 
     def add(self, other: _Tally) -> None:
         self.running += other.running
         self.guests += other.guests
         self.waiting += other.waiting
-        self.outside += other.outside
         self.wanted = [a + b for a, b in zip(self.wanted, other.wanted, strict=True)]
 
 
@@ -52,11 +47,13 @@ class _Standings:
         fairness = Fairness(cluster, hungry)
         parents = [self.tree.root, *(node for node in self.tree.nodes.values() if node.children)]
         self.fair = {name: part for parent in parents for name, part in fairness.parts(parent).items()}
-        self.lending = lending(self.tree)
+        self.owned = owned_devices(cluster.ownership)
+        self.lending = lending(self.tree, self.owned)
         deserved = (node.deserved for node in self.tree.nodes.values())
         self.deserved = [any(amounts) for amounts in zip(*deserved, strict=True)] or [False] * len(self.tree.names)
+        self.deserved[0] |= bool(self.owned)
         """Whether anybody deserves any of a resource: else nobody borrows it."""
-        self.cells, self.lent_devices = _owned_cells(cluster)
+        self.cells = _owned_cells(cluster)
         self.tallies = {name: _Tally(len(self.tree.names)) for name in self.tree.nodes}
         self._count_running()
         self._count_waiting(queue)
@@ -67,9 +64,7 @@ class _Standings:
             tally, owner = self.tallies[name], ownership.owner(name)
             for gang in (gang for members in levels.values() for gang in members.values()):
                 tally.running += 1
-                outside = _outside(gang) if owner else 0
-                tally.outside += outside
-                tally.guests += bool(outside)
+                tally.guests += bool(owner) and any(task not in gang.cells for task in gang.charges)
 
     def _count_waiting(self, queue: Queue) -> None:
         for group in queue.groups.values():
@@ -96,10 +91,7 @@ class _Standings:
 
     def _standing(self, node: QueueNode, depth: int, tally: _Tally) -> QueueStanding:
         spec, name = node.spec, node.name
-        cells = tuple(self.cells.get(name, ()))
-        owned = sum(share.owned * share.devices for share in cells)
         lent_to = {other: n for (lender, other), n in self.lending.items() if lender == name}
-        lent = Counter({"devices": sum(lent_to.values()) + self.lent_devices[name]})
         return QueueStanding(
             name=name,
             parent=spec.parent,
@@ -111,29 +103,24 @@ class _Standings:
             borrowing_limit=dict(spec.borrowing_limit),
             used=self._named(node.used),
             fair={key: round(part, 3) for key, part in zip(self.tree.names, self.fair[name], strict=True) if part},
-            borrowed=self._borrowed(node, tally, owned),
-            lent=+lent,
+            borrowed=self._borrowed(node),
+            lent={"devices": sum(lent_to.values())} if lent_to else {},
             lent_to=lent_to,
             borrowed_from={lender: n for (lender, other), n in self.lending.items() if other == name},
-            cells=cells,
+            cells=tuple(self.cells.get(name, ())),
             pinned=spec.pinned_cells,
-            owned_devices=owned,
+            owned_devices=self.owned.get(name, 0),
             running=tally.running,
             guests=tally.guests,
             waiting=tally.waiting,
             wanted=self._named(tally.wanted),
         )
 
-    def _borrowed(self, node: QueueNode, tally: _Tally, owned: int) -> Amounts:
-        """Beyond what it deserves; an owner borrows the devices outside its cells that it does not deserve besides them."""
-        amounts = zip(node.used, node.deserved, self.deserved, strict=True)
-        over = self._named([max(0, used - own) if counts else 0 for used, own, counts in amounts])
-        if owned:
-            besides = max(0, node.deserved[0] - owned)
-            over.pop("devices", None)
-            if tally.outside > besides:
-                over["devices"] = tally.outside - besides
-        return over
+    def _borrowed(self, node: QueueNode) -> Amounts:
+        """Beyond what it deserves, and the devices of its cells; of what nobody deserves nothing is borrowed."""
+        own = [node.deserved[0] + self.owned.get(node.name, 0), *node.deserved[1:]]
+        amounts = zip(node.used, own, self.deserved, strict=True)
+        return self._named([max(0, used - mine) if counts else 0 for used, mine, counts in amounts])
 
     def _named(self, vector: Sequence[float]) -> Amounts:
         pairs = zip(self.tree.names, vector, strict=True)
@@ -144,24 +131,17 @@ def _by_name(node: QueueNode) -> list[QueueNode]:
     return sorted(node.children, key=lambda child: child.name)
 
 
-def _outside(gang: Running) -> int:
-    """How many devices the tasks of a gang hold that are in no cell of its queue."""
-    return sum(charge[0] for task, charge in gang.charges.items() if task not in gang.cells)
-
-
-def _owned_cells(cluster: Cluster) -> tuple[dict[str, list[CellShare]], Counter[str]]:
-    """By owner the cells that it owns, by type; and the devices that guests hold in what it would have to claim back."""
+def _owned_cells(cluster: Cluster) -> dict[str, list[CellShare]]:
+    """By owner the cells that it owns, by type."""
     shares: dict[str, list[CellShare]] = {}
-    lent: Counter[str] = Counter()
     for engine, cells in cluster.ownership.cells.items():
         for kind in cells.types:
-            for owner, share, devices in _of_type(engine, cells, kind):
+            for owner, share in _of_type(engine, cells, kind):
                 shares.setdefault(owner, []).append(share)
-                lent[owner] += devices
-    return shares, lent
+    return shares
 
 
-def _of_type(engine: str, cells: Cells, kind: CellType) -> Iterator[tuple[str, CellShare, int]]:
+def _of_type(engine: str, cells: Cells, kind: CellType) -> Iterator[tuple[str, CellShare]]:
     """Whole cells serve owners in the order of names, the emptiest first: those with guests in them are lent.
 
     Each type by itself: a cell that is part of a wider one that is owed too may count for both.
@@ -179,7 +159,7 @@ def _of_type(engine: str, cells: Cells, kind: CellType) -> Iterator[tuple[str, C
             mine, whole = whole[: max(0, owed)], whole[max(0, owed) :]
             free = sum(not held for held in mine)
             share = CellShare(engine, level, model, size, owned, owned - owed, free, len(mine) - free, owed - len(mine))
-            yield owner, share, sum(mine)
+            yield owner, share
 
 
 def _held_in_whole(cells: Cells, kind: CellType) -> Iterable[int]:

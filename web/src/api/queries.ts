@@ -129,7 +129,8 @@ export const nodes = infiniteQueryOptions({
 
 export const queues = queryOptions({
   queryKey: ['cluster', 'queues'],
-  queryFn: ({ signal }) => call<Page<Queue>>('/queues', { signal }),
+  queryFn: ({ signal }) => call<Page<Queue>>('/queues', { query: { limit: LONGEST }, signal }),
+  refetchInterval: SLOWLY,
 });
 
 /** Under `configuration`, which a change of any document marks stale. */

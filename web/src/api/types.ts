@@ -1,5 +1,7 @@
 /** The shapes of `/api/v3`, written by hand from the contract: `corral/model/records.py` and `corral/model/views.py`. */
 
+import type { QueueStanding } from './overview';
+
 export type JobState = 'waiting' | 'starting' | 'running' | 'stopping' | 'succeeded' | 'failed' | 'stopped';
 export const JOB_STATES: readonly JobState[] = [
   'waiting',
@@ -92,6 +94,10 @@ export interface JobDetail extends JobSummary {
 /** One time that a job, or some of its tasks, had to yield. */
 export interface Receipt {
   id: string;
+  job: string;
+  name: string;
+  user: string;
+  queue: string;
   rule: string;
   message: string;
   at: string;
@@ -199,6 +205,8 @@ export interface Queue {
   waiting: number;
   devices: number;
   doc: Record<string, unknown>;
+  /** None while the scheduler does not answer. */
+  standing: QueueStanding | null;
 }
 export interface Top {
   at: string;

@@ -2,6 +2,8 @@
 
 import type { Rack } from '../lib/cells';
 import { holders, hues } from '../lib/cells';
+import { NO_MARKS, type Marks } from '../lib/marks';
+import { MarkLegend } from './NodeMarks';
 import { NodeRow, tileSize } from './NodeRow';
 
 interface Props {
@@ -11,9 +13,11 @@ interface Props {
   onLight?: (job: string) => void;
   /** Beside other things: smaller tiles. */
   compact?: boolean;
+  /** Whose cells they are, who is a guest, what leaves or is closed. */
+  marks?: Marks;
 }
 
-export function ClusterMap({ racks, lit = '', onLight, compact = false }: Props) {
+export function ClusterMap({ racks, lit = '', onLight, compact = false, marks = NO_MARKS }: Props) {
   const colours = hues(holders(racks).keys());
   const devices = racks.reduce((sum, rack) => sum + rack.devices, 0);
   const engines = new Set(racks.map((rack) => rack.engine)).size;
@@ -37,20 +41,23 @@ export function ClusterMap({ racks, lit = '', onLight, compact = false }: Props)
             </h3>
             <div className="space-y-1.5">
               {rack.nodes.map((node) => (
-                <NodeRow key={node.name} node={node} colours={colours} lit={lit} onLight={onLight} size={tileSize(devices, compact)} />
+                <NodeRow key={node.name} node={node} colours={colours} lit={lit} onLight={onLight} size={tileSize(devices, compact)} marks={marks} />
               ))}
             </div>
           </section>
         ))}
       </div>
-      {joined.size > 0 && (
-        <p className="flex items-center pt-4 gap-2 text-2xs text-muted">
-          <svg width="22" height="6" aria-hidden>
-            <path d="M1.5 1v4h19V1" fill="none" stroke="var(--line-strong)" />
-          </svg>
-          joined by one {[...joined].join(' or ')}
-        </p>
-      )}
+      <div className="flex flex-wrap items-center gap-x-5 gap-y-1 pt-4 text-2xs text-muted">
+        {joined.size > 0 && (
+          <p className="flex items-center gap-2">
+            <svg width="22" height="6" aria-hidden>
+              <path d="M1.5 1v4h19V1" fill="none" stroke="var(--line-strong)" />
+            </svg>
+            joined by one {[...joined].join(' or ')}
+          </p>
+        )}
+        <MarkLegend marks={marks} />
+      </div>
     </div>
   );
 }

@@ -1,6 +1,7 @@
 /** Why the next job waits: the first in line with its reason in a sentence, and those behind it. */
 
 import { Link } from '@tanstack/react-router';
+import type { LineEntry } from '../api/overview';
 import type { JobSummary } from '../api/types';
 import { count } from '../lib/format';
 import { Glyph } from './Status';
@@ -11,10 +12,12 @@ const SHOWN_BEHIND = 3;
 /** What waits for something else than room is not in the line: it joins when that has happened. */
 const joined = (job: JobSummary) => Number(job.waiting?.code === 'dependency');
 
-/** The order in which waiting jobs are considered: by what the scheduler says is ahead of each. */
-export function inLine(jobs: readonly JobSummary[]): JobSummary[] {
+/** The order in which waiting jobs are considered: the scheduler's line, or by what it last said is ahead of each. */
+export function inLine(jobs: readonly JobSummary[], line: readonly LineEntry[] = []): JobSummary[] {
+  const position = new Map(line.map((entry) => [entry.job, entry.position]));
   return [...jobs].sort(
     (a, b) =>
+      (position.get(a.id) ?? Infinity) - (position.get(b.id) ?? Infinity) ||
       joined(a) - joined(b) ||
       (a.waiting?.ahead ?? Infinity) - (b.waiting?.ahead ?? Infinity) ||
       b.priority - a.priority ||
@@ -22,8 +25,8 @@ export function inLine(jobs: readonly JobSummary[]): JobSummary[] {
   );
 }
 
-export function NextInLine({ jobs, more }: { jobs: readonly JobSummary[]; more: boolean }) {
-  const [first, ...rest] = inLine(jobs);
+export function NextInLine({ jobs, more, line = [] }: { jobs: readonly JobSummary[]; more: boolean; line?: readonly LineEntry[] }) {
+  const [first, ...rest] = inLine(jobs, line);
   if (!first)
     return (
       <p className="text-sm text-muted">
@@ -56,7 +59,7 @@ export function NextInLine({ jobs, more }: { jobs: readonly JobSummary[]; more: 
           ))}
           {(hidden > 0 || more) && (
             <li>
-              <Link to="/" search={{ state: 'waiting', order: 'priority' }} className="link">
+              <Link to="/line" className="link">
                 {more ? 'all that wait' : `${hidden} more`}
               </Link>
             </li>

@@ -2,7 +2,9 @@
 
 import { Link } from '@tanstack/react-router';
 import type { MapNode, Run } from '../lib/cells';
+import { marked, NO_MARKS, type Marks, type NodeMark } from '../lib/marks';
 import { cut, ranges, shortNode } from '../lib/format';
+import { Band, bandHeight, Overlay } from './NodeMarks';
 
 export interface TileSize {
   width: number;
@@ -28,6 +30,7 @@ interface Props {
   size: TileSize;
   /** Without the name beside it. */
   bare?: boolean;
+  marks?: Marks;
 }
 
 const GROUP_GAP = 9;
@@ -35,7 +38,7 @@ const GROUP_GAP = 9;
 const BOLD = 7.3;
 const PLAIN = 6.1;
 
-export function NodeRow({ node, colours, lit, onLight, size, bare }: Props) {
+export function NodeRow({ node, colours, lit, onLight, size, bare, marks = NO_MARKS }: Props) {
   let x = 0.5;
   const groups = node.groups.map((group) => {
     const at = x;
@@ -43,12 +46,13 @@ export function NodeRow({ node, colours, lit, onLight, size, bare }: Props) {
     return { ...group, at, width: group.devices.length * size.width };
   });
   const width = Math.max(1, x - GROUP_GAP + 1);
-  const height = size.height + 8;
+  const bands = bandHeight(marks, size.words);
+  const height = size.height + bands + 8;
   const bracketed = node.groups.length > 1;
   const name = shortNode(node.name);
   return (
     <div className="flex items-start gap-3">
-      {!bare && <NodeName node={node} words={size.words} />}
+      {!bare && <NodeName node={node} words={size.words} closed={marks.nodes.get(node.name)} />}
       <svg
         width={width}
         height={height}
@@ -61,7 +65,8 @@ export function NodeRow({ node, colours, lit, onLight, size, bare }: Props) {
         {groups.map((group) => (
           <g key={group.name} transform={`translate(${group.at} 0.5)`}>
             <title>{group.name}</title>
-            <Runs node={name} runs={group.runs} colours={colours} lit={lit} onLight={onLight} size={size} />
+            <Runs node={node.name} runs={group.runs} colours={colours} lit={lit} onLight={onLight} size={size} marks={marks} />
+            <Band node={node.name} devices={group.devices} marks={marks} size={size} top={size.height + (bracketed ? 8 : 2)} />
             {bracketed && (
               <path
                 d={`M1.5 ${size.height + 2.5}v3h${group.width - 4.5}v-3`}
@@ -76,19 +81,23 @@ export function NodeRow({ node, colours, lit, onLight, size, bare }: Props) {
   );
 }
 
-function NodeName({ node, words }: { node: MapNode; words: boolean }) {
+function NodeName({ node, words, closed }: { node: MapNode; words: boolean; closed: NodeMark | undefined }) {
   const free = node.devices ? `${node.free} free` : 'no devices';
   return (
     <div className="w-14 shrink-0 text-xs leading-tight" style={{ paddingTop: words ? 6 : 1 }}>
       <div className="truncate" title={node.name}>
         {shortNode(node.name)}
       </div>
-      {words && <div className={`text-2xs ${node.ready ? 'text-muted' : 'text-fail'}`}>{node.ready ? free : '✕ not ready'}</div>}
+      {words && (
+        <div className={`text-2xs ${node.ready ? 'text-muted' : closed?.state === 'cordoned' ? 'text-wait' : 'text-fail'}`} title={closed?.reason}>
+          {node.ready ? free : closed?.state === 'cordoned' ? '⊘ closed' : '✕ not ready'}
+        </div>
+      )}
     </div>
   );
 }
 
-type RunsProps = Omit<Props, 'node'> & { node: string; runs: Run[] };
+type RunsProps = Omit<Props, 'node'> & { node: string; runs: Run[]; marks: Marks };
 
 function Runs({ node, runs, ...rest }: RunsProps) {
   let at = 0;
@@ -98,7 +107,7 @@ function Runs({ node, runs, ...rest }: RunsProps) {
     const first = run.devices[0];
     return (
       <g key={first?.id} transform={`translate(${x} 0)`}>
-        {run.job ? <Held node={node} run={run} {...rest} /> : <Free node={node} run={run} size={rest.size} />}
+        {run.job ? <Held node={node} run={run} {...rest} /> : <Free node={shortNode(node)} run={run} size={rest.size} />}
       </g>
     );
   });
@@ -121,12 +130,14 @@ function Free({ node, run, size }: { node: string; run: Run; size: TileSize }) {
   );
 }
 
-function Held({ node, run, colours, lit, onLight, size }: Omit<RunsProps, 'runs'> & { run: Run }) {
+function Held({ node, run, colours, lit, onLight, size, marks }: Omit<RunsProps, 'runs'> & { run: Run }) {
   const job = run.job!;
   const width = run.devices.length * size.width - 3;
-  const where = `${node}, device ${ranges(run.devices.map((device) => device.index))}`;
+  const where = `${shortNode(node)}, device ${ranges(run.devices.map((device) => device.index))}`;
   const tasks = [...new Set(run.devices.map((device) => `${device.job?.role}-${device.job?.index}`))];
-  const label = `${job.name}, ${job.user}: ${tasks.join(', ')} on ${where}`;
+  const found = run.devices.flatMap((device) => marks.devices.get(marked(node, device.index)) ?? []);
+  const standing = [found.some((each) => each.standing === 'guest') && 'guest', found.some((each) => each.leaving) && 'leaving'].filter(Boolean);
+  const label = `${[`${job.name}, ${job.user}`, ...standing].join(', ')}: ${tasks.join(', ')} on ${where}`;
   const hue = colours.get(job.id) ?? 0;
   const ground = `oklch(var(--hue-light) var(--hue-chroma) ${hue})`;
   const away = lit !== '' && lit !== job.id;
@@ -165,7 +176,8 @@ function Held({ node, run, colours, lit, onLight, size }: Omit<RunsProps, 'runs'
           />
         );
       })}
-      {size.words && <Words name={job.name} below={job.user} width={width} height={size.height} ground={ground} />}
+      <Overlay node={node} devices={run.devices} marks={marks} size={size} hue={hue} />
+      {size.words && <Words name={job.name} below={standing.length > 0 ? standing.join(', ') : job.user} width={width} height={size.height} ground={ground} />}
     </Link>
   );
 }

@@ -2,10 +2,12 @@
 
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
+import * as overview from '../api/overview';
 import * as ask from '../api/queries';
 import { ENDED, type JobDetail } from '../api/types';
 import { racks, type Rack } from '../lib/cells';
 import { count } from '../lib/format';
+import { marks } from '../lib/marks';
 import { ClusterMap } from './ClusterMap';
 import { ExitNote } from './ExitNote';
 import { JobLog } from './JobLog';
@@ -53,7 +55,9 @@ export function racksOf(all: Rack[], job: string): Rack[] {
 
 function Placement({ job }: { job: JobDetail }) {
   const { data } = useQuery(ask.cluster);
+  const { data: owners } = useQuery(overview.cells);
   const all = useMemo(() => (data ? racks(data) : []), [data]);
+  const marked = useMemo(() => marks(owners?.cell), [owners]);
   const nodes = new Set(job.placement.map((each) => each.node));
   const placed = job.placement.length > 0;
   if (all.length === 0 || (placed && job.devices === 0)) return null;
@@ -69,7 +73,7 @@ function Placement({ job }: { job: JobDetail }) {
         </span>
       </h2>
       <div className="pt-3">
-        <ClusterMap racks={placed ? racksOf(all, job.id) : all} lit={placed ? job.id : ''} compact />
+        <ClusterMap racks={placed ? racksOf(all, job.id) : all} lit={placed ? job.id : ''} marks={marked} compact />
       </div>
     </section>
   );

@@ -10,6 +10,10 @@ afterEach(cleanup);
 
 const receipt: Receipt = {
   id: 'a.1',
+  job: 'a',
+  name: 'digits',
+  user: 'ada',
+  queue: 'research',
   rule: 'priority',
   message: 'evaluate (production) has higher priority',
   at: '2026-11-21T12:00:00.000Z',

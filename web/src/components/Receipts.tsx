@@ -20,45 +20,63 @@ export function Receipts({ receipts }: { receipts: Receipt[] }) {
         Had to yield
         <span className="text-xs font-normal text-muted">no failure, and counted as none</span>
       </h2>
-      <table className="grid-table">
-        <thead>
-          <tr>
-            <th>Ago</th>
-            <th>Rule</th>
-            <th>Why</th>
-            <th className="max-sm:hidden">Gave up</th>
-            <th className="max-md:hidden">Lost at most</th>
-            <th>Back</th>
-          </tr>
-        </thead>
-        <tbody>
-          {receipts.map((receipt) => (
-            <tr key={receipt.id} data-receipt={receipt.id}>
-              <td className="whitespace-nowrap">
-                <Ago at={receipt.at} />
-              </td>
-              <td className="whitespace-nowrap">{receipt.rule}</td>
-              <td>
-                {receipt.message}
-                {receipt.byJob && (
-                  <>
-                    {' '}
-                    <Link to="/jobs/$ref" params={{ ref: receipt.byJob }} className="link">
-                      its job
-                    </Link>
-                  </>
-                )}
-              </td>
-              <td className="max-sm:hidden">{receipt.tasks.length > 0 ? receipt.tasks.join(', ') : count(receipt.devices, 'device')}</td>
-              <td className="whitespace-nowrap max-md:hidden">{deviceTime(receipt.costDeviceSeconds)}</td>
-              <td className="whitespace-nowrap">
-                <Back receipt={receipt} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <ReceiptTable receipts={receipts} />
     </section>
+  );
+}
+
+/** `named`: with the job, where receipts of several are listed. */
+export function ReceiptTable({ receipts, named = false }: { receipts: Receipt[]; named?: boolean }) {
+  return (
+    <table className="grid-table">
+      <thead>
+        <tr>
+          <th>Ago</th>
+          {named && <th>Job</th>}
+          <th>Rule</th>
+          <th>Why</th>
+          <th className="max-sm:hidden">Gave up</th>
+          <th className="max-md:hidden">Lost at most</th>
+          <th>Back</th>
+        </tr>
+      </thead>
+      <tbody>
+        {receipts.map((receipt) => (
+          <tr key={receipt.id} data-receipt={receipt.id}>
+            <td className="whitespace-nowrap">
+              <Ago at={receipt.at} />
+            </td>
+            {named && (
+              <td className="max-w-40 truncate">
+                <Link to="/jobs/$ref" params={{ ref: receipt.job }} className="font-medium hover:underline">
+                  {receipt.name}
+                </Link>
+                <span className="block truncate text-xs text-muted">
+                  {receipt.user} · {receipt.queue}
+                </span>
+              </td>
+            )}
+            <td className="whitespace-nowrap">{receipt.rule}</td>
+            <td>
+              {receipt.message}
+              {receipt.byJob && (
+                <>
+                  {' '}
+                  <Link to="/jobs/$ref" params={{ ref: receipt.byJob }} className="link">
+                    its job
+                  </Link>
+                </>
+              )}
+            </td>
+            <td className="max-sm:hidden">{receipt.tasks.length > 0 ? receipt.tasks.join(', ') : count(receipt.devices, 'device')}</td>
+            <td className="whitespace-nowrap max-md:hidden">{deviceTime(receipt.costDeviceSeconds)}</td>
+            <td className="whitespace-nowrap">
+              <Back receipt={receipt} />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }
 

@@ -1,6 +1,6 @@
 /** The frame of every page: one bar with the ways, the account and the state of the connection. */
 
-import { Link, Outlet, useNavigate } from '@tanstack/react-router';
+import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { Live, useConnected } from '../api/live';
 import { KEYS, useKeys } from '../lib/keys';
@@ -22,6 +22,8 @@ function Frame() {
   useKeys({
     '?': () => setHelp(true),
     'g h': () => void navigate({ to: '/' }),
+    'g q': () => void navigate({ to: '/queues' }),
+    'g l': () => void navigate({ to: '/line' }),
     'g n': () => void navigate({ to: '/nodes' }),
     'g c': () => void navigate({ to: '/configuration' }),
     'g a': () => void navigate({ to: '/account' }),
@@ -41,6 +43,9 @@ function Frame() {
           </Link>
           <nav aria-label="Main" className="flex items-center">
             <Way to="/">Jobs</Way>
+            <Way to="/queues" also={['/line', '/receipts']}>
+              Queues
+            </Way>
             <Way to="/nodes">Nodes</Way>
             <Way to="/configuration" short="Config">
               Configuration
@@ -79,18 +84,21 @@ function Frame() {
 }
 
 interface WayProps {
-  to: '/' | '/nodes' | '/configuration';
+  to: '/' | '/queues' | '/nodes' | '/configuration';
+  /** Other pages that belong to it. */
+  also?: readonly string[];
   /** What stands there on a narrow screen. */
   short?: string;
   children: string;
 }
 
-function Way({ to, short, children }: WayProps) {
+function Way({ to, also = [], short, children }: WayProps) {
+  const here = useLocation({ select: (location) => also.includes(location.pathname) });
   return (
     <Link
       to={to}
       activeOptions={{ exact: true, includeSearch: false }}
-      className="flex h-12 items-center border-b-2 border-transparent px-2.5 text-sm text-muted hover:text-text"
+      className={`flex h-12 items-center border-b-2 px-1.5 text-sm hover:text-text min-[430px]:px-2.5 ${here ? 'border-accent text-text' : 'border-transparent text-muted'}`}
       activeProps={{ className: '!border-accent !text-text', 'aria-current': 'page' }}
     >
       {short ? <span className="sm:hidden">{short}</span> : children}

@@ -13,6 +13,8 @@ export const KEYS: readonly Key[] = [
   { keys: 'Enter', does: 'Open the row' },
   { keys: 'c', does: 'Submit a job' },
   { keys: 'g h', does: 'Go to the jobs' },
+  { keys: 'g q', does: 'Go to the queues' },
+  { keys: 'g l', does: 'Go to the waiting line' },
   { keys: 'g n', does: 'Go to the nodes' },
   { keys: 'g c', does: 'Go to the configuration' },
   { keys: 'g a', does: 'Go to your account' },

@@ -3,6 +3,7 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
+import * as overview from '../api/overview';
 import * as ask from '../api/queries';
 import type { JobFilter } from '../api/queries';
 import { ClusterMap } from '../components/ClusterMap';
@@ -15,6 +16,7 @@ import { Totals } from '../components/Totals';
 import { useTitle } from '../components/useTitle';
 import { nodesOfJobs, racks } from '../lib/cells';
 import { listLine } from '../lib/cli';
+import { marks } from '../lib/marks';
 
 const route = getRouteApi('/frame/');
 
@@ -34,22 +36,25 @@ function ClusterPart({ lit, onLight }: { lit: string; onLight: (job: string) => 
   const cluster = useQuery(ask.cluster);
   const top = useQuery(ask.top);
   const waiting = useQuery(ask.waitingJobs);
+  const line = useInfiniteQuery(overview.line());
+  const owners = useQuery(overview.cells);
   const { job: selected } = route.useSearch();
   const map = useMemo(() => (cluster.data ? racks(cluster.data) : []), [cluster.data]);
+  const marked = useMemo(() => marks(owners.data?.cell), [owners.data]);
   if (cluster.error && !cluster.data) return <Fault error={cluster.error} retry={() => void cluster.refetch()} />;
   return (
     <section aria-label="Cluster" className="pt-5">
       <div className="min-h-[54px]">{top.data ? <Totals top={top.data} /> : <Skeleton rows={2} />}</div>
       <div className="grid grid-cols-[minmax(0,1fr)] gap-x-12 gap-y-6 pt-5 pb-6 min-[1080px]:grid-cols-[minmax(0,max-content)_minmax(22rem,1fr)]">
         {!cluster.data && <Skeleton rows={4} height={38} />}
-        {cluster.data && map.length > 0 && <ClusterMap racks={map} lit={lit || selected || ''} onLight={onLight} />}
+        {cluster.data && map.length > 0 && <ClusterMap racks={map} marks={marked} lit={lit || selected || ''} onLight={onLight} />}
         {cluster.data && map.length === 0 && (
           <Empty title="No machine is known yet" line="corral doctor">
             The server has not found a node. The doctor says what is missing.
           </Empty>
         )}
         <div className="min-w-0 min-[1080px]:border-l min-[1080px]:border-line min-[1080px]:pl-6">
-          {waiting.data ? <NextInLine jobs={waiting.data.items} more={waiting.data.next !== null} /> : <Skeleton rows={3} />}
+          {waiting.data ? <NextInLine jobs={waiting.data.items} more={waiting.data.next !== null} line={line.data?.pages[0]?.items} /> : <Skeleton rows={3} />}
         </div>
       </div>
     </section>

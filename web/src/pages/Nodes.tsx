@@ -3,6 +3,7 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { Fragment, useMemo, useRef } from 'react';
+import * as overview from '../api/overview';
 import * as ask from '../api/queries';
 import type { Amounts, Cordon, Node } from '../api/types';
 import { CommandLine } from '../components/Copy';
@@ -13,6 +14,7 @@ import { useTitle } from '../components/useTitle';
 import { holders, hues, racks, type MapNode } from '../lib/cells';
 import { bytes, count, cpus, shortNode } from '../lib/format';
 import { useKeys } from '../lib/keys';
+import { marks, type Marks } from '../lib/marks';
 
 const route = getRouteApi('/frame/nodes');
 
@@ -22,6 +24,8 @@ export function Nodes() {
   const list = useInfiniteQuery(ask.nodes);
   const { data: tree } = useQuery(ask.cluster);
   const { data: top } = useQuery(ask.top);
+  const { data: owners } = useQuery(overview.cells);
+  const marked = useMemo(() => marks(owners?.cell), [owners]);
   const field = useRef<HTMLInputElement>(null);
   useTitle('Nodes');
   const { drawn, colours } = useMemo(() => {
@@ -83,7 +87,7 @@ export function Nodes() {
           <tbody>
             {nodes.map((node) => (
               <Fragment key={node.name}>
-                <NodeLine node={node} drawn={drawn.get(node.name)} colours={colours} open={open === node.name} onOpen={() => set({ node: open === node.name ? undefined : node.name })} />
+                <NodeLine node={node} drawn={drawn.get(node.name)} marks={marked} colours={colours} open={open === node.name} onOpen={() => set({ node: open === node.name ? undefined : node.name })} />
                 {open === node.name && (
                   <tr>
                     <td colSpan={7} className="!bg-sunken !p-0">
@@ -132,12 +136,13 @@ const held = (node: Node, field: keyof Amounts) => node.total[field] - node.free
 interface LineProps {
   node: Node;
   drawn: MapNode | undefined;
+  marks: Marks;
   colours: Map<string, number>;
   open: boolean;
   onOpen: () => void;
 }
 
-function NodeLine({ node, drawn, colours, open, onOpen }: LineProps) {
+function NodeLine({ node, drawn, marks, colours, open, onOpen }: LineProps) {
   const large = node.devices.length > 16;
   return (
     <tr data-node={node.name}>
@@ -155,7 +160,7 @@ function NodeLine({ node, drawn, colours, open, onOpen }: LineProps) {
         <div className="text-xs">{node.engine}</div>
       </td>
       <td>
-        {drawn && <NodeRow bare node={drawn} colours={colours} lit="" size={{ width: large ? 16 : 48, height: large ? 18 : 34, words: !large }} />}
+        {drawn && <NodeRow bare marks={marks} node={drawn} colours={colours} lit="" size={{ width: large ? 16 : 48, height: large ? 18 : 34, words: !large }} />}
       </td>
       <td className="num whitespace-nowrap max-md:hidden">
         {node.free.devices} <span className="text-faint">of {node.total.devices}</span>

@@ -1,0 +1,28 @@
+/** The three pages about shares: what queues are owed, who waits in which order, who had to yield. */
+
+import { Link } from '@tanstack/react-router';
+
+const WAYS = [
+  ['/queues', 'Shares'],
+  ['/line', 'Waiting line'],
+  ['/receipts', 'Receipts'],
+] as const;
+
+export function QueueTabs({ queue }: { queue: string }) {
+  return (
+    <nav aria-label="Queues" className="flex gap-1 overflow-x-auto border-b border-line-strong">
+      {WAYS.map(([to, word]) => (
+        <Link
+          key={to}
+          to={to}
+          search={queue ? { queue } : {}}
+          activeOptions={{ exact: true, includeSearch: false }}
+          className="-mb-px border-b-2 border-transparent px-3 py-2 text-sm whitespace-nowrap text-muted hover:text-text"
+          activeProps={{ className: '!border-accent !text-text', 'aria-current': 'page' }}
+        >
+          {word}
+        </Link>
+      ))}
+    </nav>
+  );
+}

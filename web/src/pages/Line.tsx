@@ -1,0 +1,155 @@
+/** What waits, in the order in which the scheduler looks at it, each with what it wants and why it waits. */
+
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { useEffect, useRef, useState } from 'react';
+import * as overview from '../api/overview';
+import type { LineEntry } from '../api/overview';
+import { CommandLine } from '../components/Copy';
+import { Empty, Fault, Skeleton } from '../components/Notices';
+import { QueueChoice } from '../components/QueueChoice';
+import { QueueTabs } from '../components/QueueTabs';
+import { Ago } from '../components/Time';
+import { useTitle } from '../components/useTitle';
+import { quote } from '../lib/cli';
+import { count } from '../lib/format';
+import { useKeys } from '../lib/keys';
+import { wants } from '../lib/shares';
+import { steady } from '../lib/steady';
+
+const route = getRouteApi('/frame/line');
+
+export function Line() {
+  const { queue = '', job = '' } = route.useSearch();
+  const navigate = route.useNavigate();
+  const list = useInfiniteQuery(overview.line(queue));
+  useTitle('Waiting line');
+  const set = (change: { queue?: string; job?: string }) => void navigate({ search: { queue: queue || undefined, job: undefined, ...change }, replace: true });
+  const entries = list.data?.pages.flatMap((page) => page.items) ?? [];
+  const total = list.data?.pages[0]?.total ?? 0;
+  return (
+    <section className="pt-3">
+      <h1 className="sr-only">Waiting line</h1>
+      <QueueTabs queue={queue} />
+      <div className="flex flex-wrap items-center gap-3 py-2.5">
+        <QueueChoice queue={queue} onChange={(next) => set({ queue: next })} />
+        {list.data && total > 0 && <span className="text-xs text-muted">{count(total, 'job')} in line</span>}
+        <span className="grow" />
+        <Link to="/" search={{ state: 'waiting' }} className="link text-xs">
+          all that wait, also held ones
+        </Link>
+      </div>
+      {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
+      {list.isPending && !list.error && <Skeleton rows={8} />}
+      {list.data && entries.length === 0 && (
+        <Empty title={queue ? `Nothing waits in ${queue}` : 'Nothing waits'} line={`corral run --devices 1${queue ? ` --queue ${quote(queue)}` : ''} -- nvidia-smi`}>
+          What is submitted now starts at once, if it fits. Jobs that are suspended or wait for other jobs join the line when they are let go.
+        </Empty>
+      )}
+      {entries.length > 0 && <Table entries={entries} scope={queue} selected={job} onSelect={(next) => set({ job: next })} />}
+      <div className="flex flex-wrap items-center justify-between gap-2 pt-3">
+        {list.hasNextPage ? (
+          <button type="button" className="btn" disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
+            {list.isFetchingNextPage ? 'Loading' : 'Show those behind them'}
+          </button>
+        ) : (
+          <span />
+        )}
+        <CommandLine line={queue ? `corral line --queue ${quote(queue)}` : 'corral line'} />
+      </div>
+    </section>
+  );
+}
+
+type Row = LineEntry & { id: string };
+
+interface TableProps {
+  entries: LineEntry[];
+  scope: string;
+  selected: string;
+  onSelect: (job: string) => void;
+}
+
+function Table({ entries, scope, selected, onSelect }: TableProps) {
+  const navigate = useNavigate();
+  const [over, setOver] = useState(false);
+  const shown = useRef<{ scope: string; ids: string[] }>({ scope, ids: [] });
+  const fresh: Row[] = entries.map((entry) => ({ ...entry, id: `${entry.job} ${entry.grows}` }));
+  const { rows } = steady(shown.current.ids, fresh, shown.current.scope === scope && over);
+  useEffect(() => {
+    shown.current = { scope, ids: rows.map((row) => row.id) };
+  });
+  const step = (by: number) => {
+    const at = rows.findIndex((row) => row.job === selected);
+    const next = rows[at < 0 ? 0 : Math.max(0, Math.min(rows.length - 1, at + by))];
+    if (next) onSelect(next.job);
+  };
+  useKeys({
+    j: () => step(1),
+    k: () => step(-1),
+    Enter: () => selected && void navigate({ to: '/jobs/$ref', params: { ref: selected } }),
+  });
+  return (
+    <div onPointerEnter={(event) => event.pointerType === 'mouse' && setOver(true)} onPointerLeave={() => setOver(false)}>
+      <table className="grid-table">
+        <thead>
+          <tr>
+            <th className="num w-10">
+              <span aria-hidden>#</span>
+              <span className="sr-only">Position</span>
+            </th>
+            <th>Job</th>
+            <th className="max-md:hidden">User</th>
+            <th className="max-md:hidden">Queue</th>
+            <th className="num max-lg:hidden">Priority</th>
+            <th className="max-sm:hidden">Submitted</th>
+            <th className="max-lg:hidden">Wants</th>
+            <th className="w-[40%] max-sm:w-[58%]">Why it waits</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr
+              key={row.id}
+              data-waiting={row.job}
+              aria-selected={row.job === selected}
+              className="align-top hover:bg-sunken aria-selected:bg-accent-ground aria-selected:shadow-[inset_3px_0_var(--accent)] [&>td]:!align-top"
+            >
+              <td className="num text-muted">{row.position}</td>
+              <td className="max-w-0 min-w-28 sm:w-[18%]">
+                <Link to="/jobs/$ref" params={{ ref: row.job }} className="block truncate font-medium hover:underline">
+                  {row.name}
+                </Link>
+                <span className="block truncate text-xs text-muted md:hidden">
+                  {row.user} · {row.queue}
+                </span>
+                <span className="block text-xs text-muted lg:hidden">{wants(row)}</span>
+              </td>
+              <td className="max-md:hidden">{row.user}</td>
+              <td className="max-md:hidden">{row.queue}</td>
+              <td className="num max-lg:hidden">{row.priority}</td>
+              <td className="text-muted max-sm:hidden">
+                <Ago at={row.submittedAt} />
+              </td>
+              <td className="text-muted max-lg:hidden">{wants(row)}</td>
+              <td>
+                <Why entry={row} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Why({ entry }: { entry: LineEntry }) {
+  return (
+    <>
+      {entry.yielding && <span className="font-medium text-accent">▶ next: </span>}
+      {!entry.possible && <span className="font-medium text-fail">✕ never as it is: </span>}
+      {entry.reason?.message ?? <span className="text-muted">The scheduler has not looked at it yet.</span>}
+      {entry.reason && <span className="block font-mono text-2xs text-faint">{entry.reason.code}</span>}
+    </>
+  );
+}

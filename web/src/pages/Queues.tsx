@@ -1,0 +1,140 @@
+/** The queues as a tree: what each is owed, uses, borrows and lends, and what waits in it. */
+
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import * as ask from '../api/queries';
+import type { Queue } from '../api/types';
+import { CommandLine } from '../components/Copy';
+import { Empty, Fault, Skeleton } from '../components/Notices';
+import { QueueDetail } from '../components/QueueDetail';
+import { QueueTabs } from '../components/QueueTabs';
+import { ShareBar, ShareLegend } from '../components/ShareBar';
+import { useTitle } from '../components/useTitle';
+import { quote } from '../lib/cli';
+import { useKeys } from '../lib/keys';
+import { amount, own, resources, scaleOf } from '../lib/shares';
+
+const route = getRouteApi('/frame/queues');
+
+export function Queues() {
+  const { queue = '', resource = 'devices' } = route.useSearch();
+  const navigate = route.useNavigate();
+  const list = useQuery(ask.queues);
+  useTitle('Queues');
+  const queues = list.data?.items ?? [];
+  const standings = queues.flatMap((each) => each.standing ?? []);
+  const set = (change: { queue?: string; resource?: string }) =>
+    void navigate({ search: { queue: queue || undefined, resource: resource === 'devices' ? undefined : resource, ...change }, replace: true });
+  const step = (by: number) => {
+    const at = queues.findIndex((each) => each.name === queue);
+    const next = queues[at < 0 ? 0 : Math.max(0, Math.min(queues.length - 1, at + by))];
+    if (next) set({ queue: next.name });
+  };
+  useKeys({ j: () => step(1), k: () => step(-1), Escape: () => set({ queue: undefined }) });
+  const chosen = queues.find((each) => each.name === queue);
+  return (
+    <section className="pt-3">
+      <h1 className="sr-only">Queues</h1>
+      <QueueTabs queue={queue} />
+      <div className="flex flex-wrap items-center gap-3 py-2.5">
+        <label className="flex items-center gap-2 text-xs text-muted">
+          Bars show
+          <select className="field !w-auto" value={resource} onChange={(event) => set({ resource: event.target.value === 'devices' ? undefined : event.target.value })}>
+            {resources(standings).map((each) => (
+              <option key={each}>{each}</option>
+            ))}
+          </select>
+        </label>
+        {list.data && standings.length < queues.length && (
+          <span role="status" className="text-xs text-wait">
+            ◌ The scheduler does not answer: only what is stored is shown.
+          </span>
+        )}
+      </div>
+      {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
+      {list.isPending && <Skeleton rows={6} height={22} />}
+      {list.data && queues.length === 0 && (
+        <Empty title="There is no queue yet" line="corral apply queues.yaml">
+          Jobs wait in the queue “default” until queues are configured.
+        </Empty>
+      )}
+      {queues.length > 0 && <Tree queues={queues} chosen={queue} resource={resource} />}
+      {queues.length > 0 && <ShareLegend />}
+      {queues.length > 0 && standings.length > 0 && !standings.some((each) => own(each, 'devices')) && (
+        <Empty title="Nobody is owed anything yet" line="corral apply queues.yaml -m 'research owns two nodes'">
+          All queues share by weight. A queue document says what a team deserves, may borrow, or owns as whole cells.
+        </Empty>
+      )}
+      {chosen && <QueueDetail key={chosen.name} queue={chosen} />}
+      <p className="pt-4">
+        <CommandLine line={chosen ? `corral queues ${quote(chosen.name)}` : resource === 'devices' ? 'corral queues' : `corral queues --resource ${quote(resource)}`} className="ml-1" />
+      </p>
+    </section>
+  );
+}
+
+function Tree({ queues, chosen, resource }: { queues: Queue[]; chosen: string; resource: string }) {
+  const scale = scaleOf(queues.flatMap((each) => each.standing ?? []), resource);
+  return (
+    <table className="grid-table">
+      <thead>
+        <tr>
+          <th>Queue</th>
+          <th className="w-[38%] min-w-28 max-sm:w-[45%]">Share</th>
+          <th className="num">Used</th>
+          <th className="num max-sm:hidden">Its own</th>
+          <th className="num max-lg:hidden">Fair part</th>
+          <th className="num max-lg:hidden">Limit</th>
+          <th className="num max-md:hidden">Borrowed</th>
+          <th className="num max-md:hidden">Lent</th>
+          <th className="num max-sm:hidden">Running</th>
+          <th className="num">Waiting</th>
+        </tr>
+      </thead>
+      <tbody>
+        {queues.map((queue) => (
+          <Row key={queue.name} queue={queue} chosen={queue.name === chosen} resource={resource} scale={scale} />
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Row({ queue, chosen, resource, scale }: { queue: Queue; chosen: boolean; resource: string; scale: number }) {
+  const standing = queue.standing;
+  const say = (value: number | undefined) => (value ? amount(resource, value) : <span className="text-muted">–</span>);
+  const waiting = standing?.waiting ?? queue.waiting;
+  return (
+    <tr data-queue={queue.name} aria-selected={chosen} className="hover:bg-sunken aria-selected:bg-accent-ground aria-selected:shadow-[inset_3px_0_var(--accent)]">
+      <td className="max-w-40 truncate">
+        <span style={{ paddingLeft: `${(standing?.depth ?? 0) * 16}px` }}>
+          {(standing?.depth ?? 0) > 0 && (
+            <span aria-hidden className="pr-1 text-muted">
+              └
+            </span>
+          )}
+          <Link to="/queues" search={(now) => ({ ...now, queue: chosen ? undefined : queue.name })} replace aria-expanded={chosen} className="font-medium hover:underline">
+            {queue.name}
+          </Link>
+        </span>
+      </td>
+      <td>{standing && <ShareBar queue={standing} resource={resource} scale={scale} />}</td>
+      <td className="num font-medium">{amount(resource, standing?.used[resource] ?? (resource === 'devices' && !standing ? queue.devices : 0))}</td>
+      <td className="num max-sm:hidden">{say(standing ? own(standing, resource) : 0)}</td>
+      <td className="num text-muted max-lg:hidden">{say(standing?.fair[resource])}</td>
+      <td className="num text-muted max-lg:hidden">{say(standing?.limit[resource])}</td>
+      <td className="num max-md:hidden">{say(standing?.borrowed[resource])}</td>
+      <td className="num max-md:hidden">{say(standing?.lent[resource])}</td>
+      <td className="num max-sm:hidden">{standing?.running ?? queue.running}</td>
+      <td className="num">
+        {waiting > 0 ? (
+          <Link to="/line" search={{ queue: queue.name }} className="link" aria-label={`${waiting} waiting in ${queue.name}`}>
+            {waiting.toLocaleString('en')}
+          </Link>
+        ) : (
+          <span className="text-muted">0</span>
+        )}
+      </td>
+    </tr>
+  );
+}

@@ -1,0 +1,50 @@
+/** Every time that a job had to yield: to whom, under which rule, what it cost, and when it was back. */
+
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import * as overview from '../api/overview';
+import { CommandLine } from '../components/Copy';
+import { Empty, Fault, Skeleton } from '../components/Notices';
+import { QueueChoice } from '../components/QueueChoice';
+import { QueueTabs } from '../components/QueueTabs';
+import { ReceiptTable } from '../components/Receipts';
+import { useTitle } from '../components/useTitle';
+import { quote } from '../lib/cli';
+
+const route = getRouteApi('/frame/receipts');
+
+export function Receipts() {
+  const { queue = '' } = route.useSearch();
+  const navigate = route.useNavigate();
+  const list = useInfiniteQuery(overview.receipts(queue));
+  const found = list.data?.pages.flatMap((page) => page.items) ?? [];
+  useTitle('Receipts');
+  return (
+    <section className="pt-3">
+      <h1 className="sr-only">Receipts</h1>
+      <QueueTabs queue={queue} />
+      <div className="flex flex-wrap items-center gap-3 py-2.5">
+        <QueueChoice queue={queue} onChange={(next) => void navigate({ search: { queue: next }, replace: true })} />
+        {found.length > 0 && <span className="text-xs text-muted">the latest first{queue && `, given or caused by ${queue}`}</span>}
+      </div>
+      {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
+      {list.isPending && !list.error && <Skeleton rows={6} />}
+      {list.data && found.length === 0 && (
+        <Empty title="Nothing had to yield" line="corral suspend JOB">
+          A job that makes room for another, leaves a drained node or is suspended gets a receipt here and keeps its place in the queue.
+        </Empty>
+      )}
+      {found.length > 0 && <ReceiptTable receipts={found} named />}
+      <div className="flex flex-wrap items-center justify-between gap-2 pt-3">
+        {list.hasNextPage ? (
+          <button type="button" className="btn" disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
+            {list.isFetchingNextPage ? 'Loading' : 'Show older receipts'}
+          </button>
+        ) : (
+          <span />
+        )}
+        <CommandLine line={queue ? `corral receipts --queue ${quote(queue)}` : 'corral receipts'} />
+      </div>
+    </section>
+  );
+}
