@@ -76,10 +76,8 @@ class Ask(NamedTuple):
 
     @property
     def plain(self) -> bool:
-        """Whether room for its tasks is all that it asks of the nodes together."""
-        return not (
-            self.particular or self.tags or self.same_model or any(p.spread or p.same_model for p in self.parts)
-        )
+        """Whether room for its tasks is all that it asks of the nodes together; its tags may matter to others."""
+        return not (self.particular or self.same_model or any(p.spread or p.same_model for p in self.parts))
 
 
 def understand(

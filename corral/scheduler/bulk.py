@@ -13,6 +13,7 @@ from corral.model.requests import GangRequest
 from corral.scheduler.asks import Ask
 from corral.scheduler.index import EngineIndex
 from corral.scheduler.layout import indexes
+from corral.scheduler.limits import limited, neighbours
 from corral.scheduler.placing import Trial
 from corral.scheduler.takes import take_of
 
@@ -43,7 +44,9 @@ def _plain(index: EngineIndex, ask: Ask) -> bool:
     node, part = index.tree.node_depth, ask.parts[0]
     levels = (ask.required, ask.preferred, part.required, part.preferred, part.group_depth)
     shape = part.shape
-    if ask.unknown_level or shape.ids or shape.share is not None or not ask.plain or index.tree.avoided:
+    if ask.unknown_level or shape.ids or shape.share is not None or index.tree.avoided:
+        return False
+    if not ask.plain or limited(index, ask):
         return False
     return max(levels) <= node
 
@@ -61,7 +64,8 @@ def _fill(index: EngineIndex, ask: Ask, requests: Sequence[GangRequest], placed:
         gangs = min(int(slots.room[at]) // tasks, len(requests) - len(placed))
         node, layout, used = index.tree.nodes[at].name, index.tree.layouts[at], 0
         free = index.free[at] & slots.masks[at]
-        for request in requests[len(placed) : len(placed) + gangs]:
+        chosen = requests[len(placed) : len(placed) + gangs]
+        for request in chosen:
             role = request.roles[0]
             if shape.devices:
                 blocks = layout.allot(free & ~used, tasks, 1, shape.devices, 0)
@@ -78,4 +82,5 @@ def _fill(index: EngineIndex, ask: Ask, requests: Sequence[GangRequest], placed:
                     notes,
                 )
             )
-        index.take(take_of(shape, at, used, gangs * tasks))
+        near = tuple(each for request in chosen for each in neighbours(ask, request.job)) if ask.tags else ()
+        index.take(take_of(shape, at, used, gangs * tasks, near=near))

@@ -13,7 +13,7 @@ from corral.scheduler.asks import Ask, Part
 from corral.scheduler.fitting import refusal
 from corral.scheduler.index import EngineIndex
 from corral.scheduler.levels import spoken
-from corral.scheduler.limits import Limits, View
+from corral.scheduler.limits import Limits, View, limited
 from corral.scheduler.shapes import ShareShape, TaskShape
 from corral.scheduler.variants import variants
 
@@ -86,11 +86,11 @@ def no_amount(name: str, count: int, room: int, where: str, who: str) -> Reason:
 
 def in_company(index: EngineIndex, ask: Ask, request: GangRequest) -> Reason | None:
     """Which wish of the gang about its nodes together keeps it waiting, when each role has room by itself."""
-    if ask.plain:
+    if ask.plain and not limited(index, ask):
         return None
     for reason in (*_rules(index, ask, request), *_models(index, ask, request), *_spread(index, ask, request)):
         return reason
-    if not ask.particular and not index.neighbours.averse:
+    if not limited(index, ask):
         return None
     return Reason("company", "Each of its wishes about other tasks can be met, but not all of them together.")
 

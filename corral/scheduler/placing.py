@@ -13,6 +13,7 @@ from corral.scheduler.cluster import Cluster
 from corral.scheduler.index import EngineIndex
 from corral.scheduler.layout import indexes
 from corral.scheduler.levels import spoken
+from corral.scheduler.limits import limited
 from corral.scheduler.search import Anchors, Search, Spot
 from corral.scheduler.shapes import gang_shape
 from corral.scheduler.shares import unenforced
@@ -89,7 +90,7 @@ class Trial:
         for engine, at in places:
             index = self.cluster.engines[engine]
             ask = self.ask(request, index, shape, rdma=request.network_rdma == "required")
-            if not ask.plain or any(index.room_at(part.shape, at) for part in ask.parts):
+            if not ask.plain or limited(index, ask) or any(index.room_at(part.shape, at) for part in ask.parts):
                 return True
         return False
 

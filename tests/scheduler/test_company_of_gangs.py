@@ -174,3 +174,17 @@ def test_a_big_gang_behind_parts_of_devices_is_not_starved_by_more_of_them() -> 
     assert target.digest() == before
     assert [placed.job for placed in found.placements] == ["quick"]
     assert found.reasons["small"].binding.code == "behind-head"
+
+
+def test_what_is_placed_together_in_one_cycle_minds_its_neighbours() -> None:
+    target = cluster(node("n1", 4), node("n2", 4))
+    noisy = [gang(f"a{at}", role(1), at=at, tags=("noisy",)) for at in range(4)]
+    shy = gang("shy", role(1), at=9.0, company=Company(averse=("noisy",)))
+    late = gang("late", role(1), at=10.0, tags=("noisy",))
+    before = target.digest()
+    placements = plan(target, queue(*noisy, shy, late), Policy(), 0.0).placements
+    found = {placed.job: set(names(placed.placement)) for placed in placements}
+    assert target.digest() == before
+    assert [found[f"a{at}"] for at in range(4)] == [{"n1"}] * 4
+    assert found["shy"] == {"n2"}
+    assert "late" not in found
