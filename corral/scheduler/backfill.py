@@ -194,8 +194,10 @@ def _nearest(trial: Trial, empty: Trial, request: GangRequest) -> list[Need] | N
     for name, index in trial.cluster.engines.items():
         ask = trial.ask(request, index, shape, rdma=request.network_rdma == "required")
         depth = min(index.tree.node_depth, _scope(ask))
-        if index.unknown or not ask.plain or any(
-            (part.required and len(ask.parts) > 1) or part.group_depth < depth for part in ask.parts
+        if (
+            index.unknown
+            or not ask.plain
+            or any((part.required and len(ask.parts) > 1) or part.group_depth < depth for part in ask.parts)
         ):
             continue
         missing = _missing(index, ask, counts, depth)
