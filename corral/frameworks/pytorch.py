@@ -6,6 +6,9 @@ processes per task, or a size that may change, run under `torchrun --no-python`.
 An elastic job's store is in the torchrun agent of task 0, the one task that `scale` never removes; when it ends, so do
 the others. The store is not shared with the workers' process group (TORCH_DISABLE_SHARE_RDZV_TCP_STORE): shared,
 survivors of a shrink wait for ever for a peer that has left.
+
+torchrun passes on only the signals that it is told of, and kills after 30 s: the job's checkpoint signal and grace period
+are told to it, else they would not reach the program.
 """
 
 from __future__ import annotations
@@ -19,6 +22,10 @@ from corral.model.placement import TaskPlacement
 PORT: Final = "rendezvous"
 _RENDEZVOUS: Final = "last_call_timeout=2,keep_alive_interval=1,keep_alive_max_attempt=3"
 _RESTARTS: Final = "100"
+_PASSED_ON: Final = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
+"""The signals that torchrun passes on by itself."""
+_KILLS_AFTER: Final = 30
+"""The seconds that torchrun gives its processes to end, if it is told nothing."""
 
 
 class PyTorch(Framework):
@@ -42,9 +49,9 @@ class PyTorch(Framework):
     def env(self, gang: Gang, task: TaskPlacement) -> dict[str, str]:
         """The plain variables, or what torchrun reads from its environment."""
         if gang.elastic:
-            return {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", "PET_MAX_RESTARTS": _RESTARTS}
+            return {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", "PET_MAX_RESTARTS": _RESTARTS} | _ending(gang)
         if gang.processes > len(gang.tasks):
-            return {}
+            return _ending(gang)
         rank = str(gang.ranks[task.key])
         return {
             "RANK": rank,
@@ -83,3 +90,13 @@ class PyTorch(Framework):
             "--monitor-interval=0.5",
             "--no-python",
         )
+
+
+def _ending(gang: Gang) -> dict[str, str]:
+    """How torchrun ends its processes, where the job says more than torchrun knows."""
+    asked, told = gang.job.spec.checkpoint, {}
+    if asked.grace_seconds != _KILLS_AFTER:
+        told["PET_SHUTDOWN_TIMEOUT"] = str(max(1, asked.grace_seconds))
+    if asked.signal and asked.signal not in _PASSED_ON:
+        told["PET_SIGNALS_TO_HANDLE"] = ",".join((*_PASSED_ON, asked.signal))
+    return told

@@ -1,13 +1,16 @@
 """Trains a small network on scikit-learn's digits, data parallel over all processes of the job.
 
-Corral (or torchrun) sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Every process keeps a checkpoint in its own
-folder; after a restart all go on from the newest one, so the size of the job may change while it runs.
+Corral (or torchrun) sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Every process keeps a checkpoint, in its own
+folder or where it is told to; after a restart all go on from the newest one, so the size of the job may change while it
+runs. SIGUSR1 asks for a checkpoint and the end.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
+import sys
 import time
 from pathlib import Path
 
@@ -19,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-CHECKPOINT = Path("checkpoint.pt")
+asked_to_end = False
 
 
 def main() -> None:
@@ -27,8 +30,10 @@ def main() -> None:
     options.add_argument("--epochs", type=int, default=5)
     options.add_argument("--batch", type=int, default=32, help="images per process and step")
     options.add_argument("--pause", type=float, default=0.0, help="seconds to rest after each epoch, to watch it run")
+    options.add_argument("--checkpoint", type=Path, default=Path("checkpoint.pt"), help="a place that outlives the job")
     options.add_argument("--output", type=Path, default=Path("output"))
     given = options.parse_args()
+    signal.signal(signal.SIGUSR1, ask_to_end)
 
     device = torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
@@ -38,7 +43,7 @@ def main() -> None:
     train, test = digits()
     model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10)).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    begin = resume(model, optimizer)
+    begin = resume(given.checkpoint, model, optimizer)
     parallel = DistributedDataParallel(model)
     sampler: DistributedSampler[tuple[Tensor, ...]] = DistributedSampler(train, seed=7)
     loader = DataLoader(train, batch_size=given.batch, sampler=sampler)
@@ -59,11 +64,14 @@ def main() -> None:
         dist.all_reduce(mean)
         accuracy = evaluate(model, test, device)
         if os.environ.get("LOCAL_RANK", "0") == "0":
-            save(epoch + 1, model, optimizer)
+            save(given.checkpoint, epoch + 1, model, optimizer)
         if rank == 0:
             learned = f"loss {mean.item() / world:.5f} accuracy {accuracy:.4f}"
             print(f"epoch {epoch + 1}/{given.epochs} {learned} processes {world}", flush=True)
         time.sleep(given.pause)
+        if asked_to_end:
+            print(f"asked to end after epoch {epoch + 1}", flush=True)
+            sys.exit()
 
     if rank == 0:
         given.output.mkdir(parents=True, exist_ok=True)
@@ -71,6 +79,12 @@ def main() -> None:
         print(f"model saved to {given.output / 'model.pt'}", flush=True)
     dist.barrier()
     dist.destroy_process_group()
+
+
+def ask_to_end(number: int, frame: object) -> None:
+    """The epoch in hand is finished and saved first."""
+    global asked_to_end
+    asked_to_end = True
 
 
 def digits() -> tuple[TensorDataset, TensorDataset]:
@@ -91,16 +105,16 @@ def evaluate(model: nn.Module, test: TensorDataset, device: torch.device) -> flo
     return float(counts[0] / counts[1])
 
 
-def save(epoch: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+def save(place: Path, epoch: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """Leave a whole checkpoint or none."""
-    fresh = CHECKPOINT.with_suffix(".new")
+    fresh = place.with_suffix(f".{dist.get_rank()}.new")
     torch.save({"epoch": epoch, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, fresh)
-    fresh.replace(CHECKPOINT)
+    fresh.replace(place)
 
 
-def resume(model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
+def resume(place: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
     """Take the newest checkpoint that any process has; the number of epochs done."""
-    mine = torch.load(CHECKPOINT, map_location="cpu") if CHECKPOINT.exists() else None
+    mine = torch.load(place, map_location="cpu") if place.exists() else None
     epochs: list[int | None] = [None] * dist.get_world_size()
     dist.all_gather_object(epochs, mine["epoch"] if mine else 0)
     done = max(epoch or 0 for epoch in epochs)
