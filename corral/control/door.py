@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from corral.control.configuration import scheduler_policy
+from corral.control.configuration import hived_configured, scheduler_policy
 from corral.control.guarantees import broken_by
 from corral.control.loop import Control
 from corral.control.overview import Views
@@ -27,6 +27,7 @@ from corral.model.documents import ConfigurationQuestion, GuaranteeFinding
 from corral.model.requests import GangRequest
 from corral.model.writes import IntentKind
 from corral.scheduler import GangQueued, could_ever_fit, explain
+from corral.scheduler.overview import ahead_of
 from corral.spec.documents import load_document
 
 _NORMAL_END = 1000
@@ -87,7 +88,8 @@ class Door:
         reasons = explain(control.world.cluster, queue, control.policy, job.id, control.clock.now())
         if reasons is None:
             return JSONResponse(None)
-        return JSONResponse({**msgspec.to_builtins(reasons), "before": queue.before(job.id, _MOST_BEFORE)})
+        ahead = ahead_of(control.world.cluster.queues, queue, control.policy, control.clock.now(), job.id)
+        return JSONResponse({**msgspec.to_builtins(reasons), "ahead": len(ahead), "before": ahead[:_MOST_BEFORE]})
 
     async def _fit(self, request: Request) -> Response:
         """Whether a gang could ever run on the machines known now: null, or the reasons why not."""
@@ -112,6 +114,7 @@ class Door:
         documents = [document for data in asked.documents for document in load_document(data)]
         after = configuration_of(documents)
         scheduler_policy(after.policy, control.policy)
+        hived_configured(after)
         before = control.configured.now
         cluster, presenter, now = control.world.cluster.fork(), control.configured.presenter, control.clock.now()
 

@@ -119,14 +119,6 @@ class Queue:
         first = self.first(job)
         return None if first is None else self.ahead(first.key)
 
-    def before(self, job: JobId, limit: int) -> tuple[JobId, ...]:
-        """The jobs of the first `limit` gangs that are before the first one of a job."""
-        first = self.first(job)
-        if first is None:
-            return ()
-        owners = {entry.key: entry.request.job for entries in self._jobs.values() for entry in entries}
-        return tuple(dict.fromkeys(owners[key] for key in self._line[: min(limit, self.ahead(first.key))]))
-
     def first(self, job: JobId) -> Entry | None:
         """The gang of a job that is next in order."""
         return min(self._jobs.get(job, ()), key=lambda entry: entry.key, default=None)

@@ -12,16 +12,24 @@ import sys
 import tempfile
 from pathlib import Path
 
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from corral.client import Client
-from tests.portal.harness import Portal, open_context, serving
+from tests.portal.harness import ROOT, Portal, open_context, serving
 
 TRAIN = """step=0; while :; do step=$((step + 1));
 echo "step $step  loss 0.$((9000 / (step + 9) + 100))  $((180 + step % 9)) samples/s"; sleep 1; done"""
 CRASH = """echo 'reading shard 7 of 12'; echo 'Traceback (most recent call last):' >&2
 echo '  File "tokenize.py", line 41, in <module>' >&2
 echo "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte" >&2; exit 1"""
+QUEUES = """
+queues:
+  default: {}
+  research: {weight: 2, cells: [{level: node, count: 2}]}
+  production: {weight: 3, deserved: {devices: 6}, limit: {devices: 12}}
+  evaluation: {parent: production, deserved: {devices: 2}}
+  nightly: {parent: production, guaranteed: {devices: 2}}
+"""
 QUIET = "echo 'accuracy 0.973'; exit 0"
 
 
@@ -50,7 +58,7 @@ def fill(portal: Portal) -> None:
         people["mira"].submit(
             job("llm-pretrain", TRAIN, replicas=4, devices=1, queue="research", topology={"required": "node"})
         ),
-        people["jun"].submit(job("ranker-nightly", TRAIN, replicas=2, devices=2, queue="production", priority="prod")),
+        people["jun"].submit(job("ranker-nightly", TRAIN, replicas=2, devices=2, queue="nightly", priority="prod")),
         people["ada"].submit(job("vit-ablation", TRAIN, replicas=2, devices=1, topology=switch)),
         people["tomas"].submit(job("notebook", TRAIN, devices=1)),
         people["tomas"].submit(
@@ -70,28 +78,41 @@ def fill(portal: Portal) -> None:
             topology={"required": "rack"},
         )
     )
-    people["jun"].submit(job("ranker-large", TRAIN, replicas=2, devices=4, queue="production"))
+    people["jun"].submit(job("ranker-large", TRAIN, replicas=2, devices=4, queue="evaluation"))
     people["ada"].submit(job("vit-distill", TRAIN, devices=4))
 
 
 def main(pictures: Path) -> None:
     """Fill a server of its own and take pictures of its first page and of a job that waits."""
     chromium = shutil.which("chromium") or sys.exit("no Chromium here: apt-get install -y chromium")
-    with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as portal, sync_playwright() as playwright:
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         Path(folder).chmod(0o711)  # each person's tasks run as a user of their own
-        fill(portal)
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = open_context(browser, portal).new_page()
-        page.goto("/")
-        cluster = page.get_by_role("region", name="Cluster")
-        expect(cluster).to_contain_text("Next in line")
-        expect(page.locator("tr[data-job] [data-state=running]:visible")).to_have_count(7)
-        page.screenshot(path=pictures / "portal.png", full_page=True)
-        page.get_by_role("region", name="Jobs").get_by_role("link", name="ranker-large").click()
-        expect(page.get_by_role("region", name="Why it waits")).to_contain_text("Ahead of it: llm-finetune")
-        expect(page.locator("tr[data-task]")).to_have_count(2)
-        page.screenshot(path=pictures / "waiting.png", clip={"x": 0, "y": 0, "width": 1440, "height": 740})
-        browser.close()
+        cluster_file = Path(folder) / "cluster.yaml"
+        example = (ROOT / "examples" / "cluster.yaml").read_text()
+        cluster_file.write_text(example.partition("queues:")[0] + QUEUES)
+        with serving(Path(folder), cluster_file) as portal:
+            take(portal, pictures, playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"]))
+
+
+def take(portal: Portal, pictures: Path, browser: Browser) -> None:
+    """The pictures of the documents, from a full server."""
+    fill(portal)
+    page = open_context(browser, portal).new_page()
+    page.goto("/")
+    cluster = page.get_by_role("region", name="Cluster")
+    expect(cluster).to_contain_text("Next in line")
+    expect(page.locator("tr[data-job] [data-state=running]:visible")).to_have_count(7)
+    page.screenshot(path=pictures / "portal.png", full_page=True)
+    page.get_by_role("region", name="Jobs").get_by_role("link", name="vit-distill").click()
+    expect(page.get_by_role("region", name="Why it waits")).to_contain_text("Ahead of it: ranker-large")
+    expect(page.locator("tr[data-task]")).to_have_count(1)
+    page.screenshot(path=pictures / "waiting.png", clip={"x": 0, "y": 0, "width": 1440, "height": 740})
+    page.goto("/queues?queue=research")
+    expect(page.get_by_role("table", name="Cells that it owns")).to_be_visible()
+    page.screenshot(path=pictures / "queues.png", clip={"x": 0, "y": 0, "width": 1440, "height": 640})
+    page.goto("/line")
+    expect(page.locator("tr[data-waiting]")).to_have_count(3)
+    browser.close()
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from corral.model.overview import CellState, QueueStanding
 from corral.model.queues import CellQuota, QueueSpec
 from corral.scheduler import TasksLeaving
 from corral.scheduler.line import Line
-from corral.scheduler.overview import CellTreeView, in_line, queue_standings, waiting_line
+from corral.scheduler.overview import CellTreeView, ahead_of, in_line, queue_standings, waiting_line
 from tests.scheduler.life import Life
 from tests.scheduler.machines import cluster, gang, node, role
 
@@ -108,6 +108,8 @@ def test_the_line_tells_the_order_what_each_wants_and_why_it_waits() -> None:
     assert huge.name == "name of huge" and huge.reason is not None and huge.reason.code == "queue-limit"
     assert not huge.possible and early.possible and early.devices == 1 and early.submitted_at.startswith("1970-01-01")
     assert line.total == 3 and line.next is None
+    assert ahead_of(life.cluster.queues, life.queue, life.policy, 4.0, JobId("late")) == ["huge", "early"]
+    assert ahead_of(life.cluster.queues, life.queue, life.policy, 4.0, JobId("holds")) == []
 
 
 def test_pages_of_the_line_join_and_one_queue_keeps_its_places() -> None:

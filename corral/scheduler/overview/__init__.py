@@ -1,7 +1,7 @@
 """Shows what the scheduler knows: queues and what they are owed, the line in order, the cells and their owners."""
 
 from corral.scheduler.overview.cells import CellTreeView
-from corral.scheduler.overview.line import in_line, waiting_line
+from corral.scheduler.overview.line import ahead_of, in_line, waiting_line
 from corral.scheduler.overview.queues import queue_standings
 
-__all__ = ["CellTreeView", "in_line", "queue_standings", "waiting_line"]
+__all__ = ["CellTreeView", "ahead_of", "in_line", "queue_standings", "waiting_line"]

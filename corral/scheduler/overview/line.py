@@ -60,6 +60,16 @@ def in_line(queues: QueueTree, queue: Queue, policy: Policy, now: float) -> Iter
             yield from _merged(members, lambda key: key not in first)
 
 
+def ahead_of(queues: QueueTree, queue: Queue, policy: Policy, now: float, job: JobId) -> list[JobId]:
+    """The jobs that the next cycle looks at before the first gang of a job, in order; none when it does not wait."""
+    found: list[JobId] = []
+    for _, entry in in_line(queues, queue, policy, now):
+        if entry.request.job == job:
+            return list(dict.fromkeys(found))
+        found.append(entry.request.job)
+    return []
+
+
 def _merged(groups: list[Group], wanted: Callable[[object], bool]) -> Iterator[tuple[Group, Entry]]:
     """The gangs of some groups in order."""
     for key, at in sorted((key, at) for at, group in enumerate(groups) for key in group.keys if wanted(key)):
