@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
 import pytest
 
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Taint
 from corral.model.placement import Placement
 from corral.model.requests import Company, DeviceAsk, GangRequest, NodeRules, RoleAsk, ShareAsk, Toleration, TopologyAsk
-from corral.scheduler import Cluster, Policy, TasksReleased, gang_placed, plan
+from corral.scheduler import Cluster, GangPlaced, Policy, TasksReleased, gang_placed, plan
 from tests.scheduler.machines import cluster, gang, node, occupy, place, queue, role
 
 ALONE = Company(exclusive=True)
@@ -188,3 +189,25 @@ def test_what_is_placed_together_in_one_cycle_minds_its_neighbours() -> None:
     assert [found[f"a{at}"] for at in range(4)] == [{"n1"}] * 4
     assert found["shy"] == {"n2"}
     assert "late" not in found
+
+
+def test_a_cluster_rebuilt_from_stored_events_holds_the_same() -> None:
+    """Company, parts of devices and every amount come back after a restart."""
+    nodes = [node(f"n{at}", 4, resources={"ports": 9, "key": 3}) for at in range(4)]
+    half = DeviceAsk(1, share=ShareAsk(500_000, 250_000))
+    target, stored = cluster(*nodes), []
+    for request in (
+        gang("a", role(1), company=ALONE),
+        gang("b", role(2, ask=half, resources={"ports": 2, "key": 1}), tags=("noisy",)),
+        gang("c", role(1, 4), company=Company(averse=("noisy",), averse_level="node")),
+    ):
+        placement = place(target, request)
+        assert placement is not None
+        event = gang_placed(request, placement, 0.0)
+        target.apply(event)
+        stored.append(msgspec.json.encode(event))
+    again = cluster(*nodes)
+    for line in stored:
+        again.apply(msgspec.json.decode(line, type=GangPlaced))
+    assert again.digest() == target.digest()
+    assert again.consistent()
