@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 from starlette.requests import Request
@@ -23,8 +23,17 @@ World_is_there = Callable[[], Awaitable[Control]]
 
 _KEPT_FOR: Final = 20.0
 """A view is shown again for so many times as long as it took to make: looking costs the loop at most a twentieth."""
+_MOST_KEPT: Final = 32
 _MOST: Final = 5000
 _DEEPEST: Final = 12
+
+
+class _Kept(NamedTuple):
+    """A view of a state of the world, shown `until` then even when the state is another."""
+
+    state: tuple[int, int, int]
+    until: float
+    view: Any
 
 
 class Views:
@@ -32,7 +41,8 @@ class Views:
 
     def __init__(self, world_is_there: World_is_there) -> None:
         self._world_is_there = world_is_there
-        self._kept: dict[str, tuple[object, float, Any]] = {}
+        self._views: dict[str, _Kept] = {}
+        """The one used last comes last."""
 
     def routes(self) -> list[Route]:
         """The questions."""
@@ -46,13 +56,17 @@ class Views:
         """What every queue is owed and holds, in tree order."""
         control = await self._world_is_there()
         world, now = control.world, control.clock.now()
-        return _json(self._view("queues", world, partial(queue_standings, world.cluster, world.queue, now)))
+        return self._answer("queues", world, lambda: queue_standings(world.cluster, world.queue, now))
 
     async def _line(self, request: Request) -> Response:
         """A page of what waits, in order."""
         control = await self._world_is_there()
-        world, now, asked = control.world, control.clock.now(), request.query_params
-        only, limit, after = asked.get("queue", ""), _number(request, "limit", 100), _number(request, "after", 0)
+        world, now = control.world, control.clock.now()
+        only, limit, after = (
+            request.query_params.get("queue", ""),
+            _number(request, "limit", 100),
+            _number(request, "after"),
+        )
 
         def make() -> object:
             return waiting_line(
@@ -60,35 +74,39 @@ class Views:
                 name_of=partial(_name, world), only=only, limit=min(limit, _MOST), after=after,
             )  # fmt: skip
 
-        return _json(self._view(f"line {only} {limit} {after}", world, make))
+        return self._answer(f"line {limit} {after} {only}", world, make)
 
     async def _cells(self, request: Request) -> Response:
         """A part of the tree of cells."""
         control = await self._world_is_there()
         world, now = control.world, control.clock.now()
+        under = request.query_params.get("under", "")
         depth, limit = _number(request, "depth", 2), _number(request, "limit", 1000)
-        cells = self._view("cells", world, lambda: CellTreeView(world.cluster, partial(_name, world)))
-        found = cells.show(
-            now,
-            under=request.query_params.get("under", ""),
-            depth=min(depth, _DEEPEST),
-            limit=min(limit, _MOST),
-            after=_number(request, "after", 0),
-        )
-        return _json(found)
+        after = _number(request, "after")
 
-    def _view(self, what: str, world: World, make: Callable[[], View]) -> View:
+        def make() -> object:
+            tree = self._kept("cells", world, lambda: CellTreeView(world.cluster, partial(_name, world)))
+            return tree.show(now, under=under, depth=min(depth, _DEEPEST), limit=min(limit, _MOST), after=after)
+
+        return self._answer(f"cells {depth} {limit} {after} {under}", world, make)
+
+    def _answer(self, what: str, world: World, make: Callable[[], object]) -> Response:
+        """The JSON of what is shown."""
+        return Response(self._kept(what, world, lambda: msgspec.json.encode(make())), media_type="application/json")
+
+    def _kept(self, what: str, world: World, make: Callable[[], View]) -> View:
         """What was made before while nothing has changed since, or while making it anew would cost too much."""
         state = (id(world.cluster), world.cluster.revision, world.queue.revision)
         begun = time.perf_counter()
-        kept = self._kept.get(what)
-        if kept is not None and (kept[0] == state or begun < kept[1]):
-            view: View = kept[2]
-            return view
-        view = make()
-        ended = time.perf_counter()
-        self._kept = {name: each for name, each in self._kept.items() if each[1] > ended or each[0] == state}
-        self._kept[what] = (state, ended + _KEPT_FOR * (ended - begun), view)
+        kept = self._views.pop(what, None)
+        if kept is None or (kept.state != state and begun >= kept.until):
+            made = make()
+            ended = time.perf_counter()
+            kept = _Kept(state, ended + _KEPT_FOR * (ended - begun), made)
+            while len(self._views) >= _MOST_KEPT:
+                del self._views[next(iter(self._views))]
+        self._views[what] = kept
+        view: View = kept.view
         return view
 
 
@@ -97,12 +115,8 @@ def _name(world: World, job: JobId) -> str:
     return found.document.name if found is not None else str(job)
 
 
-def _number(request: Request, name: str, usual: int) -> int:
+def _number(request: Request, name: str, usual: int = 0) -> int:
     given = request.query_params.get(name, "") or str(usual)
     if not (given.isascii() and given.isdigit() and len(given) < 10):
         raise InvalidInput("bad-question", f"{name} is a whole number.")
     return int(given)
-
-
-def _json(value: object) -> Response:
-    return Response(msgspec.json.encode(value), media_type="application/json")

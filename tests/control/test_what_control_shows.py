@@ -10,8 +10,12 @@ import httpx2
 import pytest
 import pytest_asyncio
 
+from corral.control import Control
 from corral.control.door import Door
+from corral.control.overview import Views
+from corral.control.world import World
 from corral.kernel.errors import CorralError, InvalidInput, NotFound
+from corral.scheduler import Cluster, Queue
 from corral.service import Actor, Service
 from tests.control.harness import House, PaperEngine, short
 
@@ -83,3 +87,38 @@ async def test_what_is_asked_wrongly_is_refused(house: House, service: Service) 
         await service.cells(ANN, engine="local", under="local|rack:rack0")
     assert (await service.cells(ANN, engine="local", depth=0)).cell.level == "engine"
     assert (await service.waiting_line(ANN, queue="nowhere")).items == ()
+
+
+async def test_what_is_shown_is_made_once_for_a_state_and_no_more_than_a_few_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("corral.control.overview._KEPT_FOR", 0.0)
+    world, views, made = World(Cluster(), Queue()), Views(not_asked), list[str]()
+
+    def make(name: str) -> bytes:
+        made.append(name)
+        return name.encode()
+
+    def show(name: str) -> bytes:
+        return views._kept(name, world, lambda: make(name))
+
+    assert [show("a"), show("a"), show("b")] == [b"a", b"a", b"b"] and made == ["a", "b"]
+    world.cluster.revision += 1
+    assert show("a") == b"a" and made == ["a", "b", "a"]
+    for number in range(100):
+        show(str(number))
+    assert len(views._views) == 32 and "99" in views._views
+
+
+async def test_what_is_dear_is_shown_again_for_a_while_though_the_state_is_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("corral.control.overview._KEPT_FOR", 1e9)
+    world, views = World(Cluster(), Queue()), Views(not_asked)
+    assert views._kept("a", world, lambda: "first") == "first"
+    world.cluster.revision += 1
+    assert views._kept("a", world, lambda: "second") == "first"
+
+
+async def not_asked() -> Control:
+    raise AssertionError("these views are given the world")
