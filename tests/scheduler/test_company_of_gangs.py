@@ -11,7 +11,7 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Taint
 from corral.model.placement import Placement
 from corral.model.requests import Company, DeviceAsk, GangRequest, NodeRules, RoleAsk, ShareAsk, Toleration, TopologyAsk
-from corral.scheduler import Cluster, GangPlaced, Policy, TasksReleased, gang_placed, plan
+from corral.scheduler import Cluster, Policy, TasksReleased, gang_placed, plan
 from tests.scheduler.machines import cluster, gang, node, occupy, place, queue, role
 
 ALONE = Company(exclusive=True)
@@ -184,7 +184,7 @@ def test_what_is_placed_together_in_one_cycle_minds_its_neighbours() -> None:
     late = gang("late", role(1), at=10.0, tags=("noisy",))
     before = target.digest()
     placements = plan(target, queue(*noisy, shy, late), Policy(), 0.0).placements
-    found = {placed.job: set(names(placed.placement)) for placed in placements}
+    found = {str(placed.job): set(names(placed.placement)) for placed in placements}
     assert target.digest() == before
     assert [found[f"a{at}"] for at in range(4)] == [{"n1"}] * 4
     assert found["shy"] == {"n2"}
@@ -203,11 +203,11 @@ def test_a_cluster_rebuilt_from_stored_events_holds_the_same() -> None:
     ):
         placement = place(target, request)
         assert placement is not None
-        event = gang_placed(request, placement, 0.0)
-        target.apply(event)
-        stored.append(msgspec.json.encode(event))
+        target.apply(gang_placed(request, placement, 0.0))
+        stored.append((msgspec.json.encode(request), msgspec.json.encode(placement)))
     again = cluster(*nodes)
-    for line in stored:
-        again.apply(msgspec.json.decode(line, type=GangPlaced))
+    for asked, placed in stored:
+        found = msgspec.json.decode(placed, type=Placement)
+        again.apply(gang_placed(msgspec.json.decode(asked, type=GangRequest), found, 0.0))
     assert again.digest() == target.digest()
     assert again.consistent()
