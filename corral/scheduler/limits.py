@@ -85,7 +85,8 @@ class Limits:
                 if not set(ask.company.averse).isdisjoint(near.tags):
                     depths.append(ask.averse_depth)
                 if not set(near.averse).isdisjoint(ask.tags):
-                    depths.append(min(resolve(near.level, tree.levels) or tree.node_depth, tree.node_depth))
+                    depth = resolve(near.level, tree.levels)
+                    depths.append(tree.node_depth if depth is None else min(depth, tree.node_depth))
                 if depths:
                     cells = tree.cells[min(depths)]
                     cell = cells.of[at]

@@ -133,7 +133,7 @@ def _rule(index: EngineIndex, ask: Ask, rule: Company, count: int, room: int, no
     if rule.one_per_node:
         message = f"Wants one task on a node: {room} nodes have room for one, and it has {counted(count, 'task')}."
         return Reason("one-task-per-node", message, counts)
-    level = spoken(index.tree.levels[ask.averse_depth or index.tree.node_depth])
+    level = spoken(index.tree.levels[ask.averse_depth])
     apart = (
         f"keeps away, by {level}, from jobs tagged {', '.join(rule.averse)}"
         if rule.averse

@@ -211,3 +211,10 @@ def test_a_cluster_rebuilt_from_stored_events_holds_the_same() -> None:
         again.apply(gang_placed(msgspec.json.decode(asked, type=GangRequest), found, 0.0))
     assert again.digest() == target.digest()
     assert again.consistent()
+
+
+def test_jobs_that_share_no_engine_with_others_are_kept_from_all_of_it() -> None:
+    target = cluster(node("n1", 4), node("n2", 4))
+    start(target, gang("shy", role(1), company=Company(averse=("noisy",), averse_level="engine")))
+    assert place(target, gang("a", role(1), tags=("noisy",))) is None
+    assert place(target, gang("b", role(1))) is not None
