@@ -10,7 +10,7 @@ from typing import Any
 
 from corral.model.cordons import CordonView
 from corral.model.receipts import ReceiptView
-from corral.model.records import JobSummary, Record
+from corral.model.records import JobSummary, Record, ShareView
 
 
 class RoleView(Record, frozen=True):
@@ -40,6 +40,8 @@ class PlacementRecord(Record, frozen=True):
     ports: dict[str, tuple[int, ...]] = {}
     state: str = ""
     rank: int | None = None
+    share: ShareView | None = None
+    """The part that the task has of its one device; null is the whole."""
 
 
 class ReasonView(Record, frozen=True):

@@ -87,7 +87,9 @@ def placement_records(
 
 def placement_record(task: TaskRecord, rank: int | None = None) -> PlacementRecord:
     """Where a task runs."""
-    return PlacementRecord(task.role, task.index, task.node, task.devices, task.host, task.ports, task.state, rank)
+    return PlacementRecord(
+        task.role, task.index, task.node, task.devices, task.host, task.ports, task.state, rank, task.share
+    )  # fmt: skip
 
 
 def hide_environment(document: dict[str, Any]) -> None:
