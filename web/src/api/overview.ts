@@ -84,6 +84,7 @@ export interface CellState {
   name: string;
   devices: number;
   owners: Shares;
+  owner: string;
   state: '' | 'cordoned' | 'not-ready' | 'unknown';
   reason: string;
   cells: CellState[];

@@ -39,10 +39,12 @@ function stretches(node: string, devices: Device[], marks: Marks): Stretch[] {
   const found: Stretch[] = [];
   devices.forEach((device, at) => {
     const mark = marks.devices.get(marked(node, device.index));
-    if (!mark?.owner) return;
+    const owner = mark?.owner ?? marks.nodes.get(node)?.owner;
+    if (!owner) return;
+    const pinned = mark?.pinned ?? false;
     const last = found.at(-1);
-    if (last && last.owner === mark.owner && last.pinned === mark.pinned && last.first + last.count === at) last.count += 1;
-    else found.push({ owner: mark.owner, pinned: mark.pinned, first: at, count: 1 });
+    if (last && last.owner === owner && last.pinned === pinned && last.first + last.count === at) last.count += 1;
+    else found.push({ owner, pinned, first: at, count: 1 });
   });
   return found;
 }

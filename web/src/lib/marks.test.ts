@@ -5,7 +5,7 @@ import { marked, marks, NO_MARKS } from './marks';
 const use = (change: Partial<DeviceUse> = {}): DeviceUse => ({ job: 'j', standing: 'guaranteed', leaving: false, share: 100, ...change });
 const device = (index: number, uses: DeviceUse[] = [], change: Partial<CellDevice> = {}): CellDevice => ({ index, state: uses.length ? 'used' : 'free', owner: '', pinned: false, uses, ...change });
 const cell = (level: string, id: string, cells: CellState[], holds: CellDevice[] = [], change: Partial<CellState> = {}): CellState => ({
-  id, level, name: id, devices: 0, owners: {}, state: '', reason: '', cells, holds, ...change,
+  id, level, name: id, devices: 0, owners: {}, owner: '', state: '', reason: '', cells, holds, ...change,
 });
 
 it('finds the marks of devices by their node, through the cells inside it', () => {
@@ -22,8 +22,13 @@ it('finds the marks of devices by their node, through the cells inside it', () =
 it('knows who closed a node, and a device with a guest among others as a guest of it', () => {
   const node = cell('node', 'local|node:local/n1', [], [device(0, [use(), use({ standing: 'guest' })])], { state: 'cordoned', reason: 'new cables' });
   const found = marks(node);
-  expect(found.nodes.get('local/n1')).toEqual({ state: 'cordoned', reason: 'new cables' });
+  expect(found.nodes.get('local/n1')).toEqual({ state: 'cordoned', reason: 'new cables', owner: '' });
   expect(found.devices.get(marked('local/n1', 0))?.standing).toBe('guest');
+});
+
+it('knows the owner of a node whose devices were left out of the answer', () => {
+  const found = marks(cell('rack', 'local|rack:r1', [cell('node', 'local|node:local/n1', [], [], { owner: 'lab' })]));
+  expect([found.nodes.get('local/n1')?.owner, found.owners]).toEqual(['lab', ['lab']]);
 });
 
 it('marks nothing while nobody answers', () => {

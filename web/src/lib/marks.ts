@@ -9,6 +9,8 @@ export interface DeviceMark {
   leaving: boolean;
 }
 export interface NodeMark {
+  /** The queue that all of it is bound to; where the answer ended above its devices, this is all that is known. */
+  owner: string;
   state: CellState['state'];
   reason: string;
 }
@@ -33,7 +35,10 @@ export function marks(root: CellState | undefined): Marks {
   const owners = new Set<string>();
   const walk = (cell: CellState, node: string): void => {
     const inside = cell.level === 'node' ? cell.id.slice(cell.id.indexOf(':') + 1) : node;
-    if (cell.level === 'node' && cell.state) found.nodes.set(inside, { state: cell.state, reason: cell.reason });
+    if (cell.level === 'node' && (cell.state || cell.owner)) {
+      found.nodes.set(inside, { state: cell.state, reason: cell.reason, owner: cell.owner });
+      if (cell.owner) owners.add(cell.owner);
+    }
     for (const device of cell.holds) {
       const standing = device.uses.find((use) => use.standing === 'guest')?.standing ?? device.uses[0]?.standing ?? '';
       const leaving = device.uses.some((use) => use.leaving);
