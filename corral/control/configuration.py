@@ -14,7 +14,8 @@ import structlog
 from corral.kernel.errors import CorralError
 from corral.model.configuration import Configuration, read_configuration
 from corral.model.inventory import Inventory
-from corral.scheduler import Policy, PriorityOrder, QueuesConfigured, find_policy
+from corral.scheduler import HivedConfigured, Policy, PriorityOrder, QueuesConfigured, find_policy
+from corral.scheduler.hived import HivedAlgorithm
 from corral.spec.cluster import ClusterDocument
 from corral.spec.policy import PolicyDocument
 from corral.store import Store
@@ -54,6 +55,8 @@ class Configured:
         self._default = default
         self.presenter = presenter
         self.now = Configuration()
+        self.hived = HivedConfigured(None)
+        """What HiveD's algorithm decides about; nothing while its preset is not in force."""
         self.policy = default
         self.following: frozenset[str] = frozenset()
         """The engines whose nodes are those that documents describe."""
@@ -66,7 +69,9 @@ class Configured:
         except CorralError as error:
             log.error("the stored documents cannot be read; the configuration in force stays", message=error.message)
         try:
-            self.policy = scheduler_policy(self.now.policy, self._default)
+            policy = scheduler_policy(self.now.policy, self._default)
+            self.hived = hived_configured(self.now)
+            self.policy = policy
         except CorralError as error:
             log.error("the stored policy cannot be followed; the one in force stays", message=error.message)
         self.following = self.presenter.present(self.now.clusters)
@@ -81,6 +86,19 @@ class Configured:
     def told(self) -> QueuesConfigured:
         """What the scheduler is told of it."""
         return QueuesConfigured(self.now.queue_specs())
+
+
+def hived_configured(configuration: Configuration) -> HivedConfigured:
+    """What the scheduler is told about HiveD's algorithm.
+
+    Raises InvalidInput where HiveD has no words for the documents, or where what virtual clusters own does not fit.
+    """
+    found = configuration.hived()
+    if found is None:
+        return HivedConfigured(None)
+    engine, cluster = found
+    HivedAlgorithm(cluster)
+    return HivedConfigured(cluster, engine)
 
 
 def scheduler_policy(document: PolicyDocument | None, default: Policy) -> Policy:

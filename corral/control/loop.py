@@ -38,7 +38,16 @@ from corral.model.records import WaitingView
 from corral.model.states import TaskState
 from corral.model.summary import summarize
 from corral.model.writes import JobWrite, OutboxRow
-from corral.scheduler import Cluster, EngineUnknown, GangNominated, NominationLapsed, Policy, Queue, plan
+from corral.scheduler import (
+    Cluster,
+    EngineUnknown,
+    GangNominated,
+    HivedConfigured,
+    NominationLapsed,
+    Policy,
+    Queue,
+    plan,
+)
 from corral.scheduler.excess import fragmenting, over_limit
 from corral.scheduler.lending import lending, owned_devices
 from corral.store import LeadershipLost, Store
@@ -91,6 +100,7 @@ class Control:
         self.machines = Machines(store, engines, not_ready_seconds=not_ready_seconds)
         self.machines.held = lambda: self.world.held_nodes()
         self._plan_again: float | None = None
+        self._hived = HivedConfigured(None)
         self._next_upkeep: float | None = None
         self._owned: tuple[object, dict[str, int]] | None = None
         self.dispatcher = self._new_dispatcher()
@@ -145,6 +155,7 @@ class Control:
         self.ledger = Ledger(await self.store.ledger())
         self.upkeep = Upkeep(self.folder, self.machines)
         self.dispatcher = self._new_dispatcher()
+        self._hived = HivedConfigured(None)
         await self._configure()
         await self._close_nodes()
         records = await self.store.load_live()
@@ -178,6 +189,9 @@ class Control:
         self.machines.following = self.configured.following
         self.world.cluster.apply(self.configured.told())
         self.world.queue.apply(self.configured.told())
+        if self._hived != self.configured.hived:
+            self._hived = self.configured.hived
+            self.world.cluster.apply(self._hived)
         self.world.plan_wanted = True
 
     def _take_back(self, now: float) -> None:
@@ -264,12 +278,15 @@ class Control:
         proposal = plan(self.world.cluster, self.world.queue, self.policy, now)
         for placed in proposal.placements:
             self.folder.place(placed, now)
+        for reserved in proposal.reserved:
+            self.world.cluster.apply(reserved)
         for eviction in proposal.evictions:
             self._evict(eviction, now)
             if eviction.by is not None:
                 self.world.queue.apply(GangNominated(eviction.by))
         for lapsed in proposal.lapsed:
             self.world.queue.apply(NominationLapsed(lapsed))
+            self.world.cluster.apply(NominationLapsed(lapsed))
         self._plan_again = proposal.again_at
         for job_id, reasons in proposal.reasons.items():
             self._explain(JobId(job_id), reasons)

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from msgspec import structs
 
+from corral.kernel.errors import InvalidInput
 from corral.model.accounts import QueueRecord
 from corral.model.documents import DocumentRevision
 from corral.model.queue_specs import pinned_names, queue_spec
@@ -20,6 +21,8 @@ from corral.model.queues import QueueSpec
 from corral.spec.cluster import ClusterDocument
 from corral.spec.documents import Document, identity, load_document
 from corral.spec.errors import Path
+from corral.spec.hived import HivedCluster
+from corral.spec.hived_export import hived_from
 from corral.spec.policy import PolicyDocument
 from corral.spec.queue import QueueDocument
 from corral.spec.quotas import quota_findings
@@ -63,6 +66,21 @@ class Configuration:
         return tuple(
             each if each.half_life_seconds else structs.replace(each, half_life_seconds=half_life) for each in specs
         )
+
+    def hived(self) -> tuple[str, HivedCluster] | None:
+        """The engine and the cells about which HiveD's algorithm decides; None when its preset is not in force.
+
+        Raises InvalidInput where HiveD has no words for the documents.
+        """
+        if self.policy is None or self.policy.preset != "hived":
+            return None
+        if len(self.clusters) != 1:
+            said = ", ".join(sorted(self.clusters)) or "none"
+            message = f"The hived preset decides about one Cluster document of cell types; those there are: {said}."
+            raise InvalidInput("hived-needs-one-cluster", message)
+        engine, cluster = next(iter(self.clusters.items()))
+        owners = [self.queues[name] for name in sorted(self.queues)]
+        return engine, hived_from(cluster, owners)
 
 
 def configuration_of(documents: Iterable[Document], change: int = 0) -> Configuration:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from corral.kernel.ids import TaskKey
+from corral.kernel.ids import JobId, TaskKey
 
 
 class DeviceShare(msgspec.Struct, frozen=True):
@@ -28,7 +28,10 @@ class TaskPlacement(msgspec.Struct, frozen=True):
     share: DeviceShare | None = None
     """The part that it has of its one device; None is the whole."""
     cells: tuple[str, ...] = ()
-    """The cells (`engine|level:name`) of its queue that guarantee it these devices; a guest has none."""
+    """The cells (`engine|level:name`) of its queue that guarantee it these devices; a guest has none.
+
+    Under the *hived* preset what HiveD's bind info says instead (`corral.scheduler.hived_binding`).
+    """
 
     @property
     def key(self) -> TaskKey:
@@ -44,6 +47,8 @@ class Placement(msgspec.Struct, frozen=True):
 
     tasks: tuple[TaskPlacement, ...]
     notes: tuple[str, ...] = ()
+    demoted: tuple[JobId, ...] = ()
+    """The gangs that lose their guarantee to this one and run on (HiveD's lazy preemption)."""
 
 
 def in_rank_order(tasks: Sequence[TaskPlacement], role: str) -> tuple[TaskPlacement, ...]:

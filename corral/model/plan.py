@@ -8,6 +8,7 @@ import msgspec
 
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.placement import Placement
+from corral.model.requests import GangRequest
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -85,6 +86,19 @@ class Eviction(msgspec.Struct, frozen=True):
     """When it is likely to run again, in seconds since 1970; None: unknown."""
 
 
+class CellsReserved(msgspec.Struct, frozen=True, tag=True):
+    """Cells that others still use are kept for a gang from now on (HiveD's *Preempting*); those others yield to it."""
+
+    request: GangRequest
+    """The tasks that they are kept for."""
+    at: float
+    """Seconds since 1970."""
+    without: tuple[str, ...] = ()
+    """The nodes (`engine/node`) that could not be its."""
+    pinned_cell: str = ""
+    """The pinned cell that it uses; "" is none."""
+
+
 class Plan(msgspec.Struct, frozen=True):
     """What one scheduling cycle proposes."""
 
@@ -99,3 +113,5 @@ class Plan(msgspec.Struct, frozen=True):
     """The jobs for which others had been told to end, and whose places went to stronger ones."""
     again_at: float | None = None
     """When to plan again though nothing happened: a protection ends then; None: never."""
+    reserved: tuple[CellsReserved, ...] = ()
+    """What is kept for gangs while others yield; to be applied to the cluster after the placements."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Mapping
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -14,19 +14,22 @@ from corral.kernel.errors import Conflict
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Inventory, Node
 from corral.model.placement import Placement, TaskPlacement
-from corral.model.plan import Reason
+from corral.model.plan import CellsReserved, Reason
 from corral.scheduler.events import (
     FOREVER,
     ClusterEvent,
     EngineUnknown,
     GangPlaced,
+    HivedConfigured,
     NodesSeen,
+    NominationLapsed,
     QueuesConfigured,
     TasksLeaving,
     TasksReleased,
     TaskUse,
 )
 from corral.scheduler.gangs import Gangs, Running
+from corral.scheduler.hived_fold import Hived, HivedEvent
 from corral.scheduler.index import EngineIndex
 from corral.scheduler.layout import indexes
 from corral.scheduler.ownership import Ownership
@@ -74,6 +77,8 @@ class Cluster:
         """What runs."""
         self.ownership = Ownership({}, {}, self.gangs)
         """Which cells are whose."""
+        self.hived: Hived | None = None
+        """HiveD's own account of one engine; only under the preset of that name."""
         self.ends: list[tuple[float, JobId]] = []
         """The jobs whose end is bounded, soonest first."""
         self._holds: dict[JobId, dict[TaskKey, Hold]] = {}
@@ -105,8 +110,9 @@ class Cluster:
                 self.machines += 1
             case GangPlaced():
                 self._place(event)
-            case TasksReleased(job=job, tasks=tasks, at=at):
-                if not self._release(job, tasks, at):
+            case TasksReleased():
+                kept = self._tell_hived(event)
+                if not self._release(event.job, event.tasks, event.at) and not kept:
                     return
                 self.gains += 1
             case TasksLeaving(job=job, tasks=tasks):
@@ -118,7 +124,34 @@ class Cluster:
                 self._emptied = {}
                 self.gains += 1
                 self.machines += 1
+            case HivedConfigured():
+                self._follow_hived(event)
+                self.gains += 1
+                self.machines += 1
+            case CellsReserved() | NominationLapsed():
+                if not self._tell_hived(event):
+                    return
+                self.gains += 1
         self.revision += 1
+
+    def _tell_hived(self, event: HivedEvent) -> bool:
+        """Whether it changed anything for HiveD."""
+        return self.hived is not None and self.hived.apply(event)
+
+    def _follow_hived(self, event: HivedConfigured) -> None:
+        """Have HiveD decide from now on, about what runs as well; what it did not place is opportunistic to it."""
+        kept, self.hived = self.hived, None
+        if event.cluster is None:
+            return
+        if kept is not None and kept.engine == event.engine:
+            made = kept.reconfigured(event)
+        else:
+            made = Hived(event)
+            for gang in sorted(self.gangs.by_job.values(), key=lambda gang: (gang.placed_at, gang.job)):
+                made.apply(placed_again(gang, self._holds[gang.job]))
+        for inventory in self._seen.values():
+            made.apply(NodesSeen(inventory))
+        self.hived = made
 
     def _own(self) -> None:
         """Bind cells anew for all that is guaranteed; what its owner does not own any more is a guest from now on."""
@@ -166,6 +199,7 @@ class Cluster:
         twin.engines = {name: engine.copy() for name, engine in self.engines.items()}
         twin.queues, twin.gangs = self.queues.copy(), self.gangs.copy()
         twin._own()
+        twin.hived = self.hived.copy() if self.hived is not None else None
         twin.ends = self.ends[:]
         twin._holds = {job: dict(tasks) for job, tasks in self._holds.items()}
         twin._ends_at = dict(self._ends_at)
@@ -196,11 +230,14 @@ class Cluster:
             self.queues.columns(),
             self.gangs.columns(),
             str(self.ownership.columns()),
+            self.hived.digest() if self.hived is not None else "",
         )
         return blake2b(msgspec.json.encode(state, order="deterministic", enc_hook=str), digest_size=16).hexdigest()
 
     def consistent(self) -> bool:
         """Whether everything kept equals the same counted anew from inventories and holdings (for tests and audits)."""
+        if self.hived is not None and not self.hived.algorithm.consistent():
+            return False
         rebuilt = Cluster()
         for inventory in self._seen.values():
             rebuilt._index(inventory, self._holds)
@@ -227,6 +264,7 @@ class Cluster:
             self._index(inventory, self._holds)
             self._own()
         self._seen[inventory.engine] = inventory
+        self._tell_hived(NodesSeen(inventory))
         if self.queues.models:
             self._configure(self.queues.cleared())
         self.queues.total = self._total()
@@ -278,6 +316,7 @@ class Cluster:
         self.engines = dict(sorted(self.engines.items()))
 
     def _place(self, event: GangPlaced) -> None:
+        self._tell_hived(event)
         tasks = self._holds.setdefault(event.job, {})
         gang = self.gangs.by_job.get(event.job)
         if gang is None:
@@ -358,6 +397,23 @@ class Cluster:
             if at is not None:
                 return index, at
         return None
+
+
+def take_of(job: JobId, placed: TaskPlacement, at: int, use: TaskUse) -> Take:
+    """What a task would hold on the node at a position."""
+    return _take(at, _hold(job, placed, sum(1 << device for device in placed.devices), use))
+
+
+def placed_again(gang: Running, holds: Mapping[TaskKey, Hold]) -> GangPlaced:
+    """The event of what a gang holds now."""
+    tasks = tuple(
+        TaskPlacement(task.role, task.index, hold.node, tuple(indexes(hold.devices)), cells=gang.cells.get(task, ()))
+        for task, hold in sorted(holds.items())
+        if not (hold.extra and hold.extra.shares)
+    )
+    return GangPlaced(
+        gang.job, gang.attempt, Placement(tasks), queue=gang.queue, priority=gang.priority, placed_at=gang.placed_at
+    )
 
 
 def _hold(job: JobId, placed: TaskPlacement, mask: int, use: TaskUse) -> Hold:

@@ -7,8 +7,10 @@ import msgspec
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Inventory
 from corral.model.placement import Placement
+from corral.model.plan import CellsReserved
 from corral.model.queues import QueueSpec
 from corral.model.requests import GangRequest, RoleAsk
+from corral.spec.hived import HivedCluster
 
 FOREVER = float("inf")
 """The end of what has no known end."""
@@ -96,6 +98,15 @@ class QueuesConfigured(msgspec.Struct, frozen=True, tag=True):
     queues: tuple[QueueSpec, ...]
 
 
+class HivedConfigured(msgspec.Struct, frozen=True, tag=True):
+    """HiveD's algorithm decides about the machines of an engine from now on; `cluster` None: it does not any more."""
+
+    cluster: HivedCluster | None
+    engine: str = "local"
+    lazy_preemption: bool = False
+    """Whether gangs lose their guarantee and run on instead of being ended by those of their own virtual cluster."""
+
+
 class GangQueued(msgspec.Struct, frozen=True, tag=True):
     """A gang waits for its place."""
 
@@ -109,7 +120,17 @@ class GangWithdrawn(msgspec.Struct, frozen=True, tag=True):
     tasks: tuple[TaskKey, ...]
 
 
-ClusterEvent = NodesSeen | EngineUnknown | GangPlaced | TasksReleased | TasksLeaving | QueuesConfigured
+ClusterEvent = (
+    NodesSeen
+    | EngineUnknown
+    | GangPlaced
+    | TasksReleased
+    | TasksLeaving
+    | QueuesConfigured
+    | HivedConfigured
+    | CellsReserved
+    | NominationLapsed
+)
 QueueEvent = GangQueued | GangWithdrawn | GangPlaced | GangNominated | NominationLapsed | QueuesConfigured
 
 

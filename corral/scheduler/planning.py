@@ -13,6 +13,7 @@ from corral.scheduler.backfill import Reservation
 from corral.scheduler.cluster import Cluster
 from corral.scheduler.cycle import BEHIND, Cycle, Verdict
 from corral.scheduler.explaining import why_not
+from corral.scheduler.hived_planning import explain_hived, plan_hived
 from corral.scheduler.placing import Trial
 from corral.scheduler.policy import Policy
 from corral.scheduler.queue import Group, Queue
@@ -45,6 +46,8 @@ def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
     Gangs are looked at in the policy's order. Reasons are given for gangs whose reasons are new; they stand whether or
     not the placements are committed. Time is seconds since 1970.
     """
+    if policy.hived and cluster.hived is not None:
+        return plan_hived(cluster, queue, policy, now)
     queue.arrange(policy.order)
     memory = _recall(cluster, queue, policy)
     if memory.seen == (cluster.revision, queue.revision) and now < memory.again:
@@ -79,6 +82,8 @@ def explain(cluster: Cluster, queue: Queue, policy: Policy, job: JobId, now: flo
 
     A job that the next cycle would start has the code `starts-now`.
     """
+    if policy.hived and cluster.hived is not None:
+        return explain_hived(cluster, queue, policy, job, now)
     entry = queue.first(job)
     if entry is None:
         return None

@@ -81,6 +81,8 @@ class Policy:
     preemption: bool = False
     consolidation: bool = False
     move_seconds: float = 0.0
+    hived: bool = False
+    """Whether HiveD's algorithm decides where there is a cluster for it (`HivedConfigured`)."""
 
 
 BUILT_IN = {
@@ -88,6 +90,7 @@ BUILT_IN = {
     for policy in (
         Policy("fair", fair=True, preemption=True, consolidation=True, move_seconds=600.0),
         Policy("priority", preemption=True, consolidation=True, move_seconds=600.0),
+        Policy("hived", preemption=True, hived=True),
         Policy("fifo", ArrivalOrder()),
         Policy("deadline", DeadlineOrder(), preemption=True, consolidation=True, move_seconds=600.0),
     )

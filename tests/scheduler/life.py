@@ -73,6 +73,8 @@ class Life:
             self.queue.apply(event)
             self.running.setdefault(placed.job, self.now)
             self.grow(placed.job)
+        for reserved in found.reserved:
+            self.cluster.apply(reserved)
         for eviction in found.evictions:
             assert eviction.job in self.running
             assert len(set(eviction.tasks)) < len(self.cluster.holds(eviction.job))
@@ -88,6 +90,7 @@ class Life:
             self.leaving[eviction.job] = eviction
         for job in found.lapsed:
             self.queue.apply(NominationLapsed(job))
+            self.cluster.apply(NominationLapsed(job))
         assert self.cluster.consistent()
         return found
 
@@ -96,6 +99,7 @@ class Life:
         for job in jobs:
             for waiting in self.queue.waiting(JobId(job)):
                 self.queue.apply(GangWithdrawn(JobId(job), waiting.tasks))
+                self.cluster.apply(TasksReleased(JobId(job), waiting.tasks, self.now))
             self.cluster.apply(TasksReleased(JobId(job), tuple(self.cluster.holds(JobId(job))), self.now))
             self.running.pop(job, None)
             self.leaving.pop(job, None)

@@ -14,6 +14,7 @@ from corral.kernel.errors import Conflict, InvalidInput
 from corral.scheduler.hived import checking
 from corral.scheduler.hived.building import build
 from corral.scheduler.hived.cells import PhysicalCell
+from corral.scheduler.hived.copying import copied
 from corral.scheduler.hived.freelist import Order
 from corral.scheduler.hived.groups import (
     Bind,
@@ -27,7 +28,7 @@ from corral.scheduler.hived.groups import (
     Wait,
     placements_of,
 )
-from corral.scheduler.hived.placing import Found, find_placement
+from corral.scheduler.hived.placing import Demoted, Found, find_placement, undo
 from corral.scheduler.hived.reconfiguring import Changes, move_groups
 from corral.scheduler.hived.recovering import restore
 from corral.scheduler.hived.state import State
@@ -96,6 +97,39 @@ class HivedAlgorithm:
         decision = self._next_pod(group, request) if group is not None else self._new_group(request, suggested, phase)
         self.state.settle()
         return decision
+
+    def peek(self, request: PodRequest, suggested: Set[str]) -> tuple[Decision, tuple[str, ...]]:
+        """What to do with a group that holds nothing, and who would lose the guarantee for it; everything stays as it is.
+
+        Raises InvalidInput as `schedule` does.
+        """
+        demoted: list[Demoted] = []
+        found, reason = find_placement(self.state, request, suggested, demoted)
+        if found is None:
+            return Wait(reason), ()
+        decision = self._preempt_or_bind(found.slots, found.chain, _slot_of(found.slots, request))
+        undo(self.state, demoted)
+        return decision, tuple(group.name for group, _ in demoted)
+
+    def demote(self, name: str, by: str, *, now: float = 0.0) -> None:
+        """Lazy preemption: a group keeps running without its guarantee; nothing happens to one that has none."""
+        group = self.state.groups.get(name)
+        if group is not None and group.guaranteed and group.state is not GroupState.PREEMPTING:
+            self.state.now = now
+            self.state.demote(group, by)
+
+    def cancel(self, name: str) -> bool:
+        """End the preemption of a group; whether it had one."""
+        group = self.state.groups.get(name)
+        if group is None or group.state is not GroupState.PREEMPTING:
+            return False
+        self.state.cancel(group)
+        self.state.settle()
+        return True
+
+    def copy(self) -> HivedAlgorithm:
+        """An independent copy that decides as this one does: O(cells)."""
+        return copied(self)
 
     def _next_pod(self, group: Group, request: PodRequest) -> Decision:
         slot = next((slot for slot in group.slots if slot.size == request.leaves and slot.pod is None), None)

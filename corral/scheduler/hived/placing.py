@@ -26,10 +26,13 @@ class Found:
     slots: list[Slot]
 
 
-def find_placement(state: State, request: PodRequest, suggested: Set[str]) -> tuple[Found | None, str]:
+def find_placement(
+    state: State, request: PodRequest, suggested: Set[str], demoted: list[Demoted] | None = None
+) -> tuple[Found | None, str]:
     """A placement for the group of `request`, or None and why there is none now.
 
-    Groups of the same virtual cluster that allow it lose their guarantee here if the placement needs their cells.
+    Groups of the same virtual cluster that allow it lose their guarantee here if the placement needs their cells; they
+    are added to `demoted`.
     Raises InvalidInput when the virtual cluster, its pinned cell or its devices of that type do not exist.
     """
     request.check()
@@ -44,19 +47,21 @@ def find_placement(state: State, request: PodRequest, suggested: Set[str]) -> tu
         if request.priority < GUARANTEED:
             raise InvalidInput("bad-priority", f'Pod "{request.pod}" is opportunistic and names a pinned cell.')
         chain = tenant.pinned[request.pinned_cell].kind.chain
-        return _in_chain(state, request, request.sizes(), chain, nodes)
+        return _in_chain(state, request, request.sizes(), chain, nodes, demoted)
     reason, chains = "", _chains(state, request)
     for chain in chains:
-        found, why = _in_chain(state, request, request.sizes(), chain, nodes)
+        found, why = _in_chain(state, request, request.sizes(), chain, nodes, demoted)
         if found is not None:
             return found, ""
         reason = why or reason
     if request.span_chains and len(chains) > 1:
-        return _parted(state, request, chains, nodes)
+        return _parted(state, request, chains, nodes, demoted)
     return None, reason or f"virtual cluster {request.vc} owns no devices"
 
 
-def _parted(state: State, request: PodRequest, chains: list[str], nodes: Set[str] | None) -> tuple[Found | None, str]:
+def _parted(
+    state: State, request: PodRequest, chains: list[str], nodes: Set[str] | None, told: list[Demoted] | None
+) -> tuple[Found | None, str]:
     """The group in several chains: each in turn takes what it can of the largest pods that are left, all or nothing."""
     left, slots = request.sizes(), list[Slot]()
     demoted: list[Demoted] = []
@@ -69,8 +74,10 @@ def _parted(state: State, request: PodRequest, chains: list[str], nodes: Set[str
             slots += found.slots
             left = list((Counter(left) - Counter(part)).elements())
         if not left:
+            if told is not None:
+                told += demoted
             return Found(chains[0], sorted(slots, key=lambda slot: slot.size)), ""
-    _undo(state, demoted)
+    undo(state, demoted)
     return None, f"{len(left)} of {len(request.sizes())} pods do not fit into any of the chains {', '.join(chains)}"
 
 
@@ -137,7 +144,7 @@ def _in_chain(
     lost = _demote_on(state, owned, request.group)
     placement = to_physical((leaf for leaves in owned for leaf in leaves), state.ledgers[chain], suggested)
     if placement is None:
-        _undo(state, lost)
+        undo(state, lost)
         kind = "bad" if suggested is None else "bad or non-suggested"
         roots = ", ".join(dict.fromkeys(leaf.root.address for leaves in owned for leaf in leaves))
         return None, f"mapping the virtual placement (in {roots}) would need at least one {kind} node"
@@ -159,6 +166,7 @@ def _demote_on(state: State, owned: list[list[VirtualCell]], by: str) -> list[De
     return demoted
 
 
-def _undo(state: State, demoted: list[Demoted]) -> None:
+def undo(state: State, demoted: list[Demoted]) -> None:
+    """Give the guarantees back."""
     for group, before in reversed(demoted):
         state.promote(group, before)

@@ -1,0 +1,184 @@
+"""Why: HiveD counts devices and nothing else; what else a task needs of its node is looked at here, before and after."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+
+import msgspec
+
+from corral.kernel.ids import JobId, TaskKey
+from corral.model.placement import Placement, TaskPlacement
+from corral.model.plan import Reason
+from corral.model.requests import GangRequest, RoleAsk, TopologyAsk
+from corral.scheduler.cluster import take_of
+from corral.scheduler.events import gang_placed
+from corral.scheduler.fitting import fitting_devices
+from corral.scheduler.hived import PodPlacement
+from corral.scheduler.hived_binding import BoundTask, written
+from corral.scheduler.hived_fold import Hived
+from corral.scheduler.index import EngineIndex
+from corral.scheduler.placing import Trial
+from corral.scheduler.shapes import TaskShape, task_shape
+
+
+def not_in_hived(request: GangRequest) -> Reason | None:
+    """What a gang asks for that HiveD has no notion of; None when there is nothing."""
+    wishes = [
+        *_levels("the job", request.topology),
+        *(wish for role in request.roles for wish in _levels(f"role {role.role}", role.topology)),
+        *(wish for role in request.roles for wish in _devices(role)),
+    ]
+    if len({role.devices.model for role in request.roles if role.devices.count}) > 1:
+        wishes.append("devices of several models")
+    company = request.company
+    if company is not None and (company.exclusive or company.one_per_node or company.averse):
+        wishes.append("who may be beside it")
+    if request.network_rdma == "required":
+        wishes.append("a network with remote direct memory access")
+    if not wishes:
+        return None
+    message = f"The policy in force is hived, and HiveD does not know what the job asks for: {'; '.join(wishes)}."
+    return Reason("not-in-hived", message, {"wishes": len(wishes)})
+
+
+def _levels(who: str, topology: TopologyAsk) -> list[str]:
+    wishes = []
+    if topology.required:
+        wishes.append(f"{who} inside one {topology.required}")
+    if topology.group_size and topology.group_required:
+        wishes.append(f"{who} in groups of {topology.group_size}")
+    if topology.spread_level:
+        wishes.append(f"{who} spread over {topology.spread_level}s")
+    if topology.same_model:
+        wishes.append(f"{who} on devices of one model")
+    return wishes
+
+
+def _devices(role: RoleAsk) -> list[str]:
+    wishes = []
+    if role.devices.ids:
+        wishes.append(f"named devices for role {role.role}")
+    if role.devices.share is not None:
+        wishes.append(f"parts of devices for role {role.role}")
+    return wishes
+
+
+class Checker:
+    """Looks at the nodes of HiveD's engine, and holds in the trial what is placed."""
+
+    def __init__(self, trial: Trial, hived: Hived) -> None:
+        self.trial = trial
+        self.hived = hived
+        found = trial.cluster.engines.get(hived.engine)
+        self.index: EngineIndex | None = None if found is None or found.unknown else found
+        self.names = frozenset(hived.algorithm.nodes)
+        self.blamed: set[str] = set()
+        """The nodes, as HiveD calls them, that the last place failed for."""
+
+    def free(self) -> tuple[int, int]:
+        """How many devices are free, and how many there are."""
+        assert self.index is not None
+        nodes = self.index.tree.nodes
+        return sum(mask.bit_count() for mask in self.index.free), sum(len(node.devices) for node in nodes)
+
+    def unfit(self, request: GangRequest, *, emptied: bool) -> set[str]:
+        """The nodes that take no task of a gang that needs devices: as they are now, or if nothing ran on them."""
+        index = self.trial.cluster.emptied(healed=False).engines[self.hived.engine] if emptied else self.index
+        assert index is not None
+        shapes = {task_shape(role) for role in request.roles if role.devices.count}
+        position = index.tree.position
+        places = {name: position.get(f"{self.hived.engine}/{name}") for name in self.names}
+        return {
+            name
+            for name, at in places.items()
+            if at is None or not any(_takes(index, shape, at, emptied=emptied) for shape in shapes)
+        }
+
+    def place(
+        self, request: GangRequest, places: Sequence[PodPlacement], chain: str, pinned: str, demoted: tuple[JobId, ...]
+    ) -> Placement | str:
+        """The gang with its pods in these places, held in the trial; or what a node lacks (`blamed`), and nothing held."""
+        assert self.index is not None
+        marks = self.index.mark()
+        rest = [role for role in request.roles if not role.devices.count]
+        tasks = [_task(self.hived.engine, *each, chain, pinned) for each in _matched(request, places)]
+        self.blamed = set()
+        lacking = self._hold(request, tasks)
+        if not lacking and rest:
+            others = self.trial.place(_with_roles(request, rest))
+            if others is None:
+                lacking = "its tasks without devices find no room beside"
+            else:
+                tasks += others.tasks
+        if lacking:
+            self.index.undo(marks)
+            return lacking
+        ordered = sorted(tasks, key=lambda task: (self._position(task.node), task.devices, task.role, task.index))
+        return Placement(tuple(_in_order(ordered)), demoted=demoted)
+
+    def _hold(self, request: GangRequest, tasks: Sequence[TaskPlacement]) -> str:
+        """Hold what the tasks take; what the first node lacks that cannot."""
+        assert self.index is not None
+        shapes = {role.role: task_shape(role) for role in request.roles}
+        uses = gang_placed(request, Placement(()), 0.0).uses
+        for task in tasks:
+            at = self.index.tree.position[task.node]
+            lacking = self._lacks(shapes[task.role], at, sum(1 << device for device in task.devices))
+            if lacking:
+                self.blamed = {task.node.removeprefix(f"{self.hived.engine}/")}
+                return f"{task.node} {lacking}"
+            self.index.take(take_of(request.job, task, at, uses[task.role]))
+        return ""
+
+    def _lacks(self, shape: TaskShape, at: int, devices: int) -> str:
+        index = self.index
+        assert index is not None
+        if not index.usable[at]:
+            return f"takes no task ({index.tree.nodes[at].ready_reason or 'not ready'})"
+        if index.free[at] & devices != devices:
+            return "has them in use by what HiveD does not know of"
+        if fitting_devices(index.tree, shape)[at] & devices != devices:
+            return "has not the devices, labels or taints that it asks for"
+        if index.tasks[at] < 1 or not index.slots(shape).amounts_room(index, at, 1):
+            return "has not the processors, memory or other resources that it asks for"
+        return ""
+
+    def _position(self, node: str) -> int:
+        assert self.index is not None
+        return self.index.tree.position.get(node, len(self.index.tree.nodes))
+
+
+def _takes(index: EngineIndex, shape: TaskShape, at: int, *, emptied: bool) -> bool:
+    """Whether a node has what a task of a shape needs besides free devices."""
+    if not emptied and (not index.usable[at] or index.tasks[at] < 1):
+        return False
+    slots = index.slots(shape)
+    fits = fitting_devices(index.tree, shape)[at].bit_count() >= shape.devices
+    return bool(index.tree.nodes[at].ready and fits and slots.amounts_room(index, at, 1))
+
+
+def _matched(request: GangRequest, places: Sequence[PodPlacement]) -> list[tuple[TaskKey, PodPlacement]]:
+    """Each task with devices and its place: equal tasks in order take equal places in order."""
+    left: dict[int, deque[PodPlacement]] = defaultdict(deque)
+    for place in places:
+        left[len(place.devices)].append(place)
+    return [
+        (TaskKey(role.role, index), left[role.devices.count].popleft())
+        for role in request.roles
+        if role.devices.count
+        for index in role.indexes
+    ]
+
+
+def _task(engine: str, key: TaskKey, place: PodPlacement, chain: str, pinned: str) -> TaskPlacement:
+    cells = written(BoundTask(chain, pinned, place.owned_types))
+    return TaskPlacement(key.role, key.index, f"{engine}/{place.node}", place.devices, cells=cells)
+
+
+def _in_order(tasks: Sequence[TaskPlacement]) -> list[TaskPlacement]:
+    return [msgspec.structs.replace(each, order=at) for at, each in enumerate(tasks)]
+
+
+def _with_roles(request: GangRequest, roles: Sequence[RoleAsk]) -> GangRequest:
+    return msgspec.structs.replace(request, roles=tuple(roles))

@@ -1,0 +1,281 @@
+"""Why: HiveD's algorithm is kept beside the indexes, folded from the same committed events, and no cycle builds it.
+
+Planning must not change it, and yet tries one gang after the other: it works on a *draft*, a copy to which every event
+that planning expects is applied in advance. When those events are then folded here, in the same order, the draft is still
+a true copy; when others are, it is dropped and copied anew the next time something is planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from corral.kernel.ids import JobId, TaskKey
+from corral.model.inventory import Inventory
+from corral.model.placement import TaskPlacement
+from corral.model.plan import CellsReserved
+from corral.scheduler.events import GangPlaced, HivedConfigured, NodesSeen, NominationLapsed, TasksReleased
+from corral.scheduler.hived import Bind, Changes, Group, GroupState, HivedAlgorithm, Phase, PodPlacement, PodRequest
+from corral.scheduler.hived_binding import bind_of, model_of, pod_name, pods_of, read, sizes_of
+
+HivedEvent = NodesSeen | GangPlaced | TasksReleased | CellsReserved | NominationLapsed
+
+
+class Hived:
+    """The cells and virtual clusters of one engine, with who is in them; changed only by `apply`."""
+
+    def __init__(self, configured: HivedConfigured) -> None:
+        """Start with nothing running and every node bad that nobody has seen.
+
+        Raises InvalidInput with the numbers when the virtual clusters own more than there is.
+        """
+        assert configured.cluster is not None
+        self.engine = configured.engine
+        self.lazy_preemption = configured.lazy_preemption
+        self.algorithm = HivedAlgorithm(configured.cluster)
+        for node in self.algorithm.nodes:
+            self.algorithm.set_node_health(node, healthy=False)
+        self.changes: Changes | None = None
+        """What the last configuration did to those that ran."""
+        self._pods: dict[JobId, dict[TaskKey, PodRequest]] = {}
+        self._draft: Hived | None = None
+        self._expected: list[HivedEvent] = []
+
+    def reconfigured(self, configured: HivedConfigured, at: float = 0.0) -> Hived:
+        """The same engine on another configuration, with all that runs; this one stays.
+
+        Raises InvalidInput as the constructor does.
+        """
+        assert configured.cluster is not None
+        twin = object.__new__(Hived)
+        twin.engine, twin.lazy_preemption = configured.engine, configured.lazy_preemption
+        twin.algorithm, twin.changes = self.algorithm.reconfigured(configured.cluster, now=at)
+        for node in set(twin.algorithm.nodes) - set(self.algorithm.nodes):
+            twin.algorithm.set_node_health(node, healthy=False)
+        twin._pods = {job: dict(pods) for job, pods in self._pods.items()}
+        twin._draft, twin._expected = None, []
+        return twin
+
+    def copy(self) -> Hived:
+        """An independent copy: O(cells)."""
+        twin = object.__new__(Hived)
+        twin.engine, twin.lazy_preemption, twin.changes = self.engine, self.lazy_preemption, self.changes
+        twin.algorithm = self.algorithm.copy()
+        twin._pods = {job: dict(pods) for job, pods in self._pods.items()}
+        twin._draft, twin._expected = None, []
+        return twin
+
+    def draft(self) -> Hived:
+        """A true copy for planning to work on; what it applies there it expects to be applied here next."""
+        if self._draft is None or self._expected:
+            self._draft, self._expected = self.copy(), []
+        return self._draft
+
+    def expect(self, event: HivedEvent) -> bool:
+        """Apply to the draft what is going to be committed; whether that changed anything."""
+        assert self._draft is not None
+        changed = self._draft._fold(event)
+        if changed:
+            self._expected.append(event)
+        return changed
+
+    def abandon(self) -> None:
+        """Forget the draft, which was changed by what is not going to be committed."""
+        self._draft, self._expected = None, []
+
+    def apply(self, event: HivedEvent) -> bool:
+        """Fold one committed event; whether it changed anything.
+
+        Raises Conflict when a device was given twice: the events do not belong together.
+        """
+        changed = self._fold(event)
+        if changed and self._draft is not None:
+            if not self._expected:
+                self._draft._fold(event)
+            elif _same(self._expected[0], event):
+                del self._expected[0]
+            else:
+                self.abandon()
+        return changed
+
+    def group_of(self, job: JobId, tasks: Iterable[TaskKey]) -> str:
+        """The name of the group that a gang with these tasks is, or would be: the first of a job has the job's name."""
+        first = min(tasks)
+        reserved = self._pods.get(job, {}).get(first)
+        if reserved is not None:
+            return reserved.group
+        return str(job) if job not in self._pods else f"{job}+{first.role}-{first.index}"
+
+    def pods(self, job: JobId) -> Mapping[TaskKey, PodRequest]:
+        """The pods of a job that run, or that cells are kept for."""
+        return self._pods.get(job, {})
+
+    def empty_places(self, job: JobId, sizes: Sequence[int]) -> Group | None:
+        """A running group of the job in which pods of these sizes ended, so that as many can start in their places."""
+        for name in dict.fromkeys(pod.group for pod in self._pods.get(job, {}).values()):
+            group = self.algorithm.groups.get(name)
+            if group is None or group.state is GroupState.PREEMPTING:
+                continue
+            left = [slot.size for slot in group.slots if slot.pod is None]
+            if all(left.count(size) >= sizes.count(size) for size in sizes):
+                return group
+        return None
+
+    def digest(self) -> str:
+        """A hash of all that later decisions depend on."""
+        return self.algorithm.digest()
+
+    def _fold(self, event: HivedEvent) -> bool:
+        match event:
+            case NodesSeen(inventory=inventory):
+                return self._see(inventory)
+            case GangPlaced():
+                return self._place(event)
+            case TasksReleased(job=job, tasks=tasks):
+                return self._release(job, tasks)
+            case CellsReserved():
+                return self._reserve(event)
+            case NominationLapsed(job=job):
+                return self._cancel(job)
+
+    def _see(self, inventory: Inventory) -> bool:
+        if inventory.engine != self.engine:
+            return False
+        bad_before = (set(self.algorithm.state.bad_nodes), set(self.algorithm.state.bad_devices))
+        known = {node.name.removeprefix(f"{self.engine}/"): node for node in inventory.nodes}
+        for name in self.algorithm.nodes:
+            node = known.get(name)
+            self.algorithm.set_node_health(name, healthy=node is not None and node.ready)
+            for device in node.devices if node is not None else ():
+                self.algorithm.set_device_health(name, device.index, healthy=device.healthy)
+        return bad_before != (self.algorithm.state.bad_nodes, self.algorithm.state.bad_devices)
+
+    def _place(self, event: GangPlaced) -> bool:
+        mine = self._pods.get(event.job, {})
+        tasks = [
+            task
+            for task in event.placement.tasks
+            if task.devices and task.share is None and task.node.startswith(f"{self.engine}/")
+        ]
+        running = {task for task, pod in mine.items() if self._runs(pod)}
+        tasks = [task for task in tasks if task.key not in running]
+        if not tasks:
+            return False
+        for job in event.placement.demoted:
+            for name in dict.fromkeys(pod.group for pod in self._pods.get(job, {}).values()):
+                self.algorithm.demote(name, str(event.job), now=event.placed_at)
+        if not self._rejoin(event, tasks):
+            self._start(event, tasks)
+        return True
+
+    def _runs(self, pod: PodRequest) -> bool:
+        group = self.algorithm.groups.get(pod.group)
+        return group is not None and any(each.pod == pod.pod for each in group.pods)
+
+    def _rejoin(self, event: GangPlaced, tasks: Sequence[TaskPlacement]) -> bool:
+        """Have tasks start in places of a running group that others of the job left."""
+        group = self.empty_places(event.job, [len(task.devices) for task in tasks])
+        if group is None:
+            return False
+        free = {(slot.node, slot.devices): slot for slot in group.slots if slot.pod is None}
+        if any((task.node.removeprefix(f"{self.engine}/"), task.devices) not in free for task in tasks):
+            return False
+        for task in tasks:
+            pod = replace(group.pods[0], pod=pod_name(event.job, task.key), leaves=len(task.devices))
+            self._bind(event, task, pod, group.placements())
+        return True
+
+    def _start(self, event: GangPlaced, tasks: Sequence[TaskPlacement]) -> None:
+        """Account for a group that begins, or that ran before a restart."""
+        name = self.group_of(event.job, [task.key for task in tasks])
+        bound = read(tasks[0].cells)
+        pods = pods_of(
+            event.job,
+            event.queue,
+            event.priority,
+            [(task.key, len(task.devices)) for task in tasks],
+            name,
+            lazy_preemption=self.lazy_preemption,
+            pinned_cell=bound.pinned_cell,
+        )
+        places = bind_of(self.engine, tasks).group
+        kept = self.algorithm.groups.get(name)
+        if kept is not None and _where(kept.placements()) == _where(places):
+            places = kept.placements()
+        elif kept is not None:
+            self._cancel(event.job)
+        for task in tasks:
+            self._bind(event, task, pods[task.key], places)
+
+    def _bind(self, event: GangPlaced, task: TaskPlacement, pod: PodRequest, places: tuple[PodPlacement, ...]) -> None:
+        node, chain = task.node.removeprefix(f"{self.engine}/"), read(task.cells).chain
+        self.algorithm.add_allocated(pod, Bind(node, task.devices, chain, places), now=event.placed_at)
+        self._pods.setdefault(event.job, {})[task.key] = pod
+
+    def _release(self, job: JobId, tasks: Iterable[TaskKey]) -> bool:
+        mine, changed = self._pods.get(job, {}), False
+        for task in tasks:
+            pod = mine.pop(task, None)
+            if pod is None:
+                continue
+            changed = True
+            if self._runs(pod):
+                self.algorithm.delete_allocated(pod)
+            else:
+                self.algorithm.delete_unallocated(pod)
+        if changed and not mine:
+            del self._pods[job]
+        return changed
+
+    def _reserve(self, event: CellsReserved) -> bool:
+        request = event.request
+        name = self.group_of(request.job, request.tasks)
+        pods = pods_of(
+            request.job,
+            request.queue,
+            request.priority,
+            sizes_of(request),
+            name,
+            leaf_type=model_of(request),
+            lazy_preemption=self.lazy_preemption,
+            pinned_cell=event.pinned_cell,
+        )
+        without = {node.removeprefix(f"{self.engine}/") for node in event.without}
+        suggested = set(self.algorithm.nodes) - without
+        for pod in pods.values():
+            self.algorithm.schedule(pod, suggested, Phase.PREEMPTING, now=event.at)
+        group = self.algorithm.groups.get(name)
+        if group is None:
+            return False
+        self._pods.setdefault(request.job, {}).update(pods)
+        return True
+
+    def _cancel(self, job: JobId) -> bool:
+        """End the preemption of a job."""
+        mine = self._pods.get(job, {})
+        names = dict.fromkeys(pod.group for pod in mine.values())
+        ended = [name for name in names if self.algorithm.cancel(name)]
+        for task in [task for task, pod in mine.items() if pod.group in ended]:
+            del mine[task]
+        if not mine:
+            self._pods.pop(job, None)
+        return bool(ended)
+
+
+def _where(places: Iterable[PodPlacement]) -> list[tuple[str, tuple[int, ...]]]:
+    return sorted((place.node, place.devices) for place in places)
+
+
+def _same(expected: HivedEvent, event: HivedEvent) -> bool:
+    """Whether what was expected happened; ranks and what is held besides devices are no matter here."""
+    if not isinstance(expected, GangPlaced) or not isinstance(event, GangPlaced):
+        return expected == event
+    here, there = (
+        (each.job, each.queue, each.priority, each.placed_at, each.placement.demoted, _tasks(each))
+        for each in (expected, event)
+    )
+    return here == there
+
+
+def _tasks(event: GangPlaced) -> list[tuple[TaskKey, str, tuple[int, ...], tuple[str, ...]]]:
+    return [(task.key, task.node, task.devices, task.cells) for task in event.placement.tasks]
