@@ -38,8 +38,7 @@ async def _fill(server: TimedServer) -> dict[str, float]:
                 role = {
                     "replicas": 1 + number % 4,
                     "command": "train",
-                    "devices": 1 + number % 8,
-                    "resources": {"cpu": "1", "memory": "1Gi"},
+                    "resources": {"cpu": "1", "memory": "1Gi", "devices": 1 + number % 8},
                     "env": {DURATION: "1000000"},
                 }
                 job = {"name": f"job{number}", "framework": "shell", "roles": {"worker": role}}

@@ -10,6 +10,7 @@ import secrets
 from typing import Final
 
 from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from corral.api.wire import Json, refusal
@@ -69,6 +70,8 @@ class Guard:
             if begun:
                 raise
             await refusal(error)(scope, receive, guarded_send)
+        except ClientDisconnect:
+            _log.debug("the client left in %s %s", scope["method"], scope["path"])
         except Exception:
             correlation = secrets.token_hex(6)
             _log.exception("fault %s in %s %s", correlation, scope["method"], scope["path"])

@@ -324,6 +324,7 @@ class Cluster:
             self.gangs.add(gang)
         else:
             gang.join(event.request)
+            self.gangs.grown(gang)
         before = gang.amounts[:]
         nothing = TaskUse()
         for placed in event.placement.tasks:

@@ -58,10 +58,9 @@ class Running:
 
     def spare(self) -> Iterator[TaskKey]:
         """The tasks that it can do without, highest index first; its first task (the rendezvous) stays."""
-        for at, role in enumerate(self.request.roles if self.request else ()):
+        for role in self.request.roles if self.request else ():
             held = sorted((key for key in self.charges.keys() - self.leaving if key.role == role.role), reverse=True)
-            least = max(role.minimum, 1 if at == 0 else 0)
-            yield from held[: max(0, len(held) - least)]
+            yield from held[: max(0, len(held) - max(role.minimum, 1))]
 
     def cost(self, now: float) -> float:
         """Device-seconds of work that are lost if it ends now."""
@@ -112,6 +111,8 @@ class Gangs:
     def __init__(self) -> None:
         self.by_job: dict[JobId, Running] = {}
         self.by_queue: dict[str, dict[int, dict[JobId, Running]]] = {}
+        self.elastic: dict[str, dict[JobId, Running]] = {}
+        """By queue those that can do with less than all their tasks."""
         self.leaving: set[JobId] = set()
         """The gangs with tasks that were told to end."""
 
@@ -119,11 +120,18 @@ class Gangs:
         """A gang began to hold something."""
         self.by_job[gang.job] = gang
         self.by_queue.setdefault(gang.queue, {}).setdefault(gang.priority, {})[gang.job] = gang
+        self.grown(gang)
+
+    def grown(self, gang: Running) -> None:
+        """It asked for more, or for the first time."""
+        if gang.elastic:
+            self.elastic.setdefault(gang.queue, {})[gang.job] = gang
 
     def remove(self, gang: Running) -> None:
         """It holds nothing any more."""
         del self.by_job[gang.job]
         self.leaving.discard(gang.job)
+        self.elastic.get(gang.queue, {}).pop(gang.job, None)
         of_queue = self.by_queue[gang.queue]
         del of_queue[gang.priority][gang.job]
         if not of_queue[gang.priority]:

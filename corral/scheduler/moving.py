@@ -15,6 +15,7 @@ from corral.scheduler.gangs import joined
 from corral.scheduler.policy import Policy
 from corral.scheduler.preempting import Preemption
 from corral.scheduler.queue import Queue
+from corral.scheduler.shapes import TaskShape
 from corral.scheduler.victims import Victim, in_order
 
 HORIZON = 3600.0
@@ -22,6 +23,7 @@ HORIZON = 3600.0
 _WORTHWHILE = 1.25
 """A gang moves for at least so many times the tasks that it has."""
 _MOST_MOVERS = 256
+_SINGLE = TaskShape(1, "", "", (), 0, 0, 0, ())
 
 
 class Moves:
@@ -35,7 +37,7 @@ class Moves:
 
     def for_head(self, request: GangRequest, start: float, ask: Sequence[int]) -> tuple[Victim, ...]:
         """Gangs that fit elsewhere too, so that the first that waits fits now; none when waiting to `start` is better."""
-        free = self._queues_free()
+        free = self._free_devices()
         if free < ask[0] or not ask[0]:
             return ()
         gain = ask[0] * min(HORIZON, start - self._now if start < inf else HORIZON)
@@ -53,8 +55,9 @@ class Moves:
         self._preemption.settle(request, ask, chosen)
         return chosen
 
-    def _queues_free(self) -> int:
-        return sum(mask.bit_count() for index in self._cluster.engines.values() for mask in index.free)
+    def _free_devices(self) -> int:
+        """How many devices are free, as the indexes keep it for tasks of one device."""
+        return sum(int(index.slots(_SINGLE).totals[0][0]) for index in self._cluster.engines.values() if index.tree.nodes)
 
     def for_growth(self, queue: Queue) -> tuple[Victim, GangRequest] | None:
         """An elastic gang that waits to grow and gets more tasks by starting anew, and all it asks for; one a cycle."""

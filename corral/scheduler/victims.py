@@ -113,9 +113,8 @@ class Rules:
         if own.spec.within_queue is WithinQueue.LOWER_PRIORITY:
             below = (gang for gang in gangs.below(own.name, request.priority) if gang.priority >= 0)
             yield from self._whole(below, Rule.PRIORITY)
-        for priority, members in gangs.by_queue.get(own.name, {}).items():
-            if priority <= request.priority:
-                yield from self._spare(members.values(), own.name)
+        elastic = gangs.elastic.get(own.name, {}).values()
+        yield from self._spare((gang for gang in elastic if gang.priority <= request.priority), own.name)
 
     def _whole(self, gangs: Iterable[Running], rule: Rule) -> Iterator[Victim]:
         """Those of the gangs that may yield, each with what is left of it."""
@@ -128,7 +127,7 @@ class Rules:
     def _spare(self, gangs: Iterable[Running], queue: str) -> Iterator[Victim]:
         """Single tasks of elastic gangs that have more than they need; who has most to spare gives first."""
         for gang in gangs:
-            if gang.elastic and (gang.queue == queue or not gang.guaranteed):
+            if gang.queue == queue or not gang.guaranteed:
                 spare = list(gang.spare())
                 for rank, task in enumerate(spare):
                     yield Victim(gang, Rule.SHRINK, float(rank - len(spare)), (task,))
@@ -158,6 +157,8 @@ class Rules:
     def _borrowers(self, request: GangRequest, own: QueueNode, ask: Sequence[int]) -> Iterator[Victim]:
         """Gangs of the queues that hold more than their fair part, while this one's has less than its own."""
         queues = self.fairness.queues
+        if self.cluster.gangs.by_queue.keys() <= {own.name}:
+            return
         for name, levels in self.cluster.gangs.by_queue.items():
             sides = queues.apart(own.name, name)
             if sides is None or not self.fairness.entitled(own, sides[0], ask):
@@ -181,7 +182,8 @@ class Rules:
         self, gangs: Sequence[Running], request: GangRequest, own: QueueNode, theirs: QueueNode
     ) -> Iterator[Victim]:
         """The gangs of a queue beyond its part: what elastic ones have to spare first, then whole ones, newest first."""
-        for victim in self._spare(gangs, own.name):
+        elastic = self.cluster.gangs.elastic.get(theirs.name, {}).values()
+        for victim in self._spare(sorted(elastic, key=_newest_first), own.name):
             if (still := self._still(victim)) is not None:
                 yield still
         for gang in gangs:
