@@ -60,8 +60,9 @@ def _retries(job: Job) -> str:
 
 def _reasons(job: Job) -> str:
     reasons = job.get("reasons")
+    because = paint("Yields because" if job["state"] == "stopping" else "Waiting because", "yellow", bold=True)
     if reasons:
-        lines = [f"{paint('Waiting because', 'yellow', bold=True)} {reasons['binding']['message']}"]
+        lines = [f"{because} {reasons['binding']['message']}"]
         lines += [f"  also: {other['message']}" for other in reasons["others"]]
         if reasons["ahead"]:
             lines.append(f"  {reasons['ahead']} ahead of it in order")
@@ -69,7 +70,7 @@ def _reasons(job: Job) -> str:
             lines.append("  no machine known now could hold it, even empty")
         return "\n".join(lines)
     waiting = job["waiting"]
-    return f"{paint('Waiting because', 'yellow', bold=True)} {waiting['message']}" if waiting else ""
+    return f"{because} {waiting['message']}" if waiting else ""
 
 
 def _exit(job: Job) -> str:

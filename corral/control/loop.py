@@ -353,7 +353,7 @@ class Control:
                 continue
             job.run = job.spread.written(job.run)
             state = phase(job.run)
-            waiting = _waiting(job) if state is Phase.WAITING else None
+            waiting = _waiting(job) if state is Phase.WAITING else _yielding(job) if state is Phase.STOPPING else None
             job.summary = summarize(job.summary, job.run, state, waiting)
             writes.append(JobWrite(job_id, job.run, state, job.summary, live=not job.completed, guard=job.revision))
             job.revision += 1
@@ -425,6 +425,14 @@ _HOLDS = {
     DEPENDENCY: "Waits for the jobs that it depends on.",
     "suspended": "It is suspended; corral resume lets it go on.",
 }
+
+
+def _yielding(job: Job) -> WaitingView | None:
+    """Why a job that is ending will run again: under which rule it yields, and what it was told."""
+    why = job.run.yielded
+    if why is None or why.job_attempt != job.run.attempt or job.run.stop_requested:
+        return None
+    return WaitingView(why.rule, f"{why.message[:1].upper()}{why.message[1:]}".rstrip(".") + ".")
 
 
 def _waiting(job: Job) -> WaitingView | None:

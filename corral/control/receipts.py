@@ -28,12 +28,13 @@ class Yielded(msgspec.Struct, frozen=True):
 
 
 def from_eviction(eviction: Eviction) -> Yielded:
-    """The terms of what the scheduler decided."""
+    """The terms of what the scheduler decided; a job that moves yields to nobody."""
+    others = eviction.by != eviction.job
     return Yielded(
         eviction.rule,
         eviction.message,
-        by_job=eviction.by or "",
-        by_queue=eviction.by_queue,
+        by_job=(eviction.by or "") if others else "",
+        by_queue=eviction.by_queue if others else "",
         cost_device_seconds=eviction.cost_device_seconds,
         back_at=eviction.back_at,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,19 +33,42 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
 
 
 def test_a_torchrun_job_goes_from_four_workers_to_two_and_back_while_its_loss_falls(platform: Platform) -> None:
-    job = submit_for(platform, "pytorch/elastic.yaml", "pytorch", "python train.py --epochs 60 --pause 0.5")
+    job = submit_for(platform, "pytorch/elastic.yaml", "pytorch", "exec python train.py --epochs 60 --pause 0.5")
     goes_from_four_to_two_and_back(platform, job, r"epoch (\d+)/60 loss ([\d.]+) .* processes {}\b")
 
 
 def test_a_horovod_job_goes_from_four_workers_to_two_and_back_while_its_loss_falls(platform: Platform) -> None:
-    job = submit_for(platform, "horovod/job.yaml", "horovod", "python train.py --steps 150")
+    job = submit_for(platform, "horovod/job.yaml", "horovod", "exec python train.py --steps 150")
     goes_from_four_to_two_and_back(platform, job, r"step (\d+)/150 on \S+ rank 0 of {}, loss ([\d.]+)")
 
 
-def submit_for(platform: Platform, path: str, library: str, command: str) -> str:
+def test_a_torchrun_job_whose_rendezvous_moves_goes_on_from_the_checkpoint_that_it_was_asked_for(
+    platform: Platform, tmp_path: Path
+) -> None:
+    holder_of_two = platform.client.submit(json.dumps(holder(2)))["id"]
+    command = f"exec python train.py --epochs 60 --pause 0.5 --checkpoint {tmp_path / 'checkpoint.pt'}"
+    checkpoint = {"signal": "SIGUSR1", "grace": "60s"}
+    job = submit_for(platform, "pytorch/elastic.yaml", "pytorch", command, checkpoint=checkpoint)
+    platform.wait_for(job, r"epoch 2/60 .* processes 2\b")
+    (node,) = {task["node"] for task in platform.client.job(job)["placement"]}
+    platform.client.stop(holder_of_two)
+    try:
+        platform.corral("drain", node, "--wait")
+        done = int(platform.wait_for(job, r"asked to end after epoch (\d+)\b")[1])
+        platform.wait_for(job, rf"from epoch {done + 1}\b")
+        found = platform.client.job(job)
+        assert (found["attempt"], found["retries"]) == (1, 0)
+        (receipt,) = platform.client.receipts(job)["items"]
+        assert (receipt["rule"], receipt["devices"], receipt["tasks"]) == ("drain", 2, [])
+    finally:
+        platform.corral("uncordon", node)
+    platform.corral("stop", "--wait", job)
+
+
+def submit_for(platform: Platform, path: str, library: str, command: str, **fields: Any) -> str:
     """An example's elastic job, long enough to be watched and short enough to be seen to its end."""
     file = platform.example(path, environment(library))
-    document = yaml.safe_load(file.read_text())
+    document = yaml.safe_load(file.read_text()) | fields
     document["roles"]["worker"]["command"] = command
     file.write_text(yaml.safe_dump(document))
     return platform.submit(file)
