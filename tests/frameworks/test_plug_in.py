@@ -1,4 +1,4 @@
-"""A framework from a package of its own: installed beside Corral, found by its entry point, and run."""
+"""A1: a framework from a package of its own, one class, installed beside Corral, found by its entry point, and run."""
 
 from __future__ import annotations
 

@@ -35,6 +35,7 @@ class Life:
         self.cluster = cluster(*nodes)
         self.queue = Queue()
         self.policy = policy or find_policy()
+        self.queue.arrange(self.policy.order)
         self.now = 0.0
         self.requests: dict[str, GangRequest] = {}
         self.running: dict[str, float] = {}
