@@ -143,10 +143,16 @@ def test_pages_of_owners_fit_and_are_legible(
     browser: Browser, portal: Portal, watch: Watch, width: int, theme: Theme
 ) -> None:
     busy(portal)
+    portal.client.suspend(runs(portal, "asleep-under-a-rather-long-name", "production", devices=1))
     with open_context(browser, portal, width=width, theme=theme) as context:
         context.on("page", watch.attach)
         page = context.new_page()
-        for address, text in (("/", "bound to research"), ("/queues?queue=research", "Owned"), ("/line", "may hold 8")):
+        for address, text in (
+            ("/", "bound to research"),
+            ("/queues?queue=research", "Owned"),
+            ("/line", "may hold 8"),
+            ("/receipts", "suspended"),
+        ):
             page.goto(address)
             expect(page.locator("body")).to_contain_text(text)
             assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{address} is wider than the window"

@@ -259,7 +259,14 @@ export interface JobDocument {
     queue: string;
     priority: string | number;
     topology: { required: string; preferred: string };
-    replicaSpec: { role: string; replicas: number; minReplicas: number; maxReplicas: number };
+    replicaSpec: {
+      role: string;
+      replicas: number;
+      minReplicas: number;
+      maxReplicas: number;
+      /** Replicas by node, as the scheduler alone decides them. */
+      targetReplicas?: Record<string, number>;
+    };
     roles: DocumentRole[];
     [key: string]: unknown;
   };

@@ -50,6 +50,7 @@ export function NodeRow({ node, colours, lit, onLight, size, bare, marks = NO_MA
   const height = size.height + bands + 8;
   const bracketed = node.groups.length > 1;
   const name = shortNode(node.name);
+  const closed = marks.nodes.get(node.name)?.state === 'cordoned';
   return (
     <div className="flex items-start gap-3">
       {!bare && <NodeName node={node} words={size.words} closed={marks.nodes.get(node.name)} />}
@@ -58,9 +59,9 @@ export function NodeRow({ node, colours, lit, onLight, size, bare, marks = NO_MA
         height={height}
         viewBox={`0 0 ${width} ${height}`}
         role="group"
-        aria-label={`${name}: ${node.free} of ${node.devices} devices free${node.ready ? '' : ', not ready'}`}
+        aria-label={`${name}: ${node.free} of ${node.devices} devices free${node.ready ? '' : closed ? ', closed to new tasks' : ', not ready'}`}
         className="h-auto max-w-[calc(100vw-6.5rem)] shrink"
-        opacity={node.ready ? 1 : 0.55}
+        opacity={node.ready || closed ? 1 : 0.55}
       >
         {groups.map((group) => (
           <g key={group.name} transform={`translate(${group.at} 0.5)`}>
@@ -107,23 +108,23 @@ function Runs({ node, runs, ...rest }: RunsProps) {
     const first = run.devices[0];
     return (
       <g key={first?.id} transform={`translate(${x} 0)`}>
-        {run.job ? <Held node={node} run={run} {...rest} /> : <Free node={shortNode(node)} run={run} size={rest.size} />}
+        {run.job ? <Held node={node} run={run} {...rest} /> : <Free node={shortNode(node)} run={run} size={rest.size} closed={rest.marks.nodes.get(node)?.state === 'cordoned'} />}
       </g>
     );
   });
 }
 
-function Free({ node, run, size }: { node: string; run: Run; size: TileSize }) {
+function Free({ node, run, size, closed }: { node: string; run: Run; size: TileSize; closed: boolean }) {
   const device = run.devices[0];
   const sick = device && !device.healthy;
   return (
     <g>
-      <title>{`${node} device ${device?.index}: ${sick ? `unhealthy (${device.healthReason || 'no reason given'})` : 'free'}`}</title>
+      <title>{`${node} device ${device?.index}: ${sick ? `unhealthy (${device.healthReason || 'no reason given'})` : closed ? 'closed to new tasks' : 'free'}`}</title>
       <rect x={1} y={1} width={size.width - 3} height={size.height - 2} rx={2} fill="var(--raised)" stroke={sick ? 'var(--fail)' : 'var(--line-strong)'} strokeDasharray={sick ? undefined : '3 2.5'} />
       {sick && <path d={`M4 4 ${size.width - 5} ${size.height - 4}M${size.width - 5} 4 4 ${size.height - 4}`} stroke="var(--fail)" />}
       {!sick && size.words && (
         <text x={(size.width - 1) / 2} y={size.height / 2 + 4} textAnchor="middle" fontSize={11} fill="var(--faint)">
-          {device?.index}
+          {closed ? '⊘' : device?.index}
         </text>
       )}
     </g>

@@ -32,6 +32,7 @@ export function Overview({ job }: { job: JobDetail }) {
           <h2 className="heading">
             Tasks
             <span className="text-xs font-normal text-muted">
+              {elastic(job)}
               {job.roles.map((role) => `${role.target.toLocaleString('en')} × ${role.name}${role.elastic ? ` (${role.minReplicas} to ${role.maxReplicas})` : ''}`).join(', ')}
             </span>
           </h2>

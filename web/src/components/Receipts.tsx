@@ -33,7 +33,7 @@ export function ReceiptTable({ receipts, named = false }: { receipts: Receipt[];
         <tr>
           <th>Ago</th>
           {named && <th>Job</th>}
-          <th>Rule</th>
+          <th className={named ? 'max-sm:hidden' : ''}>Rule</th>
           <th>Why</th>
           <th className="max-sm:hidden">Gave up</th>
           <th className="max-md:hidden">Lost at most</th>
@@ -47,7 +47,7 @@ export function ReceiptTable({ receipts, named = false }: { receipts: Receipt[];
               <Ago at={receipt.at} />
             </td>
             {named && (
-              <td className="max-w-40 truncate">
+              <td className="max-w-40 truncate max-sm:max-w-28">
                 <Link to="/jobs/$ref" params={{ ref: receipt.job }} className="font-medium hover:underline">
                   {receipt.name}
                 </Link>
@@ -56,8 +56,9 @@ export function ReceiptTable({ receipts, named = false }: { receipts: Receipt[];
                 </span>
               </td>
             )}
-            <td className="whitespace-nowrap">{receipt.rule}</td>
+            <td className={named ? 'whitespace-nowrap max-sm:hidden' : 'whitespace-nowrap'}>{receipt.rule}</td>
             <td>
+              {named && <span className="block text-xs text-muted sm:hidden">{receipt.rule}</span>}
               {receipt.message}
               {receipt.byJob && (
                 <>

@@ -30,7 +30,7 @@ export function Receipts() {
       {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
       {list.isPending && !list.error && <Skeleton rows={6} />}
       {list.data && found.length === 0 && (
-        <Empty title="Nothing had to yield" line="corral suspend JOB">
+        <Empty title="Nothing had to yield" line="corral queues">
           A job that makes room for another, leaves a drained node or is suspended gets a receipt here and keeps its place in the queue.
         </Empty>
       )}
