@@ -21,7 +21,7 @@ export function Overview({ job }: { job: JobDetail }) {
       <div className="min-w-0 space-y-6">
         {job.state === 'waiting' && <Waiting job={job} />}
         {job.state === 'failed' && <ExitNote job={job} />}
-        {job.notes.map((note) => (
+        {yieldsBecause(job).concat(job.notes).map((note) => (
           <p key={note} className="border-l-[3px] border-line-strong px-4 py-1 text-sm text-muted">
             {note}
           </p>
@@ -32,8 +32,8 @@ export function Overview({ job }: { job: JobDetail }) {
           <h2 className="heading">
             Tasks
             <span className="text-xs font-normal text-muted">
-              {elastic(job)}
               {job.roles.map((role) => `${role.target.toLocaleString('en')} × ${role.name}${role.elastic ? ` (${role.minReplicas} to ${role.maxReplicas})` : ''}`).join(', ')}
+              {targetsOf(job)}
             </span>
           </h2>
           <TaskTable job={job} />
@@ -44,6 +44,22 @@ export function Overview({ job }: { job: JobDetail }) {
       </div>
     </div>
   );
+}
+
+/** Why a job that is ending will run again; nothing when it ends for good. */
+function yieldsBecause(job: JobDetail): string[] {
+  return job.state === 'stopping' && job.waiting ? [job.waiting.message] : [];
+}
+
+const SHOWN = 4;
+
+/** What the scheduler has decided for the counted role, in words: `; target 2 on local/node1, 1 on local/node2`. */
+export function targetsOf(job: JobDetail): string {
+  const targets = Object.entries(job.document.spec.replicaSpec.targetReplicas ?? {});
+  if (targets.length === 0) return '';
+  const named = targets.slice(0, SHOWN).map(([node, replicas]) => `${replicas.toLocaleString('en')} on ${node}`);
+  const rest = targets.length > SHOWN ? ` and ${count(targets.length - SHOWN, 'more node')}` : '';
+  return `; target ${named.join(', ')}${rest}`;
 }
 
 /** The racks that hold something of the job; all of them while it holds nothing. */
