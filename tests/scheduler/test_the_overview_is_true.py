@@ -17,6 +17,7 @@ from corral.scheduler.line import Line
 from corral.scheduler.overview import CellTreeView, ahead_of, in_line, queue_standings, waiting_line
 from tests.scheduler.life import Life
 from tests.scheduler.machines import cluster, gang, node, role
+from tests.scheduler.test_hived_decides import HivedLife
 
 
 def name_of(job: JobId) -> str:
@@ -208,6 +209,28 @@ def test_a_pinned_cell_is_its_owners_while_nothing_runs_in_it() -> None:
     pinned = [cell for cell in flat(tree(life)).values() if cell.pinned and cell.level == "node"]
     assert [(cell.name, cell.owner) for cell in pinned] == [("n11", "lab")]
     assert standings(life)["lab"].pinned == ("local|node:local/n11",)
+
+
+def test_under_hiveds_preset_its_own_bindings_are_shown() -> None:
+    life = HivedLife()
+    life.submit(
+        gang("mine", role(1, 4), queue="prod", priority=100),
+        gang("guest", role(1, 2), queue="prod", priority=-1, at=1.0),
+    )
+    life.settle()
+    cells = flat(tree(life))
+    uses = {use.job: use.standing for cell in cells.values() for device in cell.holds for use in device.uses}
+    assert uses == {"mine": "guaranteed", "guest": "guest"}
+    (mine,) = life.nodes_of("mine")
+    assert cells[f"local|node:local/{mine}"].owner == "prod" and cells[f"local|node:local/{mine}"].owners == {"prod": 4}
+    assert cells["local|node:local/n2"].owner == "own" and cells["local|node:local/n2"].pinned
+    prod = standings(life)["prod"]
+    (share,) = prod.cells
+    assert (share.level, share.devices, share.owned, share.bound) == ("BOX", 4, 2, 1)
+    assert share.free + share.lent == 1 and share.missing == 0
+    assert (prod.owned_devices, prod.running, prod.guests) == (8, 2, 1)
+    (own,) = standings(life)["own"].cells
+    assert (own.owned, own.bound) == (1, 1)
 
 
 def test_levels_that_nobody_named_are_left_out() -> None:

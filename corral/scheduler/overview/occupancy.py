@@ -19,11 +19,6 @@ class Use(NamedTuple):
     hold: Hold
     leaving: bool
 
-    @property
-    def guaranteed(self) -> bool:
-        """Whether it is in a cell of its queue."""
-        return self.task in self.gang.cells
-
     def percent(self, device: int) -> int:
         """How much of a device's computing power it has."""
         shares = self.hold.extra.shares if self.hold.extra is not None else ()

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from corral.kernel.ids import JobId
 from corral.model.overview import CellDevice, CellState, DeviceUse
-from corral.scheduler.cells import Cell, Cells
 from corral.scheduler.cluster import Cluster
 from corral.scheduler.index import EngineIndex
 from corral.scheduler.layout import indexes
 from corral.scheduler.overview.occupancy import Occupancy, Use
+from corral.scheduler.overview.owners import owners_of
 from corral.scheduler.ownership import SEPARATOR
 
 
@@ -60,23 +60,11 @@ class EngineCells:
         self.tree = index.tree
         self.nodes = len(index.tree.nodes)
         self._occupancy = occupancy
-        self._cells: Cells | None = cluster.ownership.cells.get(name)
-        self._allowed = {owner: view.allowed for owner, view in self._cells.own.items()} if self._cells else {}
-        self._pinned = self._pinned_masks(cluster)
+        self._owners = owners_of(cluster, name)
+        self._bound = self._owners.bound if self._owners is not None else {}
+        self._pinned = self._owners.pinned if self._owners is not None else {}
         self._of_node: dict[int, Counts] = {}
         self.top = Place(0, 0, 0, self.nodes, 0, ())
-
-    def _pinned_masks(self, cluster: Cluster) -> dict[int, int]:
-        """By position the devices of pinned cells."""
-        found: dict[int, int] = {}
-        if self._cells is not None:
-            for spec in cluster.queues.specs.values():
-                for pinned in spec.pinned_cells:
-                    engine, _, name = pinned.partition(SEPARATOR)
-                    cell = self._cells.structure.named(name) if engine == self.name else None
-                    for at, mask in self._cells.structure.masks(*cell) if cell else ():
-                        found[at] = found.get(at, 0) | mask
-        return found
 
     # -- the tree -----------------------------------------------------------------------------------------------------
 
@@ -200,12 +188,12 @@ class EngineCells:
             if held:
                 used |= held
                 leaving |= held if use.leaving else 0
-                guests |= held if self._cells is not None and not use.guaranteed else 0
+                guests |= held if self._is_guest(use) else 0
                 queues[use.gang.queue] = queues.get(use.gang.queue, 0) + held.bit_count()
         closed = 0 if self.index.usable[at] else mask & ~used
         masks = (mask, self.index.free[at] & mask, used, leaving, guests, mask & ~self.index.offered[at], closed)
         owners = {
-            owner: (allowed[at] & mask).bit_count() for owner, allowed in self._allowed.items() if allowed[at] & mask
+            owner: (allowed[at] & mask).bit_count() for owner, allowed in self._bound.items() if allowed[at] & mask
         }
         pinned = (self._pinned.get(at, 0) & mask).bit_count()
         return Counts(Sums(*(part.bit_count() for part in masks)), pinned, owners, queues)
@@ -221,20 +209,12 @@ class EngineCells:
         return ("cordoned" if node.cordoned else "not-ready"), node.ready_reason
 
     def _is_whole(self, place: Place) -> bool:
-        if self._cells is None:
-            return False
-        for depth, number in ((place.depth, place.number), *place.same):
-            cell = self._numbered(depth, number, place)
-            if self._cells.kind(cell) in self._cells.types and self._cells.is_whole(cell):
-                return True
-        return False
+        owners = self._owners
+        same = ((place.depth, place.number), *place.same)
+        return owners is not None and any(owners.is_whole(depth, number, place.first) for depth, number in same)
 
-    def _numbered(self, depth: int, number: int, place: Place) -> Cell:
-        assert self._cells is not None
-        if depth <= self.tree.node_depth:
-            return Cell(depth, number)
-        first = next(self._cells.structure.at_node(depth, place.first))[0]
-        return Cell(depth, first + number)
+    def _is_guest(self, use: Use) -> bool:
+        return self._owners is not None and not self._owners.guaranteed(use.gang, use.task, use.hold)
 
     def _name(self, place: Place) -> tuple[str, str]:
         """Level and name of a cell, as people call it."""
@@ -270,14 +250,14 @@ class EngineCells:
             device.model,
             state,
             reason,
-            next((owner for owner, allowed in self._allowed.items() if allowed[at] >> index & 1), ""),
+            next((owner for owner, allowed in self._bound.items() if allowed[at] >> index & 1), ""),
             bool(self._pinned.get(at, 0) >> index & 1),
             tuple(self._use(use, index, name_of) for use in uses),
         )
 
     def _use(self, use: Use, index: int, name_of: Callable[[JobId], str]) -> DeviceUse:
         gang = use.gang
-        standing = "" if self._cells is None else "guaranteed" if use.guaranteed else "guest"
+        standing = "" if self._owners is None else "guest" if self._is_guest(use) else "guaranteed"
         return DeviceUse(
             gang.job, name_of(gang.job), gang.user, gang.queue, use.task.role, use.task.index, gang.priority,
             standing, use.leaving, use.percent(index),

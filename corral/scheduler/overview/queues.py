@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from math import inf
 
 from corral.model.overview import Amounts, CellShare, QueueStanding
 from corral.scheduler.amounts import asked
-from corral.scheduler.cells import Cell, Cells
 from corral.scheduler.cluster import Cluster
 from corral.scheduler.fairness import Fairness
-from corral.scheduler.lending import lending, owned_devices
+from corral.scheduler.gangs import Running
+from corral.scheduler.lending import lending
+from corral.scheduler.overview.owners import owners_of
 from corral.scheduler.queue import Queue
 from corral.scheduler.queues import QueueNode, QueueTree
-from corral.scheduler.structure import CellType
 
 
 def queue_standings(cluster: Cluster, queue: Queue, now: float) -> list[QueueStanding]:
@@ -47,24 +47,35 @@ class _Standings:
         fairness = Fairness(cluster, hungry)
         parents = [self.tree.root, *(node for node in self.tree.nodes.values() if node.children)]
         self.fair = {name: part for parent in parents for name, part in fairness.parts(parent).items()}
-        self.owned = owned_devices(cluster.ownership)
+        every = ((engine, owners_of(cluster, engine)) for engine in cluster.engines)
+        self.owners = {engine: found for engine, found in every if found is not None}
+        self.cells: dict[str, list[CellShare]] = {}
+        for owner, share in (each for found in self.owners.values() for each in found.shares()):
+            self.cells.setdefault(owner, []).append(share)
+        self.owned = {name: sum(each.owned * each.devices for each in shares) for name, shares in self.cells.items()}
         self.lending = lending(self.tree, self.owned)
         deserved = (node.deserved for node in self.tree.nodes.values())
         self.deserved = [any(amounts) for amounts in zip(*deserved, strict=True)] or [False] * len(self.tree.names)
         self.deserved[0] |= bool(self.owned)
         """Whether anybody deserves any of a resource: else nobody borrows it."""
-        self.cells = _owned_cells(cluster)
         self.tallies = {name: _Tally(len(self.tree.names)) for name in self.tree.nodes}
         self._count_running()
         self._count_waiting(queue)
 
     def _count_running(self) -> None:
-        ownership = self.cluster.ownership
         for name, levels in self.cluster.gangs.by_queue.items():
-            tally, owner = self.tallies[name], ownership.owner(name)
+            tally, owns = self.tallies[name], any(node.name in self.cells for node in self.tree.find(name).chain())
             for gang in (gang for members in levels.values() for gang in members.values()):
                 tally.running += 1
-                tally.guests += bool(owner) and any(task not in gang.cells for task in gang.charges)
+                tally.guests += owns and self._is_guest(gang)
+
+    def _is_guest(self, gang: Running) -> bool:
+        """Whether some task of it holds devices outside of its queue's cells, where somebody owns such."""
+        for task, hold in self.cluster.holds(gang.job).items():
+            owners = self.owners.get(hold.node.partition("/")[0])
+            if hold.devices and owners is not None and not owners.guaranteed(gang, task, hold):
+                return True
+        return False
 
     def _count_waiting(self, queue: Queue) -> None:
         for group in queue.groups.values():
@@ -129,47 +140,3 @@ class _Standings:
 
 def _by_name(node: QueueNode) -> list[QueueNode]:
     return sorted(node.children, key=lambda child: child.name)
-
-
-def _owned_cells(cluster: Cluster) -> dict[str, list[CellShare]]:
-    """By owner the cells that it owns, by type."""
-    shares: dict[str, list[CellShare]] = {}
-    for engine, cells in cluster.ownership.cells.items():
-        for kind in cells.types:
-            for owner, share in _of_type(engine, cells, kind):
-                shares.setdefault(owner, []).append(share)
-    return shares
-
-
-def _of_type(engine: str, cells: Cells, kind: CellType) -> Iterator[tuple[str, CellShare]]:
-    """Whole cells serve owners in the order of names, the emptiest first: those with guests in them are lent.
-
-    Each type by itself: a cell that is part of a wider one that is owed too may count for both.
-    """
-    structure, index = cells.structure, cells.index
-    number = structure.cells(kind)[0]
-    level, models = index.tree.levels[kind.depth], set(structure.models(kind.depth, number))
-    model = next(iter(models)) if len(models) == 1 else ""
-    size = sum(mask.bit_count() for _, mask in structure.masks(kind.depth, number))
-    whole = sorted(_held_in_whole(cells, kind))
-    for owner, quotas in sorted(cells.quotas.items()):
-        owned = quotas.get(kind, 0)
-        if owned:
-            owed = cells.remaining(owner, kind)
-            mine, whole = whole[: max(0, owed)], whole[max(0, owed) :]
-            free = sum(not held for held in mine)
-            share = CellShare(engine, level, model, size, owned, owned - owed, free, len(mine) - free, owed - len(mine))
-            yield owner, share
-
-
-def _held_in_whole(cells: Cells, kind: CellType) -> Iterable[int]:
-    """How many devices of each whole cell of a type are held, where all the rest of it can be given."""
-    index, structure = cells.index, cells.structure
-    for number in structure.cells(kind):
-        if cells.is_whole(Cell(kind.depth, number)):
-            parts = list(structure.masks(kind.depth, number))
-            wanted = sum(mask.bit_count() for _, mask in parts)
-            free = sum((index.free[at] & mask).bit_count() for at, mask in parts)
-            held = sum((index.held[at] & mask).bit_count() for at, mask in parts)
-            if free + held == wanted:
-                yield held

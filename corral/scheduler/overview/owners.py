@@ -1,0 +1,197 @@
+"""Why: cells are owned by the queues' own rules or, under its preset, by HiveD's: both are shown in the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+
+from corral.kernel.ids import TaskKey
+from corral.model.overview import CellShare
+from corral.scheduler.cells import Cell, Cells
+from corral.scheduler.cluster import Cluster, Hold
+from corral.scheduler.gangs import Running
+from corral.scheduler.hived.cells import PhysicalCell
+from corral.scheduler.hived_fold import Hived
+from corral.scheduler.index import EngineIndex
+from corral.scheduler.layout import indexes
+from corral.scheduler.ownership import SEPARATOR
+from corral.scheduler.structure import CellType
+
+
+class Owners(Protocol):
+    """Whose the devices of one engine are."""
+
+    @property
+    def bound(self) -> Mapping[str, list[int]]:
+        """By queue and position the devices in cells that are bound to it."""
+        ...
+
+    @property
+    def pinned(self) -> Mapping[int, int]:
+        """By position the devices in pinned cells."""
+        ...
+
+    def guaranteed(self, gang: Running, task: TaskKey, hold: Hold) -> bool:
+        """Whether a task is in cells of its queue."""
+        ...
+
+    def shares(self) -> Iterator[tuple[str, CellShare]]:
+        """The cells that each queue owns, by type."""
+        ...
+
+    def is_whole(self, depth: int, number: int, at: int) -> bool:
+        """Whether a cell (below the node: its number there) could be bound to somebody who owns such."""
+        ...
+
+
+def owners_of(cluster: Cluster, engine: str) -> Owners | None:
+    """Who owns cells of an engine; None when nobody does."""
+    index = cluster.engines[engine]
+    if cluster.hived is not None and cluster.hived.engine == engine:
+        return HivedOwners(cluster.hived, index)
+    cells = cluster.ownership.cells.get(engine)
+    return QuotaOwners(engine, cells, cluster) if cells is not None else None
+
+
+class QuotaOwners:
+    """Owners by the quotas of their queues."""
+
+    def __init__(self, engine: str, cells: Cells, cluster: Cluster) -> None:
+        self._engine = engine
+        self._cells = cells
+        self.bound = {owner: view.allowed for owner, view in cells.own.items()}
+        self.pinned: dict[int, int] = {}
+        for spec in cluster.queues.specs.values():
+            for pinned in spec.pinned_cells:
+                of_engine, _, name = pinned.partition(SEPARATOR)
+                cell = cells.structure.named(name) if of_engine == engine else None
+                for at, mask in cells.structure.masks(*cell) if cell else ():
+                    self.pinned[at] = self.pinned.get(at, 0) | mask
+
+    def guaranteed(self, gang: Running, task: TaskKey, hold: Hold) -> bool:
+        """Its cells are named with its place."""
+        return task in gang.cells
+
+    def is_whole(self, depth: int, number: int, at: int) -> bool:
+        """Nothing bound overlaps it."""
+        structure = self._cells.structure
+        if depth > structure.node_depth:
+            number += next(structure.at_node(depth, at))[0]
+        cell = Cell(depth, number)
+        return self._cells.kind(cell) in self._cells.types and self._cells.is_whole(cell)
+
+    def shares(self) -> Iterator[tuple[str, CellShare]]:
+        """Each type by itself: a cell that is part of a wider one that is owed too may count for both."""
+        for kind in self._cells.types:
+            structure, number = self._cells.structure, self._cells.structure.cells(kind)[0]
+            models = set(structure.models(kind.depth, number))
+            size = sum(mask.bit_count() for _, mask in structure.masks(kind.depth, number))
+            level, model = self._cells.index.tree.levels[kind.depth], next(iter(models)) if len(models) == 1 else ""
+            owners = [
+                (owner, quotas[kind], self._cells.remaining(owner, kind))
+                for owner, quotas in sorted(self._cells.quotas.items())
+                if quotas.get(kind)
+            ]
+            yield from _dealt(CellShare(self._engine, level, model, size, 0), owners, self._held_in_whole(kind))
+
+    def _held_in_whole(self, kind: CellType) -> Iterator[int]:
+        """How many devices of each whole cell of a type are held, where all the rest of it can be given."""
+        index, structure = self._cells.index, self._cells.structure
+        for number in structure.cells(kind):
+            if self._cells.is_whole(Cell(kind.depth, number)):
+                parts = list(structure.masks(kind.depth, number))
+                wanted = sum(mask.bit_count() for _, mask in parts)
+                free = sum((index.free[at] & mask).bit_count() for at, mask in parts)
+                held = sum((index.held[at] & mask).bit_count() for at, mask in parts)
+                if free + held == wanted:
+                    yield held
+
+
+class HivedOwners:
+    """Owners as HiveD binds their virtual cells: a device is its nearest bound cell's."""
+
+    def __init__(self, hived: Hived, index: EngineIndex) -> None:
+        self._hived = hived
+        self._forest = hived.algorithm.state.forest
+        self.bound: dict[str, list[int]] = {name: [0] * len(index.free) for name in self._forest.tenants}
+        self.pinned: dict[int, int] = {}
+        for (node, device), leaf in self._forest.devices.items():
+            at = index.tree.position.get(f"{hived.engine}/{node}")
+            owner = _owner(leaf)
+            if at is None or not owner:
+                continue
+            self.bound[owner][at] |= 1 << device
+            if any(cell.pinned for cell in _upwards(leaf)):
+                self.pinned[at] = self.pinned.get(at, 0) | 1 << device
+
+    def guaranteed(self, gang: Running, task: TaskKey, hold: Hold) -> bool:
+        """All of its devices are bound."""
+        node = hold.node.removeprefix(f"{self._hived.engine}/")
+        leaves = (self._forest.devices.get((node, device)) for device in indexes(hold.devices))
+        return all(leaf is not None and leaf.virtual is not None for leaf in leaves)
+
+    def is_whole(self, depth: int, number: int, at: int) -> bool:
+        """HiveD's levels are not the tree's: it says so of none."""
+        return False
+
+    def shares(self) -> Iterator[tuple[str, CellShare]]:
+        """By chain and level, then what is pinned."""
+        for name, chain in self._forest.chains.items():
+            for kind in chain.levels[1:]:
+                owners = []
+                for owner, tenant in sorted(self._forest.tenants.items()):
+                    roots = tenant.owned[name][kind.number] if name in tenant.owned else []
+                    roots = roots + [root for root in tenant.pinned.values() if root.kind == kind]
+                    if roots:
+                        owners.append((owner, len(roots), sum(root.physical is None for root in roots)))
+                whole = [
+                    cell.busy
+                    for cell in chain.cells[kind.number]
+                    if cell.healthy and not _owner(cell) and not _split(cell)
+                ]
+                share = CellShare(self._hived.engine, kind.type, chain.leaf_type, kind.leaves, 0)
+                yield from _dealt(share, owners, whole)
+
+
+def _dealt(
+    kind: CellShare, owners: Iterable[tuple[str, int, int]], held: Iterable[int]
+) -> Iterator[tuple[str, CellShare]]:
+    """Whole cells, each with how many of its devices are held, serve owners (name, owned, owed) in order, emptiest first.
+
+    Those with guests in them are lent.
+    """
+    whole = sorted(held)
+    for owner, owned, owed in owners:
+        mine, whole = whole[: max(0, owed)], whole[max(0, owed) :]
+        free = sum(not each for each in mine)
+        yield (
+            owner,
+            CellShare(
+                kind.engine,
+                kind.level,
+                kind.model,
+                kind.devices,
+                owned,
+                owned - owed,
+                free,
+                len(mine) - free,
+                owed - len(mine),
+            ),
+        )
+
+
+def _upwards(cell: PhysicalCell) -> Iterator[PhysicalCell]:
+    at: PhysicalCell | None = cell
+    while at is not None:
+        yield at
+        at = at.parent
+
+
+def _owner(cell: PhysicalCell) -> str:
+    """The virtual cluster that a cell, or one that it is in, is bound to."""
+    return next((each.virtual.vc for each in _upwards(cell) if each.virtual is not None), "")
+
+
+def _split(cell: PhysicalCell) -> bool:
+    """Whether anything in a cell is bound."""
+    return any(child.virtual is not None or _split(child) for child in cell.children)
