@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from math import inf
 
 from corral.scheduler.cluster import Cluster
+from corral.scheduler.lending import owned_devices
 from corral.scheduler.queues import QueueNode, divide
 
 _SLACK = 1e-6
+DEVICES = 0
+"""The place of devices in the vectors of the queues."""
 
 
 class Fairness:
@@ -20,6 +23,8 @@ class Fairness:
         self._moved: dict[str, list[int]] = {}
         """By queue, what it will hold more or less when those have ended who were told to, and others have their places."""
         self._parts: dict[str, dict[str, list[float]]] = {}
+        self._owned = owned_devices(cluster.ownership)
+        """By queue, the devices of the cells that it owns: it deserves those too."""
         for job in cluster.gangs.leaving:
             gang = cluster.gangs.by_job[job]
             for task in gang.leaving:
@@ -79,9 +84,10 @@ class Fairness:
         return parts
 
     def _claim(self, child: QueueNode, at: int) -> tuple[float, float, float]:
+        owned = self._owned.get(child.name, 0) if at == DEVICES else 0
         wants = inf if self._wants(child) else float(self.held(child, at))
-        most = min(child.limit[at], child.borrowing[at], wants)
-        return (float(min(child.deserved[at], child.limit[at])), child.spec.weight, most)
+        most = min(child.limit[at], child.borrowing[at] + owned, wants)
+        return (float(min(child.deserved[at] + owned, child.limit[at])), child.spec.weight, most)
 
     def _wants(self, node: QueueNode) -> bool:
         return node.name in self._hungry or any(self._wants(child) for child in node.children)
