@@ -45,7 +45,7 @@ class Upkeep:
             return
         cordons = [self._machines.cordons[node] for node in dict.fromkeys(place.node for place in tasks)]
         graces = [cordon.grace_seconds for cordon in cordons if cordon.grace_seconds is not None]
-        message = f"{cordons[0].node} is {cordons[0].reason}"
+        message = f"the node {cordons[0].node} is {cordons[0].reason}"
         event = Preempted(job.run.attempt, Rule.DRAIN, message, _keys(tasks), grace_seconds=min(graces, default=None))
         self._folder.have_yield(job, event, Yielded(Rule.DRAIN, message, by_user=cordons[0].by), now)
 
