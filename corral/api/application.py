@@ -11,7 +11,21 @@ from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import Response
 
 import corral
-from corral.api import accounts, cluster, code, documents, events, exec, faults, jobs, logs, runtime, session, yielding
+from corral.api import (
+    accounts,
+    cluster,
+    code,
+    documents,
+    events,
+    exec,
+    faults,
+    hived,
+    jobs,
+    logs,
+    runtime,
+    session,
+    yielding,
+)
 from corral.api.express import Express
 from corral.api.guard import Guard
 from corral.api.limits import FailureLimit
@@ -77,6 +91,7 @@ def create_app(
     faults.install(app)
     for room in (session, jobs, logs, events, exec, code, cluster, documents, yielding, accounts, runtime):
         app.include_router(room.router, prefix="/api/v3", default_response_class=Json)
+    app.include_router(hived.router, prefix="/v1/inspect", default_response_class=Json)
     app.include_router(health, default_response_class=Json)
     app.router.default = Portal(portal_folder)
     describe(app)

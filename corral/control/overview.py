@@ -14,8 +14,9 @@ from starlette.routing import Route
 
 from corral.control.loop import Control
 from corral.control.world import World
-from corral.kernel.errors import InvalidInput
+from corral.kernel.errors import InvalidInput, NotFound
 from corral.kernel.ids import JobId
+from corral.scheduler.hived.inspecting import inspected
 from corral.scheduler.overview import CellTreeView, queue_standings, waiting_line
 
 View = TypeVar("View")
@@ -50,6 +51,7 @@ class Views:
             Route("/overview/queues", self._queues),
             Route("/overview/line", self._line),
             Route("/overview/cells", self._cells),
+            Route("/overview/hived", self._hived),
         ]
 
     async def _queues(self, _: Request) -> Response:
@@ -89,6 +91,16 @@ class Views:
             return tree.show(now, under=under, depth=min(depth, _DEEPEST), limit=min(limit, _MOST), after=after)
 
         return self._answer(f"cells {depth} {limit} {after} {under}", world, make)
+
+    async def _hived(self, request: Request) -> Response:
+        """HiveD's own documents; `what` is the rest of their address."""
+        control = await self._world_is_there()
+        world, what = control.world, request.query_params.get("what", "")
+        hived = world.cluster.hived
+        if hived is None:
+            message = "HiveD's documents are there under `preset: hived` only; see /api/v3/cells and /api/v3/queues."
+            raise NotFound("hived-not-in-force", message)
+        return self._answer(f"hived {what}", world, partial(inspected, hived.algorithm.state, what))
 
     def _answer(self, what: str, world: World, make: Callable[[], object]) -> Response:
         """The JSON of what is shown."""

@@ -193,11 +193,11 @@ class Asking:
         return last
 
     def _pinned(self, request: GangRequest) -> Iterator[str]:
-        """The pinned cells of its virtual cluster come first: nobody else can use them; then "", those that are not."""
+        """None of the pinned cells, then each that its virtual cluster owns: no job document names one."""
+        yield ""
         tenant = self.hived.algorithm.state.forest.tenants.get(request.queue)
         if tenant is not None and request.priority >= 0:
             yield from tenant.pinned
-        yield ""
 
     def _search(self, request: GangRequest, pinned: str, *, preempt: bool) -> Found | InTheWay | Reasons:
         """Ask HiveD, and check its answer, until that holds or nodes to leave out are not the reason that it does not."""

@@ -105,6 +105,22 @@ class Overview(ServiceBase):
                 raise NotFound(error.code, error.message) from None
             raise
 
+    async def hived(self, actor: Actor, what: str) -> Any:
+        """HiveD's own document at an address below `/v1/inspect/`.
+
+        Raises InvalidInput for a group or virtual cluster that HiveD does not know, NotFound while its preset is not in
+        force, Unavailable while no control answers.
+        """
+        await self.check(actor, "cluster.read", Resource("cluster"))
+        try:
+            return await self.door.ask(f"/overview/hived?{urlencode({'what': what})}")
+        except CorralError as error:
+            if error.code in ("hived-not-in-force", "nothing-to-inspect"):
+                raise NotFound(error.code, error.message) from None
+            if error.code in ("unknown-group", "unknown-virtual-cluster"):
+                raise InvalidInput(error.code, error.message) from None
+            raise
+
 
 def _number(after: str) -> int:
     return page_start(after, 1_000_000_000)

@@ -9,12 +9,30 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from corral.kernel.errors import InvalidInput
+from corral.kernel.errors import InvalidInput, NotFound
 from corral.scheduler.hived.cells import OPPORTUNISTIC, Cell, CellState, PhysicalCell, VirtualCell
 from corral.scheduler.hived.groups import Group
 from corral.scheduler.hived.state import State
 
 Document = dict[str, Any]
+
+
+def inspected(state: State, what: str) -> Document | list[Document]:
+    """The document at an address below `/v1/inspect/`; raises InvalidInput where HiveD answers 400, NotFound where 404."""
+    match what.rstrip("/").split("/"):
+        case ["affinitygroups"]:
+            return affinity_groups(state)
+        case ["affinitygroups", *name]:
+            return affinity_group(state, "/".join(name))
+        case ["clusterstatus"]:
+            return cluster_status(state)
+        case ["clusterstatus", "physicalcluster"]:
+            return physical_cluster(state)
+        case ["clusterstatus", "virtualclusters"]:
+            return virtual_clusters(state)
+        case ["clusterstatus", "virtualclusters", *name]:
+            return virtual_cluster(state, "/".join(name))
+    raise NotFound("nothing-to-inspect", f"HiveD has nothing at /v1/inspect/{what[:200]}.")
 
 
 def affinity_groups(state: State) -> Document:

@@ -1,0 +1,65 @@
+"""Why: OpenPAI's pages and HiveD's users ask HiveD's own addresses, and are answered as by HiveD."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request
+
+from corral.api.callers import Caller, service_of
+from corral.api.wire import Json, answers, refused_with
+
+router = APIRouter(tags=["hived"])
+
+_REFUSED: dict[Any, Any] = {status: refused_with(status) for status in (400, 401, 403, 404, 422, 429, 503)}
+
+
+def _answers(schema: dict[str, Any]) -> dict[Any, Any]:
+    content = {"application/json": {"schema": schema}}
+    return {200: {"description": "HiveD's document", "content": content}, **_REFUSED}
+
+
+_LIST = _answers({"type": "array", "items": {"type": "object"}})
+_OBJECT = answers(dict[str, Any], text="HiveD's document")
+GroupName = Annotated[str, Path(min_length=1, max_length=300, description="The affinity group: a job's id.")]
+VcName = Annotated[str, Path(min_length=1, max_length=200, description="The virtual cluster: a queue's name.")]
+
+
+@router.get("/affinitygroups", responses=_OBJECT)
+@router.get("/affinitygroups/", include_in_schema=False)
+async def inspect_affinity_groups(request: Request, actor: Caller) -> Json:
+    """Every group that holds or has reserved devices, as HiveD shows it."""
+    return Json(await service_of(request).hived(actor, "affinitygroups"))
+
+
+@router.get("/affinitygroups/{name}", responses=_OBJECT)
+async def inspect_affinity_group(request: Request, actor: Caller, name: GroupName) -> Json:
+    """One group that holds or has reserved devices."""
+    return Json(await service_of(request).hived(actor, f"affinitygroups/{name}"))
+
+
+@router.get("/clusterstatus", responses=_OBJECT)
+@router.get("/clusterstatus/", include_in_schema=False)
+async def inspect_cluster_status(request: Request, actor: Caller) -> Json:
+    """All physical cells, and by virtual cluster the cells that it owns, as HiveD shows them."""
+    return Json(await service_of(request).hived(actor, "clusterstatus"))
+
+
+@router.get("/clusterstatus/physicalcluster", responses=_LIST)
+@router.get("/clusterstatus/physicalcluster/", include_in_schema=False)
+async def inspect_physical_cluster(request: Request, actor: Caller) -> Json:
+    """The physical cells from the top down to the devices."""
+    return Json(await service_of(request).hived(actor, "clusterstatus/physicalcluster"))
+
+
+@router.get("/clusterstatus/virtualclusters", responses=_OBJECT)
+@router.get("/clusterstatus/virtualclusters/", include_in_schema=False)
+async def inspect_virtual_clusters(request: Request, actor: Caller) -> Json:
+    """By virtual cluster the cells that it owns, and what it uses beyond them."""
+    return Json(await service_of(request).hived(actor, "clusterstatus/virtualclusters"))
+
+
+@router.get("/clusterstatus/virtualclusters/{vc}", responses=_LIST)
+async def inspect_virtual_cluster(request: Request, actor: Caller, vc: VcName) -> Json:
+    """The cells of one virtual cluster."""
+    return Json(await service_of(request).hived(actor, f"clusterstatus/virtualclusters/{vc}"))
