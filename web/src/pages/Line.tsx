@@ -42,7 +42,7 @@ export function Line() {
       {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
       {list.isPending && !list.error && <Skeleton rows={8} />}
       {list.data && entries.length === 0 && (
-        <Empty title={queue ? `Nothing waits in ${queue}` : 'Nothing waits'} line={`corral run --devices 1${queue ? ` --queue ${quote(queue)}` : ''} -- nvidia-smi`}>
+        <Empty title={queue ? `Nothing waits in ${queue}` : 'Nothing waits'} line={`corral run --devices 1${queue ? ` --queue ${quote(queue)}` : ''} -- sleep 60`}>
           What is submitted now starts at once, if it fits. Jobs that are suspended or wait for other jobs join the line when they are let go.
         </Empty>
       )}

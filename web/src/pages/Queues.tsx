@@ -59,8 +59,8 @@ export function Queues() {
         </Empty>
       )}
       {queues.length > 0 && <Tree queues={queues} chosen={queue} resource={resource} />}
-      {queues.length > 0 && <ShareLegend />}
-      {queues.length > 0 && standings.length > 0 && !standings.some((each) => own(each, 'devices')) && (
+      {scaleOf(standings, resource) > 0 && <ShareLegend />}
+      {!chosen && standings.length > 0 && !standings.some((each) => own(each, 'devices')) && (
         <Empty title="Nobody is owed anything yet" line="corral apply queues.yaml -m 'research owns two nodes'">
           All queues share by weight. A queue document says what a team deserves, may borrow, or owns as whole cells.
         </Empty>
