@@ -13,7 +13,7 @@ from corral.launcher.completion import verdict
 from corral.launcher.machine import Machine, Row, go, ignore
 from corral.launcher.orders import Ask, End, Give, Spare, TakeBack
 from corral.launcher.retry import Decision, decide_retry
-from corral.launcher.scaling import HELD, can_spare, check_scale, scale_role
+from corral.launcher.scaling import HELD, UNPLACED, can_spare, check_scale, scale_role, settle_growth
 from corral.launcher.task_machine import fold_task, stop_command
 from corral.model.commands import StopTask
 from corral.model.events import (
@@ -179,9 +179,11 @@ def _look(change: Change, key: TaskKey) -> None:
         change.tell("job.started", f"{key} runs: attempt {change.run.attempt} of the job has started")
         if change.view.max_duration_seconds:
             change.wake((task.started_at or change.now) + change.view.max_duration_seconds)
+    settle_growth(change, key.role)
+    task = change.task(key)
     if task is None or task.state is TaskState.COMPLETED:
         _judge(change, (key.role,), task)
-    elif task.state is TaskState.CREATION_REQUESTED and change.view.roles[key.role].min_replicas is not None:
+    elif task.state in UNPLACED and change.view.roles[key.role].min_replicas is not None:
         _judge(change, (key.role,), None)
 
 

@@ -32,6 +32,10 @@ class Spare(msgspec.Struct, frozen=True):
     to: JobId | None = None
 
 
+class Rest(msgspec.Struct, frozen=True):
+    """Leave the scheduler's queue: the gang needs no more tasks."""
+
+
 class End(msgspec.Struct, frozen=True):
     """End for good, as `completion` says unless the task has its own already; `leaving`: and be removed."""
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import TaskKey
 from corral.launcher.change import Change
-from corral.launcher.orders import End
+from corral.launcher.orders import Ask, End, Rest, Spare
 from corral.launcher.task_machine import create_task, fold_task
 from corral.model.events import ScaleRequested
-from corral.model.exits import DELETE_TASK_REQUESTED, classify
+from corral.model.exits import DELETE_TASK_REQUESTED, classify, preempted
 from corral.model.runs import TaskRun
 from corral.model.states import TaskState
 
-_UNPLACED = frozenset({TaskState.CREATION_PENDING, TaskState.CREATION_REQUESTED})
+UNPLACED = frozenset({TaskState.CREATION_PENDING, TaskState.CREATION_REQUESTED})
+"""Tasks in these states have no place."""
 HELD = frozenset({TaskState.PREPARING, TaskState.RUNNING})
 """Tasks in these states have a place, and are not on their way out."""
 
@@ -57,6 +58,28 @@ def can_spare(change: Change, going: list[TaskRun]) -> bool:
     return left >= max(1, least) and there[0] not in {task.index for task in going}
 
 
+def settle_growth(change: Change, name: str) -> None:
+    """Once a task of an elastic role has done its work, those that have not begun would find nobody to join: they rest.
+
+    Not while fewer than the minimum run or are done, and not one that is tried again after a failure: those are missing.
+    O(tasks of the job) when some have no place.
+    """
+    role, least = change.roles[name], change.view.roles[name].min_replicas
+    if least is None or not role.succeeded or role.kept == role.running + role.ended:
+        return
+    enough = role.running + role.succeeded >= max(1, least)
+    done = preempted(f"others of {name} have done the work")
+    for task in list(change.tasks()):
+        if task.role != name or task.retries.total:
+            continue
+        if not enough and task.state is TaskState.CREATION_PENDING:
+            fold_task(change, task, Ask())
+        elif enough and task.state is TaskState.CREATION_REQUESTED:
+            fold_task(change, task, Rest())
+        elif enough and task.state is TaskState.PREPARING:
+            fold_task(change, task, Spare(done))
+
+
 def _shrink(change: Change, event: ScaleRequested, kept: dict[int, TaskRun], surplus: int) -> None:
     awaited = change.roles[event.role].awaited
     going = _departures(change, event, kept, awaited)[:surplus]
@@ -73,7 +96,7 @@ def _departures(change: Change, event: ScaleRequested, kept: dict[int, TaskRun],
     elastic = change.view.roles[event.role].min_replicas is not None
 
     def rank(index: int) -> tuple[int, int]:
-        unplaced = elastic and (index not in kept or kept[index].state in _UNPLACED)
+        unplaced = elastic and (index not in kept or kept[index].state in UNPLACED)
         return (0 if index in named else 1 if unplaced else 2, -index)
 
     named = set(event.remove)

@@ -13,7 +13,7 @@ import msgspec
 from corral.launcher import words
 from corral.launcher.change import AttemptEnd, Change
 from corral.launcher.machine import Machine, go, ignore, impossible
-from corral.launcher.orders import Ask, End, Give, Spare, TakeBack
+from corral.launcher.orders import Ask, End, Give, Rest, Spare, TakeBack
 from corral.launcher.retry import Decision, decide_retry
 from corral.model.commands import StopTask
 from corral.model.events import StartRefused, StopAccepted, Stopping, TimePassed
@@ -24,7 +24,7 @@ from corral.model.runs import TaskRun
 from corral.model.states import TaskState as S
 
 TaskTrigger = (
-    Ask | Give | TakeBack | Spare | End | Started | Exited | StartRefused | StopAccepted | Stopping | TimePassed
+    Ask | Give | TakeBack | Spare | Rest | End | Started | Exited | StartRefused | StopAccepted | Stopping | TimePassed
 )
 
 
@@ -129,6 +129,11 @@ def _spare(change: Change, task: TaskRun, order: Spare) -> None:
     """Store that it ends only to wait again, and have the engine end it."""
     fields = {"completion": order.completion, "yielding": True, "yields_to": order.to, "wake_at": None}
     change.command(stop_command(change, _move(change, task, S.DELETION_PENDING, **fields)))
+
+
+def _rest(change: Change, task: TaskRun, order: Rest) -> None:
+    change.release(task.key)
+    _move(change, task, S.CREATION_PENDING)
 
 
 def _end_ending(change: Change, task: TaskRun, order: End) -> None:
@@ -294,6 +299,7 @@ TASK_MACHINE: Machine[S] = Machine(
             Give: go(_give_back),
             TakeBack: ignore(_NOT_PLACED),
             Spare: ignore(_NOT_PLACED),
+            Rest: ignore(_NOT_ASKED),
             End: go(_end_unstarted, S.ATTEMPT_COMPLETED),
             Started: impossible(_NOT_ASKED),
             Exited: go(_ended_unasked),
@@ -307,6 +313,7 @@ TASK_MACHINE: Machine[S] = Machine(
             Give: go(_take_place, S.PREPARING),
             TakeBack: ignore(_NOT_PLACED),
             Spare: ignore(_NOT_PLACED),
+            Rest: go(_rest, S.CREATION_PENDING),
             End: go(_end_unstarted, S.ATTEMPT_COMPLETED),
             Started: go(_never_asked_for, S.DELETION_PENDING),
             Exited: go(_ended_unasked),
@@ -320,6 +327,7 @@ TASK_MACHINE: Machine[S] = Machine(
             Give: go(_same_place),
             TakeBack: go(_lose_place, S.CREATION_REQUESTED),
             Spare: go(_spare, S.DELETION_PENDING),
+            Rest: ignore(_BEGUN),
             End: go(_end_instance, S.DELETION_PENDING),
             Started: go(_started, S.RUNNING),
             Exited: go(_exited, S.ATTEMPT_COMPLETED),
@@ -333,6 +341,7 @@ TASK_MACHINE: Machine[S] = Machine(
             Give: go(_same_place),
             TakeBack: impossible("the task was seen running there"),
             Spare: go(_spare, S.DELETION_PENDING),
+            Rest: ignore(_BEGUN),
             End: go(_end_instance, S.DELETION_PENDING),
             Started: ignore(_KNOWN),
             Exited: go(_exited, S.ATTEMPT_COMPLETED),
@@ -346,6 +355,7 @@ TASK_MACHINE: Machine[S] = Machine(
             Give: go(_same_place),
             TakeBack: go(_never_started, S.ATTEMPT_COMPLETED),
             Spare: ignore(_ENDING),
+            Rest: ignore(_BEGUN),
             End: go(_end_ending),
             Started: go(_started),
             Exited: go(_exited, S.ATTEMPT_COMPLETED),
@@ -359,6 +369,7 @@ TASK_MACHINE: Machine[S] = Machine(
             Give: go(_same_place),
             TakeBack: go(_never_started, S.ATTEMPT_COMPLETED),
             Spare: ignore(_ENDING),
+            Rest: ignore(_BEGUN),
             End: go(_end_ending),
             Started: go(_started),
             Exited: go(_exited, S.ATTEMPT_COMPLETED),
@@ -372,6 +383,7 @@ TASK_MACHINE: Machine[S] = Machine(
             Give: go(_same_place),
             TakeBack: go(_never_started, S.ATTEMPT_COMPLETED),
             Spare: ignore(_ENDING),
+            Rest: ignore(_BEGUN),
             End: go(_end_ending),
             Started: go(_started),
             Exited: go(_exited, S.ATTEMPT_COMPLETED),
@@ -385,6 +397,7 @@ TASK_MACHINE: Machine[S] = Machine(
             Give: go(_give_back),
             TakeBack: ignore(_NOT_PLACED),
             Spare: ignore(_NOT_PLACED),
+            Rest: ignore(_NOT_PLACED),
             End: go(_end_ended, S.COMPLETED),
             Started: ignore(_OVER),
             Exited: go(_forget_again),
@@ -398,6 +411,7 @@ TASK_MACHINE: Machine[S] = Machine(
             Give: go(_give_back),
             TakeBack: ignore(_NOT_PLACED),
             Spare: ignore(_OVER),
+            Rest: ignore(_NOT_PLACED),
             End: go(_end_ended),
             Started: ignore(_OVER),
             Exited: go(_forget_again),

@@ -65,14 +65,14 @@ class TaskState(StrEnum):
     """Where a task of the current job attempt stands. The ground truth of a task is its current attempt's instance."""
 
     CREATION_PENDING = "creation-pending"
-    """The task exists on paper: no instance, no placement, not in the scheduler's queue.
+    """The task exists on paper: no instance, no placement, not in the scheduler's queue (yet, or not any more).
 
     -> CREATION_REQUESTED | PREPARING | ATTEMPT_COMPLETED
     """
     CREATION_REQUESTED = "creation-requested"
     """In the scheduler's queue; no instance, no placement.
 
-    -> PREPARING | DELETION_PENDING | ATTEMPT_COMPLETED
+    -> CREATION_PENDING | PREPARING | DELETION_PENDING | ATTEMPT_COMPLETED
     """
     PREPARING = "preparing"
     """Placed, the start is stored; an instance may or may not exist, none was seen.

@@ -170,6 +170,30 @@ def test_an_elastic_job_that_did_its_work_does_not_wait_for_tasks_that_never_got
     assert driver.task("a-3").completion.code == ATTEMPT_COMPLETED  # type: ignore[union-attr]
 
 
+def test_nobody_joins_an_elastic_job_of_which_some_have_done_the_work() -> None:
+    driver = Driver(view(role(replicas=4, min_replicas=2)))
+    driver.place("a-0", "a-1")
+    for name in ("a-0", "a-1"):
+        driver.started(name)
+    driver.place("a-2")
+    driver.exited("a-0")
+    assert not driver.waiting, "what a-0 held is not asked for: nobody is there any more to be joined"
+    assert driver.stops() == [driver.attempt("a-2")], "what has not begun does not"
+    driver.exited("a-2", 143)
+    assert not driver.waiting and driver.run.state is JobState.RUNNING
+    driver.exited("a-1")
+    ended_as(driver, 0, ("a", 1))
+
+
+def test_a_task_that_failed_is_tried_again_after_others_have_done_the_work() -> None:
+    driver = Driver(view(role(replicas=3, min_replicas=2, retry=RetryView(-1))))
+    driver.start_all()
+    driver.exited("a-1", -1001)
+    assert driver.waiting == {driver.key("a-1")}
+    driver.exited("a-0")
+    assert driver.waiting == {driver.key("a-1")}
+
+
 def test_a_static_job_waits_for_every_task() -> None:
     driver = Driver(view(role(replicas=2)))
     driver.place("a-0")
