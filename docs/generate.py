@@ -1,7 +1,7 @@
 """Why: what the code knows about itself is never written by hand.
 
-`python docs/generate.py` (`make docs`) writes the reference pages, the JSON schemas and the diagrams in
-`architecture.md`; `--check` names what is out of date and exits 1, which a test does too.
+`python docs/generate.py` (`make docs`) writes the reference pages, the JSON schemas, the diagrams in
+`architecture.md` and the pictures of `scheduling.md`; `--check` names what is out of date and exits 1, as does a test.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ def commands_page() -> dict[str, str]:
                 if inner is not None and not inner.hidden:
                     yield from sections(inner, f"{path} {name}", context)
 
-    return {"reference/cli.md": "\n".join([f"# Commands\n\n{NOTE}\n", *sections(corral, "corral", None)]).rstrip() + "\n"}
+    return {
+        "reference/cli.md": "\n".join([f"# Commands\n\n{NOTE}\n", *sections(corral, "corral", None)]).rstrip() + "\n"
+    }
 
 
 def openapi() -> dict[str, Any]:
@@ -127,6 +129,43 @@ def architecture() -> dict[str, str]:
     return {"architecture.md": BLOCK.sub(lambda found: found[1] + blocks[found["name"]] + found[3], text)}
 
 
+def scheduling() -> dict[str, str]:
+    """`scheduling.md` with its table of presets written anew."""
+    text = (DOCS / "scheduling.md").read_text()
+    return {"scheduling.md": BLOCK.sub(lambda found: found[1] + presets() + found[3], text)}
+
+
+def presets() -> str:
+    """What each built-in policy does."""
+    from corral.scheduler.policy import BUILT_IN
+
+    said = {True: "yes", False: "no"}
+    lines = [
+        "| preset | who is next | backfill | others yield | consolidation | elastic jobs move |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, policy in BUILT_IN.items():
+        order = _sentence(inspect.getdoc(type(policy.order)) or "").partition("\n")[0].rstrip(".")
+        order = f"{order[:1].lower()}{order[1:]}"
+        first = f"the queue that is most wronged, in it {order}" if policy.fair else order
+        moves = f"after {policy.move_seconds:g} s" if policy.move_seconds else "no"
+        decides = " (HiveD's algorithm says where, and who yields)" if policy.hived else ""
+        lines.append(
+            f"| `{name}` | {first}{decides} | {said[policy.backfill]} | {said[policy.preemption]} "
+            f"| {said[policy.consolidation]} | {moves} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def pictures() -> dict[str, str]:
+    """The pictures of `scheduling.md`, drawn from the scheduler's state."""
+    if str(DOCS.parent) not in sys.path:
+        sys.path.insert(0, str(DOCS.parent))
+    from docs.scenes import pictures as drawn
+
+    return drawn()
+
+
 def rooms() -> str:
     """Every room with the sentence that opens its package, from the top floor down."""
     floors = re.search(r"^layers =\n((?:    .+\n)+)", (DOCS.parent / ".importlinter").read_text(), re.MULTILINE)
@@ -150,6 +189,8 @@ GENERATORS: tuple[Callable[[], dict[str, str]], ...] = (
     commands_page,
     endpoints_page,
     architecture,
+    scheduling,
+    pictures,
 )
 
 

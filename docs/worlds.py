@@ -1,0 +1,177 @@
+"""Why: pictures show what the scheduler does, not what somebody remembers of it: here its plans are carried out.
+
+The machines, queues and policy of a world are the documents of an example in `scheduling.md`, so an example that is shown
+is one that works.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import structs
+
+from corral.control.configuration import scheduler_policy
+from corral.devices.described import described_inventory
+from corral.kernel.ids import JobId, TaskKey
+from corral.model.configuration import configuration_of
+from corral.model.plan import Eviction, Plan
+from corral.model.requests import DeviceAsk, GangRequest, RoleAsk, TopologyAsk
+from corral.scheduler import (
+    Cluster,
+    GangNominated,
+    GangQueued,
+    GangWithdrawn,
+    NodesSeen,
+    NominationLapsed,
+    Queue,
+    QueuesConfigured,
+    TasksLeaving,
+    TasksReleased,
+    find_policy,
+    gang_placed,
+    plan,
+)
+from corral.spec.documents import load_document
+
+PAGE = Path(__file__).resolve().parent / "scheduling.md"
+EXAMPLE = re.compile(r"<!-- example: (?P<name>[\w-]+) -->\n```yaml\n(?P<text>.*?)```", re.DOTALL)
+
+
+def examples() -> dict[str, str]:
+    """The examples of the page by name."""
+    return {found["name"]: found["text"] for found in EXAMPLE.finditer(PAGE.read_text())}
+
+
+class Ran(NamedTuple):
+    """A job was on a device from one time to another."""
+
+    job: str
+    queue: str
+    device: tuple[str, int]
+    start: float
+    end: float
+
+
+class World:
+    """Virtual time, the machines and queues of one example, and a scheduler whose plans are carried out."""
+
+    def __init__(self, example: str) -> None:
+        configuration = configuration_of(load_document(examples()[example]))
+        findings = configuration.findings()
+        if findings:
+            raise ValueError(f"the example {example} contradicts itself: {findings[0]}")
+        self.cluster, self.queue = Cluster(), Queue()
+        for engine, document in configuration.clusters.items():
+            self.cluster.apply(NodesSeen(described_inventory(document, engine)))
+        queues = QueuesConfigured(configuration.queue_specs())
+        self.cluster.apply(queues)
+        self.queue.apply(queues)
+        self.policy = scheduler_policy(configuration.policy, find_policy())
+        self.now = 0.0
+        self.requests: dict[str, GangRequest] = {}
+        self.leaving: dict[str, Eviction] = {}
+        self.receipts: list[Eviction] = []
+        self.ran: list[Ran] = []
+        """By job and device; those that still run have no end in it."""
+        self._since: dict[tuple[str, TaskKey], float] = {}
+
+    def submit(
+        self,
+        job: str,
+        tasks: int = 1,
+        devices: int = 1,
+        *,
+        queue: str = "default",
+        least: int | None = None,
+        inside: str = "",
+        priority: int = 10,
+        hours: float = 0.0,
+    ) -> None:
+        """A job waits from now on; `least` makes it elastic, `hours` bounds it."""
+        least = tasks if least is None else least
+        role = RoleAsk("worker", tuple(range(tasks)), least, devices=DeviceAsk(devices))
+        order, most = self.now + len(self.requests) / 1000, int(hours * 3600)
+        self.requests[job] = GangRequest(
+            JobId(job), 0, "ada", queue, priority, order, (role,), TopologyAsk(inside), max_duration_seconds=most
+        )  # fmt: skip
+        self.queue.apply(GangQueued(self.requests[job]))
+
+    def cycle(self, now: float | None = None) -> Plan:
+        """Plan once, and start and tell to yield whom the plan names."""
+        self.now = self.now if now is None else now
+        found = plan(self.cluster, self.queue, self.policy, self.now)
+        for placed in found.placements:
+            keys = {task.key for task in placed.placement.tasks}
+            request = next(each for each in self.queue.waiting(placed.job) if keys & set(each.tasks))
+            event = gang_placed(request, placed.placement, self.now)
+            self.cluster.apply(event)
+            self.queue.apply(event)
+            self._since.update({(placed.job, key): self.now for key in keys})
+            self._may_grow(placed.job)
+        for eviction in found.evictions:
+            self.cluster.apply(TasksLeaving(eviction.job, eviction.tasks or tuple(self.cluster.holds(eviction.job))))
+            if eviction.by is not None:
+                self.queue.apply(GangNominated(eviction.by))
+            self.receipts.append(eviction)
+            self.leaving[eviction.job] = eviction
+        for job in found.lapsed:
+            self.queue.apply(NominationLapsed(job))
+        return found
+
+    def yielded(self, now: float | None = None) -> None:
+        """Those who were told to yield have ended; they wait again in their old places, or to grow."""
+        self.now = self.now if now is None else now
+        for job, eviction in sorted(self.leaving.items()):
+            if eviction.tasks:
+                self._release(job, eviction.tasks)
+                self._may_grow(job)
+            else:
+                self.end(job)
+                self.queue.apply(GangQueued(self.requests[job]))
+        self.leaving.clear()
+
+    def settle(self, now: float | None = None) -> None:
+        """Plan, and let those end who have to, until nothing changes."""
+        found = self.cycle(now)
+        while found.placements or found.evictions:
+            self.yielded()
+            found = self.cycle()
+
+    def end(self, *jobs: str) -> None:
+        """These jobs are over."""
+        for job in jobs:
+            for waiting in self.queue.waiting(JobId(job)):
+                self.queue.apply(GangWithdrawn(JobId(job), waiting.tasks))
+            self._release(job, tuple(self.cluster.holds(JobId(job))))
+
+    def _release(self, job: str, tasks: tuple[TaskKey, ...]) -> None:
+        holds = self.cluster.holds(JobId(job))
+        for task in sorted(tasks):
+            for device in _bits(holds[task].devices):
+                since = self._since.pop((job, task), self.now)
+                self.ran.append(Ran(job, self.requests[job].queue, (holds[task].node, device), since, self.now))
+        self.cluster.apply(TasksReleased(JobId(job), tasks, self.now))
+
+    def _may_grow(self, job: str) -> None:
+        held = self.cluster.holds(JobId(job))
+        role = self.requests[job].roles[0]
+        missing = tuple(index for index in role.indexes if TaskKey(role.role, index) not in held)
+        if missing and held:
+            more = structs.replace(role, indexes=missing, minimum=0)
+            beside = tuple(dict.fromkeys(hold.node for hold in held.values()))
+            self.queue.apply(GangQueued(structs.replace(self.requests[job], roles=(more,), beside=beside)))
+
+    def waiting(self) -> list[tuple[str, str]]:
+        """The jobs that wait to start, in the order in which they came, each with the code of its reason."""
+        out = []
+        for job in self.requests:
+            entry = self.queue.first(JobId(job))
+            if entry is not None and not self.cluster.holds(JobId(job)):
+                out.append((job, entry.told.binding.code if entry.told else "new"))
+        return out
+
+
+def _bits(mask: int) -> list[int]:
+    return [at for at in range(mask.bit_length()) if mask >> at & 1]
