@@ -58,10 +58,13 @@ def timed_server(documents: str) -> Iterator[TimedServer]:
             "CORRAL_LISTEN_FD": str(listener.fileno()),
             "CORRAL_LISTENING_URL": url,
         }
-        control = subprocess.Popen([sys.executable, "-m", "bench.timed_engine"], env=environment)
+        control = subprocess.Popen([sys.executable, "-m", "bench.timed_engine"], env=environment, text=True)
         stack.callback(_end, control)
         front = subprocess.Popen(
-            [str(CORRAL), "serve", "front"], env=environment | listening, pass_fds=(writing, listener.fileno())
+            [str(CORRAL), "serve", "front"],
+            env=environment | listening,
+            pass_fds=(writing, listener.fileno()),
+            text=True,
         )
         stack.callback(_end, front)
         os.close(writing)
@@ -71,7 +74,7 @@ def timed_server(documents: str) -> Iterator[TimedServer]:
         yield TimedServer(url, _sign_in(url, link.split("link=")[1]), control.pid)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[str]) -> None:
     process.terminate()
     try:
         process.wait(STOP_SECONDS)

@@ -73,7 +73,13 @@ class Folder:
         if placed:
             keys = [task.key for task in placed]
             request = gang_request(
-                job.id, job.run.attempt, job.document, keys, user=job.user, created_at=job.created_at
+                job.id,
+                job.run.attempt,
+                job.document,
+                keys,
+                user=job.user,
+                created_at=job.created_at,
+                groups=job.groups,
             )
             placements = tuple(task.placement for task in placed if task.placement is not None)
             self.world.cluster.apply(gang_placed(request, Placement(placements), job.run.placed_at or now))
@@ -191,7 +197,14 @@ class Folder:
     def _queue(self, job: Job, tasks: Iterable[TaskKey], *, grow: bool) -> None:
         running = job.placements() if grow else ()
         request = gang_request(
-            job.id, job.run.attempt, job.document, tasks, user=job.user, created_at=job.created_at, running=running
+            job.id,
+            job.run.attempt,
+            job.document,
+            tasks,
+            user=job.user,
+            created_at=job.created_at,
+            groups=job.groups,
+            running=running,
         )
         self.world.queue.apply(GangQueued(request))
         self.world.plan_wanted = True

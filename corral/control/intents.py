@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import structlog
 
@@ -61,6 +61,7 @@ class Intents:
         self._loaded: dict[JobId, Job] = {
             record.id: Job.from_record(record) for record in await self._store.load_jobs(sorted(missing))
         }
+        await know_groups(self._store, self._loaded.values())
 
     async def _fold_one(self, intent: Intent, now: float) -> None:
         if intent.kind == CONFIGURED:
@@ -134,6 +135,16 @@ class Intents:
             return
         self._folder.world.jobs.pop(job.id, None)
         self._folder.draft.removed.append(job.id)
+
+
+async def know_groups(store: Store, jobs: Iterable[Job]) -> None:
+    """Give jobs the groups of their users, for the limits by group."""
+    users: dict[str, tuple[str, ...]] = {}
+    for job in jobs:
+        if job.user not in users:
+            user = await store.user(job.user)
+            users[job.user] = user.groups if user is not None else ()
+        job.groups = users[job.user]
 
 
 def _live(others: Mapping[str, Job | None]) -> set[JobId]:

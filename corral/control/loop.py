@@ -17,7 +17,7 @@ from corral.control.configuration import Configured, NothingDescribed, Presenter
 from corral.control.dispatch import Dispatcher
 from corral.control.draft import Draft
 from corral.control.fold import DEPENDENCY, Folder
-from corral.control.intents import Intents
+from corral.control.intents import Intents, know_groups
 from corral.control.lead import Leadership
 from corral.control.ledger import Ledger, Loans
 from corral.control.observe import Machines
@@ -160,6 +160,7 @@ class Control:
         await self._close_nodes()
         records = await self.store.load_live()
         jobs = [Job.from_record(record) for record in records if record.run.roles]
+        await know_groups(self.store, jobs)
         self.world.jobs = {job.id: job for job in jobs}
         for inventory in await self.machines.look(self._leadership.epoch, self.clock.now()):
             self.world.cluster.apply(inventory)

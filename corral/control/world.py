@@ -74,6 +74,8 @@ class Job:
     tasks: dict[TaskKey, TaskRun]
     summary: JobSummary
     revision: int
+    groups: tuple[str, ...] = ()
+    """The groups of its user, as they were when control heard of the job."""
     reasons: Reasons | None = None
     waits_for: set[JobId] = field(default_factory=set)
     spread: Spread = field(default_factory=Spread)

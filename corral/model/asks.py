@@ -34,6 +34,7 @@ def gang_request(
     *,
     user: str,
     created_at: float,
+    groups: tuple[str, ...] = (),
     running: Sequence[TaskPlacement] = (),
 ) -> GangRequest:
     """What the scheduler is asked for so that `tasks` of the job can start.
@@ -64,6 +65,9 @@ def gang_request(
         tags=tuple(sorted(set(spec.tags))),
         company=_company(spec.sharing),
         max_duration_seconds=spec.max_duration_seconds,
+        deadline=created_at + spec.deadline_seconds if spec.deadline_seconds else 0.0,
+        groups=groups,
+        preemptible=spec.preemptible,
         beside=tuple(dict.fromkeys(placement.node for placement in running)),
     )
 

@@ -74,6 +74,13 @@ class JobBody(SpecModel):
     max_duration_seconds: int = Field(
         0, ge=0, le=10 * 366 * 86_400, description="After running so long the job is ended as failed; 0 is no limit."
     )
+    deadline_seconds: int = Field(
+        0,
+        ge=0,
+        le=10 * 366 * 86_400,
+        description="So long after it was submitted the job should be over: under the order deadline who is most pressed "
+        "goes first; 0 is no matter.",
+    )
 
 
 class JobSpec(JobOptions, JobBody, Standing, JobKind):

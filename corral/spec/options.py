@@ -42,6 +42,10 @@ class Standing(SpecModel):
     priority: Priority = Field(
         "", max_length=20, description='crit (120), prod (100), test (10), oppo (-1), or any integer; "" is test.'
     )
+    preemptible: bool = Field(
+        True,
+        description="Whether others may have it yield under their queues' rules; in cells that others own it always may.",
+    )
     topology: Topology = Field(
         default_factory=Topology, description="How close together the whole job is, all roles counted together."
     )

@@ -116,6 +116,9 @@ class ShortJob(JobOptions, Standing, ShortHead):
     retry_policy: ShortRetry = Field(default_factory=RetryPolicy, description="When the whole job is tried again.")
     retry: ShortRetry | None = Field(None, description="The same as retryPolicy; a number is maxRetries.")
     max_duration: Seconds = Field(0, description="After running so long the job is ended: 90m, 2h; 0 is no limit.")
+    deadline: Seconds = Field(
+        0, description="So long after it was submitted the job should be over: 90m, 2h; 0 is no matter."
+    )
     checkpoint: ShortCheckpoint = Field(default_factory=ShortCheckpoint, description="How tasks are asked to end.")
     barrier: ShortBarrier = Field(
         default_factory=Barrier, description="Whether tasks wait for each other at the start."
@@ -144,6 +147,7 @@ class ShortJob(JobOptions, Standing, ShortHead):
                 "maxReplicas": size.max,
             },
             "maxDurationSeconds": given.pop("maxDuration", 0),
+            "deadlineSeconds": given.pop("deadline", 0),
         }
         given.pop("countedRole", None)
         if isinstance(checkpoint := given.get("checkpoint"), dict) and "grace" in checkpoint:
@@ -182,6 +186,8 @@ class ShortJob(JobOptions, Standing, ShortHead):
                 return ("framework",)
             case ("spec", "maxDurationSeconds"):
                 return ("maxDuration",)
+            case ("spec", "deadlineSeconds"):
+                return ("deadline",)
             case ("spec", str(field), *rest):
                 short = next((s for s, c in _RENAMED.items() if c == field and self._has(s)), field)
                 return (short, *rest)

@@ -59,6 +59,8 @@ def _job(spec: dict[str, Any]) -> dict[str, Any]:
             job[field] = _only(key, job[field])
     if "maxDurationSeconds" in job:
         job["maxDuration"] = format_duration(job.pop("maxDurationSeconds"))
+    if "deadlineSeconds" in job:
+        job["deadline"] = format_duration(job.pop("deadlineSeconds"))
     if "barrier" in job:
         job["barrier"] = _only("enabled", {"enabled": False} | job["barrier"])
     if "dependsOn" in job:
