@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -20,6 +20,8 @@ from corral.scheduler.hived_fold import Hived
 from corral.scheduler.index import EngineIndex
 from corral.scheduler.placing import Trial
 from corral.scheduler.shapes import TaskShape, task_shape
+
+_MOST_SHAPES = 256
 
 
 def not_in_hived(request: GangRequest) -> Reason | None:
@@ -86,14 +88,27 @@ class Checker:
         """The nodes that take no task of a gang that needs devices: as they are now, or if nothing ran on them."""
         index = self.trial.cluster.emptied(healed=False).engines[self.hived.engine] if emptied else self.index
         assert index is not None
-        shapes = {task_shape(role) for role in request.roles if role.devices.count}
-        position = index.tree.position
-        places = {name: position.get(f"{self.hived.engine}/{name}") for name in self.names}
-        return {
-            name
-            for name, at in places.items()
-            if at is None or not any(_takes(index, shape, at, emptied=emptied) for shape in shapes)
-        }
+        shapes = sorted({task_shape(role) for role in request.roles if role.devices.count}, key=repr)
+        first, *others = [self._unfit_for(shape, index, emptied=emptied) for shape in shapes]
+        return first.intersection(*others)
+
+    def _unfit_for(self, shape: TaskShape, index: EngineIndex, *, emptied: bool) -> set[str]:
+        """The same of one shape: looked at again is only what changed since the last time."""
+        memory, key = self.hived.unfit, (shape, emptied)
+        kept = memory.pop(key, None)
+        begun = index.changes - len(index.journal)
+        positions: Iterable[int] = range(len(index.tree.nodes))
+        unfit = set(self.names)
+        if kept is not None and kept[0] is index and kept[1] >= begun:
+            positions, unfit = set(index.journal[kept[1] - begun :]), kept[2]
+        elif len(memory) >= _MOST_SHAPES:
+            memory.clear()
+        for at in positions:
+            name = index.tree.nodes[at].name.removeprefix(f"{self.hived.engine}/")
+            if name in self.names:
+                (unfit.discard if _takes(index, shape, at, emptied=emptied) else unfit.add)(name)
+        memory[key] = (index, index.changes, unfit)
+        return unfit
 
     def place(
         self, request: GangRequest, places: Sequence[PodPlacement], chain: str, pinned: str, demoted: tuple[JobId, ...]

@@ -7,7 +7,7 @@ a true copy; when others are, it is dropped and copied anew the next time someth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from corral.kernel.ids import JobId, TaskKey
@@ -17,6 +17,7 @@ from corral.model.plan import CellsReserved
 from corral.scheduler.events import GangPlaced, HivedConfigured, NodesSeen, NominationLapsed, TasksReleased
 from corral.scheduler.hived import Bind, Changes, Group, GroupState, HivedAlgorithm, Phase, PodPlacement, PodRequest
 from corral.scheduler.hived_binding import bind_of, model_of, pod_name, pods_of, read, sizes_of
+from corral.scheduler.index import EngineIndex
 
 HivedEvent = NodesSeen | GangPlaced | TasksReleased | CellsReserved | NominationLapsed
 
@@ -37,6 +38,8 @@ class Hived:
             self.algorithm.set_node_health(node, healthy=False)
         self.changes: Changes | None = None
         """What the last configuration did to those that ran."""
+        self.unfit: dict[Hashable, tuple[EngineIndex, int, set[str]]] = {}
+        """By shape the nodes that take no task of it, and when that was; a memory of planning only."""
         self._pods: dict[JobId, dict[TaskKey, PodRequest]] = {}
         self._draft: Hived | None = None
         self._expected: list[HivedEvent] = []
@@ -53,7 +56,7 @@ class Hived:
         for node in set(twin.algorithm.nodes) - set(self.algorithm.nodes):
             twin.algorithm.set_node_health(node, healthy=False)
         twin._pods = {job: dict(pods) for job, pods in self._pods.items()}
-        twin._draft, twin._expected = None, []
+        twin._draft, twin._expected, twin.unfit = None, [], {}
         return twin
 
     def copy(self) -> Hived:
@@ -62,7 +65,7 @@ class Hived:
         twin.engine, twin.lazy_preemption, twin.changes = self.engine, self.lazy_preemption, self.changes
         twin.algorithm = self.algorithm.copy()
         twin._pods = {job: dict(pods) for job, pods in self._pods.items()}
-        twin._draft, twin._expected = None, []
+        twin._draft, twin._expected, twin.unfit = None, [], {}
         return twin
 
     def draft(self) -> Hived:

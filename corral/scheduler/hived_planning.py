@@ -216,7 +216,9 @@ class Asking:
         lacking = ""
         for _ in range(_MOST_TRIES):
             try:
-                answer, demoted = self.hived.algorithm.peek(pod, self.checker.names - without)
+                answer, demoted = self.hived.algorithm.peek(
+                    pod, self.checker.names - without if without else self.checker.names
+                )
             except InvalidInput as error:
                 return Reasons(Reason(error.code, error.message), possible=False)
             if isinstance(answer, Preempt):
@@ -231,7 +233,7 @@ class Asking:
             if not isinstance(found, str):
                 return Found(request, found)
             lacking = found
-            without |= self.checker.blamed
+            without = without | self.checker.blamed
             if preempt:
                 break
         return self._lacking(request, lacking)
