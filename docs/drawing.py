@@ -15,14 +15,14 @@ text{font:12px system-ui,-apple-system,"Segoe UI",sans-serif;fill:#1f2328}
 .tip{fill:#1f2328}.stripe{stroke:#fff;stroke-width:3;opacity:.6}
 .q0{fill:#a8ceff;stroke:#0969da}.q1{fill:#ffcfa3;stroke:#bc4c00}.q2{fill:#b1e5ba;stroke:#1a7f37}.q3{fill:#dcc6ff;stroke:#8250df}
 .qn{fill:#e4e8ec;stroke:#59636e}.tick{stroke:#1f2328;opacity:.35}
-.leaves{stroke-width:2.5;stroke-dasharray:4 3}.idle{fill:none;stroke-dasharray:4 3}
+.leaves{stroke-width:2.5;stroke-dasharray:4 3}.idle{fill:none!important;stroke-dasharray:4 3}
 @media (prefers-color-scheme:dark){
 text{fill:#e6edf3}.dim{fill:#9198a1}
 .card{fill:#0d1117;stroke:#3d444d}.cell{fill:#151b23;stroke:#3d444d}.node{fill:#0d1117;stroke:#656c76}
 .free{fill:none;stroke:#7d8590}.rule{stroke:#3d444d}.mark{stroke:#e6edf3}.tip{fill:#e6edf3}.stripe{stroke:#0d1117;opacity:.5}
 .q0{fill:#1b4b91;stroke:#58a6ff}.q1{fill:#7a3d0f;stroke:#f0883e}.q2{fill:#1c5c2e;stroke:#56d364}.q3{fill:#553098;stroke:#bc8cff}
 .qn{fill:#2f3742;stroke:#9198a1}.tick{stroke:#e6edf3;opacity:.45}
-.idle{fill:none}}
+}
 """
 COLOURS = 4
 """How many colours `qN` there are; `qn` is none of them."""

@@ -99,6 +99,10 @@ class Palette:
         for style, said in [*((self.of(name), name) for name in self._numbers), *kinds]:
             if style == "guest":
                 drawing.striped(x, 0, 14, 14, "qn")
+            elif style == "limit":
+                drawing.line(x + 7, 0, x + 7, 14, "mark")
+            elif style == "fair":
+                drawing.triangle(x + 7, 3)
             else:
                 drawing.rect(x + 1, 1, 12, 12, style)
             drawing.text(x + 20, 11, said, "small dim")
@@ -109,6 +113,13 @@ class Palette:
 FREE = ("free", "free")
 LEAVES = ("qn leaves", "told to end")
 GUEST = ("guest", "guest")
+SHARES = (
+    ("qn", "used of its own"),
+    ("guest", "borrowed"),
+    ("idle qn", "its own, idle or lent"),
+    ("limit", "limit"),
+    ("fair", "fair part"),
+)
 
 
 def machines(racks: Sequence[Rack], palette: Palette) -> Drawing:
@@ -147,8 +158,9 @@ def _node(node: Node, palette: Palette, *, bands: bool) -> Drawing:
     for (job, queue, guest, leaves), run in _runs(devices, lambda seen: seen[2:6]):
         start, end = places[run[0]], places[run[-1]] + _SIDE
         if job:
-            style = f"{palette.of(queue, job)}{' leaves' if leaves else ''}"
-            (drawing.striped if guest else drawing.rect)(start, top, end - start, _SIDE, style)
+            style, inset = f"{palette.of(queue, job)}{' leaves' if leaves else ''}", 1.0 if leaves else 0.0
+            box = (start + inset, top + inset, end - start - 2 * inset, _SIDE - 2 * inset)
+            (drawing.striped if guest else drawing.rect)(*box, style)
             for place in places[run[0] + 1 : run[-1] + 1]:
                 drawing.line(place - _GAP / 2, top, place - _GAP / 2, top + 5, "tick")
                 drawing.line(place - _GAP / 2, top + _SIDE - 5, place - _GAP / 2, top + _SIDE, "tick")
@@ -188,10 +200,11 @@ def told(racks: Sequence[Rack]) -> str:
 class Story:
     """Panels one after the other, each with what it shows, as one picture."""
 
-    def __init__(self, title: str, palette: Palette, kinds: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, title: str, palette: Palette, kinds: Iterable[tuple[str, str]], columns: int = 3) -> None:
         self._title = title
         self._palette = palette
         self._kinds = tuple(kinds)
+        self._columns = columns
         self._panels: list[Drawing] = []
         self._told: list[str] = []
 
@@ -214,8 +227,8 @@ class Story:
     def svg(self) -> str:
         """The picture."""
         drawing, x, y, tall = Drawing(), 0.0, 0.0, 0.0
-        for panel in self._panels:
-            if x and x + panel.width > _WIDEST:
+        for at, panel in enumerate(self._panels):
+            if x and (x + panel.width > _WIDEST or not at % self._columns):
                 x, y, tall = 0.0, y + tall + 18, 0.0
             drawing.put(panel, x, y)
             x, tall = x + panel.width + 24, max(tall, panel.height)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from corral.kernel.ids import JobId
-from docs.pictures import FOLDER, FREE, GUEST, LEAVES, Palette, Story, shares, timeline
+from docs.pictures import FOLDER, FREE, GUEST, LEAVES, SHARES, Palette, Story, shares, timeline
 from docs.worlds import World
 
 _HOUR = 3600.0
@@ -42,7 +42,7 @@ def queues() -> str:
     """The tree of queues before and after the owner of what was lent wants it."""
     world = _lent()
     palette = Palette(world)
-    story = Story("What queues deserve, use, borrow and lend", palette, [])
+    story = Story("What queues deserve, use, borrow and lend", palette, SHARES)
     bars, words = shares(world, palette)
     story.add(bars, "product is idle in part, vision borrows", words)
     world.submit("q", 1, 4, queue="product")
@@ -112,7 +112,7 @@ def shrink() -> str:
     world = World("elastic")
     world.submit("el", 8, 1, least=2)
     world.settle(0.0)
-    story = Story("An elastic job makes room and grows again", Palette(world), [FREE, LEAVES])
+    story = Story("An elastic job makes room and grows again", Palette(world), [LEAVES], columns=2)
     story.show(world, "el has all of its 2 to 8 tasks")
     world.submit("new", 4, 1)
     world.cycle(60.0)
@@ -148,7 +148,7 @@ def backfill() -> str:
         del started[job]
         for placed in world.cycle(now).placements:
             started[placed.job] = now
-    drawing, words = timeline(world, 7 * _HOUR, palette)
+    drawing, words = timeline(world, 6 * _HOUR, palette)
     story.add(drawing, "submitted in this order: first, head, long, short", words)
     return story.svg()
 

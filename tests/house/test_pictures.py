@@ -49,7 +49,8 @@ def test_no_picture_is_left_over() -> None:
 def test_an_example_is_taken_and_agrees_with_itself(name: str) -> None:
     documents = load_document(examples()[name])
     if any(isinstance(document, ClusterDocument) for document in documents):
-        assert World(name).cluster.nodes()
+        cluster = World(name).cluster
+        assert cluster.nodes() and not cluster.ownership.shortfalls()
 
 
 def test_every_yaml_of_the_page_is_an_example_or_a_job_that_is_taken() -> None:

@@ -1,0 +1,18 @@
+"""What `docs/scheduling.md` shows is applied as it stands, by itself, and the second time changes nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from corral.service import Service
+from docs.worlds import examples
+from tests.service.conftest import ROOT, Door
+
+
+@pytest.mark.parametrize("name", examples())
+async def test_an_example_is_applied_and_applied_again(name: str, service: Service, door: Door) -> None:
+    door.answers["/configuration/check"] = []
+    first = await service.apply_documents(ROOT, examples()[name])
+    assert {each.action for each in first.documents} == {"created"}
+    again = await service.apply_documents(ROOT, examples()[name])
+    assert {each.action for each in again.documents} == {"unchanged"}
