@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.endtoend.platform import Job, Platform, on_devices
 
@@ -130,6 +131,10 @@ def test_draining_a_node_of_other_tasks_only_shrinks_the_job_and_it_grows_elsewh
     assert (found["rule"], found["devices"], sorted(found["tasks"])) == ("drain", 2 * len(left), left)
     targets = grown["document"]["spec"]["replicaSpec"]["targetReplicas"]
     assert drained not in targets and sum(targets.values()) == 4
+    assert "4 of 4, at least 2" in platform.corral("get", "part")
+    written = yaml.safe_load(platform.corral("get", "part", "-o", "yaml"))
+    assert written["document"]["spec"]["replicaSpec"]["targetReplicas"] == targets
+    assert written["status"]["placements"] == {"main": targets}
 
 
 def test_a4_a_job_that_moves_to_grow_says_so_and_goes_on_from_its_checkpoint(
