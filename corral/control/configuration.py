@@ -98,7 +98,8 @@ def hived_configured(configuration: Configuration) -> HivedConfigured:
         return HivedConfigured(None)
     engine, cluster = found
     HivedAlgorithm(cluster)
-    return HivedConfigured(cluster, engine)
+    lazily = configuration.policy is not None and configuration.policy.lazy_preemption
+    return HivedConfigured(cluster, engine, lazily)
 
 
 def scheduler_policy(document: PolicyDocument | None, default: Policy) -> Policy:

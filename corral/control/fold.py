@@ -131,6 +131,13 @@ class Folder:
         self.world.queue.apply(held)
         self.event(job, Placed(placed.job_attempt, placement, joins), now)
         job.reasons = None
+        self.lost_guarantee(placement.demoted, f"job {placed.job} of the same virtual cluster comes first", now)
+
+    def lost_guarantee(self, jobs: Iterable[JobId], why: str, now: float) -> None:
+        """Tell jobs that they run on without what was guaranteed to them."""
+        for job in jobs:
+            if job in self.world.jobs:
+                self.tell(job, now, Fact("job.guarantee-lost", f"It runs on, but as a guest: {why}."))
 
     def tell(self, job: JobId, now: float, fact: Fact, actor: str = "") -> None:
         """Add a fact that no rule of the launcher made."""

@@ -193,7 +193,16 @@ class Control:
         if self._hived != self.configured.hived:
             self._hived = self.configured.hived
             self.world.cluster.apply(self._hived)
+            self._tell_demoted()
         self.world.plan_wanted = True
+
+    def _tell_demoted(self) -> None:
+        """Tell those whom a new configuration of cells took the guarantee."""
+        hived = self.world.cluster.hived
+        if hived is not None and hived.changes is not None:
+            jobs = [JobId(group.partition("+")[0]) for group in hived.changes.lazily_preempted]
+            why = "the new configuration has no cell of its virtual cluster for it"
+            self.folder.lost_guarantee(jobs, why, self.clock.now())
 
     def _take_back(self, now: float) -> None:
         """Have those jobs yield that hold more than their queues may, if whoever lowered the limits said so."""

@@ -50,6 +50,11 @@ class PolicyDocument(SpecModel):
     preset: Literal["", "hived"] = Field(
         "", description="hived takes HiveD's own order and tie-breaks, for clusters that come from OpenPAI."
     )
+    lazy_preemption: bool = Field(
+        False,
+        description="Under the preset hived: whether a job that one of its queue with a higher priority takes the owned cells "
+        "from may run on as a guest (HiveD's lazyPreemptionEnable), instead of being ended.",
+    )
     order: Literal["fair", "priority", "fifo", "deadline"] = Field(
         "fair",
         description="Who is next. priority: the highest, then who waits longest; fair: first the queue that holds least of "

@@ -1,0 +1,104 @@
+"""Under the hived preset control does as HiveD says: on line, after a kill, and when what it kept cells for is stopped."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from corral.kernel.ids import JobId
+from corral.model.writes import IntentKind
+from tests.control.harness import House, PaperEngine, short
+from tests.control.test_configuration import _apply
+
+CELLS = """
+kind: Cluster
+cellTypes: {box: {child: gpu, count: 4, node: true}}
+cells: [{type: box, name: 'node[0-1]'}]
+"""
+OWNERS = """
+{kind: Queue, name: prod, cells: [{cellType: box, count: 1}]}
+---
+{kind: Queue, name: test, cells: [{cellType: box, count: 1}]}
+---
+{kind: Policy, preset: hived}
+"""
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    made = House(tmp_path, PaperEngine(nodes=2, devices=4))
+    await made.open()
+    await made.begin()
+    await _apply(made, f"{CELLS}---\n{OWNERS}")
+    yield made
+    await made.close()
+
+
+def _states(house: House) -> dict[str, str]:
+    hived = house.control.world.cluster.hived
+    assert hived is not None
+    return {name: group.label for name, group in hived.algorithm.groups.items()}
+
+
+async def _guests(house: House) -> JobId:
+    """A job that uses all devices opportunistically."""
+    guests = await house.submit(short("guests", replicas=2, devices=4, queue="test", priority="oppo"))
+    await house.until(guests, "running")
+    return guests
+
+
+async def test_an_owner_takes_its_cells_back_against_a_receipt(house: House) -> None:
+    guests = await _guests(house)
+    owner = await house.submit(short("owner", devices=4, queue="prod"))
+    await house.until(owner, "running")
+    await house.until(guests, "waiting")
+    (receipt,) = await house.store.open_receipts()
+    assert (str(receipt.rule), receipt.by_job) == ("opportunistic", owner)
+    assert _states(house) == {owner: "Allocated"}
+
+
+async def test_a_kill_changes_nothing_for_who_has_cells(house: House) -> None:
+    owner = await house.submit(short("owner", devices=2, queue="prod"))
+    await house.until(owner, "running")
+    guest = await house.submit(short("guest", devices=4, queue="prod", priority="oppo"))
+    await house.until(guest, "running")
+    before = house.control.world.cluster.hived
+    assert before is not None
+    await house.abandon()
+    await house.begin()
+    after = house.control.world.cluster.hived
+    assert after is not None and after.digest() == before.digest()
+
+
+async def test_a_preemptor_that_is_stopped_leaves_nothing_kept(house: House) -> None:
+    guests = await _guests(house)
+
+    house.engine.stop = _never  # type: ignore[method-assign]
+    owner = await house.submit(short("owner", devices=4, queue="prod"))
+    await house.until(guests, "stopping")
+    assert _states(house)[owner] == "Preempting"
+    await house.store.intend(owner, IntentKind.STOP, {}, actor="root", at=house.clock.now())
+    await house.until(owner, "stopped")
+    assert owner not in _states(house)
+
+
+async def _never(*_: object, **__: object) -> None:
+    """A task that does not heed that it is told to end."""
+
+
+async def test_who_loses_the_guarantee_to_a_new_configuration_is_told(house: House) -> None:
+    owner = await house.submit(short("owner", devices=4, queue="prod"))
+    await house.until(owner, "running")
+    await _apply(house, "{kind: Queue, name: prod, cells: []}")
+    await house.until(await house.submit(short("later", end_with=0)), "succeeded")
+    assert _states(house)[owner] == "Allocated+LazyPreempted"
+    assert "job.guarantee-lost" in [event.kind for event in await house.store.events(0, job=owner)]
+
+
+async def test_cells_that_hived_has_no_words_for_leave_what_is_in_force(house: House) -> None:
+    await _apply(house, "{kind: Queue, name: prod, cells: [{cellType: box, count: 7}]}")
+    job = await house.submit(short("later", devices=4, queue="prod"))
+    await house.until(job, "running")
+    assert list(_states(house)) == [job]
