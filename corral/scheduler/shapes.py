@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from corral.model.requests import GangRequest, NodeRules, RoleAsk, TopologyAsk
 
@@ -65,6 +66,25 @@ def task_shape(role: RoleAsk, *, rdma: bool = False, avoid: bool = False) -> Tas
     )
 
 
+class GangShape:
+    """What a gang asks for, as a key: equal ones are one object while anybody has it, so that a look-up costs nothing."""
+
+    __slots__ = ("__weakref__", "_hash", "key")
+
+    def __init__(self, key: Hashable) -> None:
+        self.key = key
+        self._hash = hash(key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, GangShape) and self.key == other.key)
+
+
+_KNOWN: WeakValueDictionary[Hashable, GangShape] = WeakValueDictionary()
+
+
 def gang_shape(request: GangRequest) -> Hashable:
     """Equal for gangs that fit exactly where the other fits; gangs that join a running one are like no other."""
     roles = tuple(
@@ -72,7 +92,12 @@ def gang_shape(request: GangRequest) -> Hashable:
     )
     joining = (request.job, request.tasks, request.beside) if request.beside else ()
     company = (request.company, request.tags) if request.company is not None or request.tags else ()
-    return (roles, _topology(request.topology), request.network_rdma, request.max_duration_seconds, joining, company)
+    bounds = (request.network_rdma, request.max_duration_seconds)
+    key = (roles, _topology(request.topology), bounds, joining, company)
+    found = _KNOWN.get(key)
+    if found is None:
+        found = _KNOWN[key] = GangShape(key)
+    return found
 
 
 def _topology(ask: TopologyAsk) -> tuple[object, ...]:
