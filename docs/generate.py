@@ -130,9 +130,17 @@ def architecture() -> dict[str, str]:
 
 
 def scheduling() -> dict[str, str]:
-    """`scheduling.md` with its table of presets written anew."""
+    """`scheduling.md` with its tables of presets and of sentences written anew."""
+    blocks = {"policies": presets(), "sentences": sentences()}
     text = (DOCS / "scheduling.md").read_text()
-    return {"scheduling.md": BLOCK.sub(lambda found: found[1] + presets() + found[3], text)}
+    return {"scheduling.md": BLOCK.sub(lambda found: found[1] + blocks[found["name"]] + found[3], text)}
+
+
+def sentences() -> str:
+    """What jobs are told in the examples of `scheduling.md`."""
+    lines = ["| example | job | is told |", "|---|---|---|"]
+    lines += [f"| {example} | `{job}` | {_cell(told)} |" for example, job, told in _scenes().sentences()]
+    return "\n".join(lines) + "\n"
 
 
 def presets() -> str:
@@ -159,11 +167,17 @@ def presets() -> str:
 
 def pictures() -> dict[str, str]:
     """The pictures of `scheduling.md`, drawn from the scheduler's state."""
+    drawn: dict[str, str] = _scenes().pictures()
+    return drawn
+
+
+def _scenes() -> Any:
+    """The plays on the examples; this file is run as a script, so its folder's parent may not be on the path."""
     if str(DOCS.parent) not in sys.path:
         sys.path.insert(0, str(DOCS.parent))
-    from docs.scenes import pictures as drawn
+    from docs import scenes
 
-    return drawn()
+    return scenes
 
 
 def rooms() -> str:

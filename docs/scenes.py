@@ -153,6 +153,48 @@ def backfill() -> str:
     return story.svg()
 
 
+def sentences() -> list[tuple[str, str, str]]:
+    """What jobs are told in some of the scenes: the example, the job, the sentence."""
+    told = []
+
+    def hear(example: str, world: World, job: str, now: float = 60.0) -> None:
+        world.cycle(now)
+        told.append((example, job, world.told(job)))
+
+    world = World("machines")
+    for at in range(1, 5):
+        world.submit(f"job{at}", 1, 3)
+    world.settle(0.0)
+    world.submit("wide", 1, 4)
+    hear("machines", world, "wide")
+    world = World("machines")
+    for at in range(1, 4):
+        world.submit(f"job{at}", 1, 4)
+    world.settle(0.0)
+    world.submit("together", 2, 4, inside="rack")
+    hear("machines", world, "together")
+    world = World("backfill")
+    world.submit("first", 2, 1, hours=2)
+    world.settle(0.0)
+    world.submit("head", 4, 1, hours=1)
+    world.submit("long", 2, 1, hours=3)
+    hear("backfill", world, "long")
+    world = World("bounds")
+    world.submit("mine", 1, 2, queue="students")
+    world.settle(0.0)
+    world.submit("more", 1, 1, queue="students")
+    hear("bounds", world, "more")
+    world = World("bounds")
+    world.submit("all", 3, 4)
+    world.settle(0.0)
+    world.submit("rest", 1, 1)
+    hear("bounds", world, "rest")
+    world = _lent()
+    world.submit("q", 1, 4, queue="product")
+    hear("shares", world, "q", 600.0)
+    return told
+
+
 SCENES: dict[str, Callable[[], str]] = {
     "tightest": tightest,
     "queues": queues,

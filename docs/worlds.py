@@ -172,6 +172,13 @@ class World:
                 out.append((job, entry.told.binding.code if entry.told else "new"))
         return out
 
+    def told(self, job: str) -> str:
+        """The sentence that a waiting job was told."""
+        entry = self.queue.first(JobId(job))
+        if entry is None or entry.told is None:
+            raise ValueError(f"{job} does not wait for a reason")
+        return entry.told.binding.message
+
 
 def _bits(mask: int) -> list[int]:
     return [at for at in range(mask.bit_length()) if mask >> at & 1]

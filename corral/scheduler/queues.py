@@ -188,7 +188,8 @@ class QueueTree:
             return f"{amount / 1000:g} processors"
         if name == "memory":
             return f"{amount / 2**30:.4g} GiB of memory"
-        return f"{amount:g} {name.removeprefix('devices/')}{' devices' if '/' in name else ''}"
+        model = name.partition("/")[2]
+        return " ".join(filter(None, (f"{amount:g}", model, "device" if amount == 1 else "devices")))
 
     def _person_over(self, leaf: QueueNode, user: str, groups: Sequence[str], ask: Sequence[int]) -> Refusal | None:
         for key in self._persons(leaf.name, user, groups) if self.limited else ():
