@@ -52,8 +52,8 @@ class PolicyDocument(SpecModel):
     )
     lazy_preemption: bool = Field(
         False,
-        description="Under the preset hived: whether a job that one of its queue with a higher priority takes the owned cells "
-        "from may run on as a guest (HiveD's lazyPreemptionEnable), instead of being ended.",
+        description="Under the preset hived: whether a job that loses its owned cells to one of its queue with a higher "
+        "priority may run on as a guest (HiveD's lazyPreemptionEnable), instead of being ended.",
     )
     order: Literal["fair", "priority", "fifo", "deadline"] = Field(
         "fair",

@@ -148,6 +148,22 @@ def test_higher_priority_of_the_same_virtual_cluster_preempts() -> None:
     assert life.sizes() == {"high": 1}
 
 
+def test_who_is_not_preemptible_keeps_cells_of_its_own_and_no_others() -> None:
+    life = HivedLife()
+    life.submit(gang("low", role(1, 4), queue="test", priority=10, preemptible=False))
+    life.submit(
+        *(gang(f"oppo{at}", role(1, 4), queue="test", priority=-1, at=1.0, preemptible=False) for at in range(3))
+    )
+    life.settle()
+    life.submit(
+        gang("high", role(1, 4), queue="test", priority=100, at=2.0), gang("big", role(2, 4), queue="prod", at=3.0)
+    )
+    life.settle(4.0)
+    assert life.why("high") == "not-preemptible"
+    assert {rule for _, rule in life.rules()} == {Rule.OPPORTUNISTIC}
+    assert life.sizes()["big"] == 2
+
+
 def test_with_lazy_preemption_the_lower_priority_runs_on_without_its_guarantee() -> None:
     life = HivedLife(lazy=True)
     life.submit(gang("first", role(1, 4), queue="prod"), gang("low", role(1, 4), queue="test", priority=10, at=0.5))
@@ -258,6 +274,7 @@ def test_explaining_changes_nothing_and_says_what_hived_says() -> None:
 def test_random_lives_leave_the_draft_a_true_copy(seed: int, lazy: bool) -> None:
     """Whatever is planned: planning changes nothing, and what it expected is what was folded."""
     life, chance = HivedLife(lazy=lazy), random.Random(seed)
+    placed: dict[str, Placement] = {}
     for step in range(60):
         match chance.randrange(5):
             case 0 if life.running:
@@ -271,13 +288,33 @@ def test_random_lives_leave_the_draft_a_true_copy(seed: int, lazy: bool) -> None
                 shape = role(chance.randrange(1, 3), chance.choice([1, 2, 4]))
                 vc, priority = chance.choice(["prod", "test", "own"]), chance.choice([-1, 0, 10, 100])
                 life.submit(gang(f"j{step}", shape, queue=vc, priority=priority, at=float(step)))
-        life.cycle(float(step))
+        placed |= {each.job: each.placement for each in life.cycle(float(step)).placements}
+        before = life.cluster.digest()
+        for job in life.requests:
+            explain(life.cluster, life.queue, life.policy, JobId(job), float(step))
+        assert life.cluster.digest() == before
         hived = life.hived
         assert hived.algorithm.differences() == []
         assert hived.algorithm.broken_guarantees() == []
         assert hived.draft().digest() == hived.digest()
         kept = {group.name for group in hived.algorithm.groups.values() if group.state is GroupState.PREEMPTING}
         assert kept <= {str(job) for job in life.requests}
+    _recovers(life, placed)
+
+
+def _recovers(life: HivedLife, placed: Mapping[str, Placement]) -> None:
+    """Whatever ran can be replayed in any order: nobody else is promised what is used."""
+    for order in (sorted(life.running), sorted(life.running, reverse=True)):
+        again = Cluster()
+        again.apply(QueuesConfigured(tuple(life.cluster.queues.specs.values())))
+        again.apply(life.configured)
+        again.apply(NodesSeen(life.inventory))
+        for job in order:
+            again.apply(gang_placed(life.requests[job], Placement(placed[job].tasks), 0.0))
+        assert again.hived is not None
+        assert again.hived.algorithm.differences() == []
+        assert again.hived.algorithm.broken_guarantees() == []
+        assert set(again.hived.algorithm.groups) == set(life.running)
 
 
 @pytest.mark.parametrize("scenario", range(7))

@@ -9,6 +9,7 @@ nodes when its request says so (HiveD forgets it).
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
+from typing import NamedTuple
 
 from corral.kernel.errors import Conflict, InvalidInput
 from corral.scheduler.hived import checking
@@ -33,6 +34,16 @@ from corral.scheduler.hived.reconfiguring import Changes, move_groups
 from corral.scheduler.hived.recovering import restore
 from corral.scheduler.hived.state import State
 from corral.spec.hived import HivedCluster
+
+
+class Peek(NamedTuple):
+    """A decision that was not carried out."""
+
+    decision: Decision
+    demoted: tuple[str, ...] = ()
+    """The groups that would lose their guarantee and run on."""
+    ending: tuple[str, ...] = ()
+    """The groups that would be ended in cells guaranteed to them."""
 
 
 class HivedAlgorithm:
@@ -98,18 +109,20 @@ class HivedAlgorithm:
         self.state.settle()
         return decision
 
-    def peek(self, request: PodRequest, suggested: Set[str]) -> tuple[Decision, tuple[str, ...]]:
-        """What to do with a group that holds nothing, and who would lose the guarantee for it; everything stays as it is.
+    def peek(self, request: PodRequest, suggested: Set[str]) -> Peek:
+        """What to do with a group that holds nothing, and at whose cost; everything stays as it is.
 
         Raises InvalidInput as `schedule` does.
         """
         demoted: list[Demoted] = []
         found, reason = find_placement(self.state, request, suggested, demoted)
         if found is None:
-            return Wait(reason), ()
+            return Peek(Wait(reason))
         decision = self._preempt_or_bind(found.slots, found.chain, _slot_of(found.slots, request))
+        users = dict.fromkeys(cell.user for slot in found.slots for cell, _ in slot.held() if cell.user is not None)
+        ending = tuple(user.name for user in users if user.guaranteed)
         undo(self.state, demoted)
-        return decision, tuple(group.name for group, _ in demoted)
+        return Peek(decision, tuple(group.name for group, _ in demoted), ending)
 
     def demote(self, name: str, by: str, *, now: float = 0.0) -> None:
         """Lazy preemption: a group keeps running without its guarantee; nothing happens to one that has none."""
