@@ -127,7 +127,7 @@ class Rules:
     def _spare(self, gangs: Iterable[Running], queue: str) -> Iterator[Victim]:
         """Single tasks of elastic gangs that have more than they need; who has most to spare gives first."""
         for gang in gangs:
-            if gang.queue == queue or not gang.guaranteed:
+            if gang.preemptible and (gang.queue == queue or not gang.guaranteed):
                 spare = list(gang.spare())
                 for rank, task in enumerate(spare):
                     yield Victim(gang, Rule.SHRINK, float(rank - len(spare)), (task,))

@@ -117,3 +117,12 @@ def test_a_gang_that_would_lose_more_than_it_gains_stays() -> None:
     life.end("wall")
     life.settle(100_000.0)
     assert life.sizes() == {"a": 4}
+
+
+def test_a_gang_that_may_not_be_preempted_gives_nothing_up() -> None:
+    life = Life(machines(4))
+    life.submit(elastic("a", 2, 4, preemptible=False))
+    life.settle(0.0)
+    life.submit(gang("b", role(2), at=1.0))
+    life.settle(1.0)
+    assert life.sizes() == {"a": 4} and not life.receipts
