@@ -13,7 +13,7 @@ elastic: {moveSeconds: 10m}
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -47,8 +47,10 @@ class PolicyDocument(SpecModel):
     )
     kind: Literal["Policy"] = Field("Policy", description="Always Policy.")
     name: QueueName = Field("default", description="The policy's name; the one called default is in force.")
-    preset: Literal["", "hived"] = Field(
-        "", description="hived takes HiveD's own order and tie-breaks, for clusters that come from OpenPAI."
+    preset: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{0,63}$")] = Field(
+        "",
+        description="hived takes HiveD's own order and tie-breaks, for clusters that come from OpenPAI; any other is the "
+        "name of a policy that an installed package brings, in place of order.",
     )
     lazy_preemption: bool = Field(
         False,

@@ -145,7 +145,7 @@ def test_equal_amounts_are_stored_in_equal_words() -> None:
             "{kind: Policy, order: fare}",
             'x.yaml:1:23: order: expected one of fair, priority, fifo, deadline, got "fare"',
         ),
-        ("{kind: Policy, preset: yarn}", "x.yaml:1:24: preset: expected one of"),
+        ("{kind: Policy, preset: a b}", "x.yaml:1:24: preset: "),
     ],
 )
 def test_a_document_that_cannot_be_is_refused(text: str, said: str) -> None:
