@@ -60,7 +60,7 @@ def _retries(job: Job) -> str:
 
 def _reasons(job: Job) -> str:
     reasons = job.get("reasons")
-    because = paint("Yields because" if job["state"] == "stopping" else "Waiting because", "yellow", bold=True)
+    because = paint("Yields:" if job["state"] == "stopping" else "Waiting:", "yellow", bold=True)
     if reasons:
         lines = [f"{because} {reasons['binding']['message']}"]
         lines += [f"  also: {other['message']}" for other in reasons["others"]]

@@ -148,7 +148,7 @@ def test_a4_a_job_that_moves_to_grow_says_so_and_goes_on_from_its_checkpoint(
     platform.client.stop(three["id"])
     moving = platform.until(job, lambda found: found["state"] == "stopping")
     assert moving["waiting"]["code"] == "grow"
-    assert "Yields because It starts anew from its checkpoint where it gets more tasks" in platform.corral(
+    assert "Yields: It starts anew from its checkpoint where it gets more tasks" in platform.corral(
         "get", "moves"
     )
     (tmp_path / "may-save").touch()

@@ -31,7 +31,7 @@ def test_a_job_waits_with_its_reason_until_there_is_room(platform: Platform) -> 
     waiting = platform.submit(on_devices("patient", 1, command="true"))
     found = platform.until(waiting, explained)
     assert found["state"] == "waiting" and "device" in found["reasons"]["binding"]["message"]
-    assert "Waiting because" in platform.corral("get", "patient")
+    assert "Waiting: " in platform.corral("get", "patient")
     said = platform.corral("explain", "patient")
     assert said.startswith("waiting: ") and "device" in said
     platform.corral("stop", "holder")
