@@ -64,6 +64,9 @@ class Asking:
             return Reasons(foreign, possible=False)
         if self.checker.index is None:
             return Reasons(Reason("engine-unknown", f"The engine {self.hived.engine} is not there or does not answer."))
+        running = self.trial.cluster.gangs.by_job.get(request.job)
+        if running is not None and not running.stays:
+            return Reasons(Reason("leaving", "The rest of its job was told to end, and starts anew with it."))
         kept = self._kept(request)
         if kept is not None:
             return self._after_others(request, kept)
@@ -76,6 +79,12 @@ class Asking:
             refused = refused or found
         return refused or Reasons(Reason("no-devices", "It asks for nothing."), possible=False)
 
+    def keeps(self, job: JobId) -> bool:
+        """Whether cells are kept for a gang of this job."""
+        groups = self.hived.algorithm.groups
+        names = {pod.group for pod in self.hived.pods(job).values()}
+        return any(name in groups and groups[name].state is GroupState.PREEMPTING for name in names)
+
     def _kept(self, request: GangRequest) -> Group | None:
         """The group for which cells are kept already."""
         group = self.hived.algorithm.groups.get(self.hived.group_of(request.job, request.tasks))
@@ -85,8 +94,10 @@ class Asking:
         """A gang whose cells are kept starts when nobody uses them any more."""
         if any(cell.user is not None for cell, _ in group.held()):
             return kept_for_it(group)
-        mine = set(self.hived.pods(request.job))
+        mine = {task for task, pod in self.hived.pods(request.job).items() if pod.group == group.name}
         smaller = _only(request, mine)
+        if not mine <= set(smaller.tasks) or not _enough(request, mine):
+            return Reasons(Reason("hived-waits", "Cells were kept for other tasks of it than wait now."))
         found = self.checker.place(smaller, group.placements(), group.chain, group.pinned_cell, ())
         if isinstance(found, str):
             return self._lacking(smaller, found)
@@ -214,6 +225,15 @@ def _sizes(request: GangRequest) -> Iterator[GangRequest]:
     while max(counts) > 1:
         counts = [(count + 1) // 2 for count in counts]
         yield _first(request, counts)
+
+
+def _enough(request: GangRequest, tasks: set[TaskKey]) -> bool:
+    """Whether these are as many tasks with devices as the gang needs."""
+    return all(
+        sum(TaskKey(role.role, index) in tasks for index in role.indexes) >= role.minimum
+        for role in request.roles
+        if role.devices.count
+    )
 
 
 def _first(request: GangRequest, counts: Sequence[int]) -> GangRequest:

@@ -138,7 +138,7 @@ class Checker:
         shapes = {role.role: task_shape(role) for role in request.roles}
         uses = gang_placed(request, Placement(()), 0.0).uses
         for task in tasks:
-            at = self.index.tree.position[task.node]
+            at = self.index.tree.position.get(task.node, -1)
             lacking = self._lacks(shapes[task.role], at, sum(1 << device for device in task.devices))
             if lacking:
                 self.blamed = {task.node.removeprefix(f"{self.hived.engine}/")}
@@ -149,6 +149,8 @@ class Checker:
     def _lacks(self, shape: TaskShape, at: int, devices: int) -> str:
         index = self.index
         assert index is not None
+        if at < 0:
+            return "is not there any more"
         if not index.usable[at]:
             return f"takes no task ({index.tree.nodes[at].ready_reason or 'not ready'})"
         if index.free[at] & devices != devices:

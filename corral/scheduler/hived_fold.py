@@ -201,6 +201,7 @@ class Hived:
             lazy_preemption=self.lazy_preemption,
             pinned_cell=bound.pinned_cell,
         )
+        self._forget_waiting(event.job)
         places = bind_of(self.engine, tasks).group
         kept = self.algorithm.groups.get(name)
         if kept is not None and _where(kept.placements()) == _where(places):
@@ -250,8 +251,15 @@ class Hived:
         group = self.algorithm.groups.get(name)
         if group is None:
             return False
+        self._forget_waiting(request.job)
         self._pods.setdefault(request.job, {}).update(pods)
         return True
+
+    def _forget_waiting(self, job: JobId) -> None:
+        """Forget the pods of a job that do not run: cells are kept for others of it from now on, or for none."""
+        mine = self._pods.get(job, {})
+        for task in [task for task, pod in mine.items() if not self._runs(pod)]:
+            del mine[task]
 
     def _cancel(self, job: JobId) -> bool:
         """End the preemption of a job."""

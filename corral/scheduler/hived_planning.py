@@ -143,10 +143,14 @@ class _Turn:
         if isinstance(found, InTheWay):
             self._reserve(entry, found.reserved)
             return True
-        if entry.request.job in self.queue.nominated and found.binding.code != YIELDING:
+        if found.binding.code != YIELDING and self._awaited(entry.request.job):
             self._lapse(entry.request.job)
         self._tell(entry, found)
         return found.binding.code == YIELDING
+
+    def _awaited(self, job: JobId) -> bool:
+        """Whether others were told to end for a job, or cells are kept for it."""
+        return job in self.queue.nominated or self._asking.keeps(job)
 
     def _limited(self, request: GangRequest) -> Reasons | None:
         """The bounds of queues, users and groups hold as under every policy."""

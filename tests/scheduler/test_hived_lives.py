@@ -1,0 +1,111 @@
+"""Whatever happens under the hived preset: planning changes nothing, and what HiveD keeps is what it would count anew."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from msgspec import structs
+
+from corral.kernel.ids import JobId
+from corral.model.requests import GangRequest
+from corral.scheduler import GangQueued, NodesSeen, TasksReleased
+from tests.scheduler.machines import gang, role
+from tests.scheduler.test_hived_decides import SITE, HivedLife
+
+OTHER = SITE.replace("cellNumber: 2}]", "cellNumber: 1}]").replace("{cellAddress: n4}", "{cellAddress: n5}")
+STEPS = 100
+
+
+class Chances:
+    """Draws what happens next to a life."""
+
+    def __init__(self, life: HivedLife, seed: int) -> None:
+        self.life = life
+        self.draw = random.Random(seed)
+
+    def step(self, number: int) -> None:
+        """One thing happens."""
+        some = [self.ends, self.life.yielded, self.sickens, self.configures, self.loses_a_task, self.is_stopped]
+        at = self.draw.randrange(2 * len(some))
+        if at < len(some):
+            some[at]()
+        else:
+            self.life.submit(self.arrives(number))
+
+    def arrives(self, number: int) -> GangRequest:
+        """A gang: of two roles, elastic, without devices, unwilling to yield, of a queue that HiveD does not know."""
+        draw = self.draw
+        names = ("a", "b")[: draw.choice([1, 1, 2])]
+        roles = [
+            role(
+                draw.randrange(1, 4), draw.choice([0, 1, 1, 2, 4]), name=name, cpu_millis=draw.choice([100, 2000, 6000])
+            )
+            for name in names
+        ]
+        if draw.random() < 0.3:
+            most = draw.randrange(2, 5)
+            roles = [role(most, draw.choice([1, 2]), name="a", minimum=draw.randrange(1, most))]
+        queue, priority = draw.choice(["prod", "test", "own", "default"]), draw.choice([-1, 0, 10, 100, 5000])
+        willing = draw.random() < 0.9
+        return gang(f"j{number}", *roles, queue=queue, priority=priority, at=float(number), preemptible=willing)
+
+    def ends(self) -> None:
+        """A job is over."""
+        if self.life.running:
+            self.life.end(self.draw.choice(sorted(self.life.running)))
+
+    def is_stopped(self) -> None:
+        """A job that waits, perhaps with cells kept for it, is stopped."""
+        life = self.life
+        waits = [job for job in life.requests if life.queue.waiting(JobId(job)) and job not in life.running]
+        if waits:
+            life.end(self.draw.choice(waits))
+
+    def sickens(self) -> None:
+        """Some nodes and devices go bad, others come back."""
+        draw, seen = self.draw, self.life.inventory
+        nodes = tuple(
+            structs.replace(
+                node,
+                ready=draw.random() < 0.9,
+                devices=tuple(structs.replace(each, healthy=draw.random() < 0.95) for each in node.devices),
+            )
+            for node in seen.nodes
+        )
+        self.life.cluster.apply(NodesSeen(structs.replace(seen, nodes=nodes)))
+
+    def configures(self) -> None:
+        """Owners lose cells, and a node goes while another comes; or it is as at the start again."""
+        if self.draw.random() < 0.3:
+            self.life.reconfigure(self.draw.choice([SITE, OTHER]))
+
+    def loses_a_task(self) -> None:
+        """One task of a running gang ended, and is to be tried again."""
+        life = self.life
+        jobs = [job for job in sorted(life.running) if job not in life.leaving]
+        job = JobId(self.draw.choice(jobs)) if jobs else JobId("")
+        held = sorted(life.cluster.holds(job))
+        if len(held) > 1:
+            task, request = self.draw.choice(held), life.requests[job]
+            life.cluster.apply(TasksReleased(job, (task,)))
+            own = next(each for each in request.roles if each.role == task.role)
+            alone = structs.replace(own, indexes=(task.index,), minimum=1)
+            life.queue.apply(GangQueued(structs.replace(request, roles=(alone,))))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_life_under_hived_stays_whole(seed: int) -> None:
+    """1,000 events: nothing is given twice, no guarantee is broken, and the draft of planning is a true copy."""
+    life = HivedLife(lazy=seed % 2 == 0)
+    chances = Chances(life, seed)
+    for number in range(STEPS):
+        chances.step(number)
+        life.cycle(float(number))
+        algorithm = life.hived.algorithm
+        assert algorithm.differences() == []
+        assert algorithm.broken_guarantees() == []
+        assert life.hived.draft().digest() == life.hived.digest()
+    twin = life.cluster.fork()
+    assert twin.digest() == life.cluster.digest()
+    assert twin.hived is not None and twin.hived.algorithm.consistent()
