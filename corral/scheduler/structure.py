@@ -42,11 +42,7 @@ class Structure:
         depth = resolve(level, self.tree.levels)
         if depth is None:
             return None
-        types = Counter(
-            kind
-            for number, kind in enumerate(self._typed(depth))
-            if self._is(depth, number, model, chain)
-        )
+        types = Counter(kind for number, kind in enumerate(self._typed(depth)) if self._is(depth, number, model, chain))
         usual = max(types.items(), key=lambda item: (item[1], -item[0].number), default=None)
         return usual[0] if usual else None
 
