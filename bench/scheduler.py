@@ -191,7 +191,8 @@ def _places() -> dict[str, float]:
 def _place(nodes: int) -> tuple[float, list[float]]:
     """Random gangs of 1 to 64 devices until 75 % are held, then as many end as come: milliseconds to index, and a gang.
 
-    The machines belong to 8 virtual clusters, each of which owns an eighth of the nodes, wherever they are.
+    The machines belong to 8 virtual clusters, each of which owns an eighth of the nodes, wherever they are; gangs go to
+    one of those that hold at most nine tenths of their own with it, else to the emptiest.
     """
     inventory = machines(nodes, nodes // 16)
     cluster, queue = Cluster(), Queue()
@@ -205,16 +206,19 @@ def _place(nodes: int) -> tuple[float, list[float]]:
     queue.apply(QueuesConfigured(owners))
     held, running, times, number = 0, list[GangRequest](), list[float](), 0
     asked: dict[JobId, GangRequest] = {}
+    used = [0] * 8
     while len(times) < CHURN:
         number += 1
         devices = 1 << draw_integer(SEED, number) % 7
-        owner = f"vc{draw_integer(SEED, number, 8) % 8}"
+        able = [at for at in range(8) if used[at] + devices <= 0.9 * nodes] or [used.index(min(used))]
+        owner = f"vc{able[draw_integer(SEED, number, 8) % len(able)]}"
         request = gang(number, tasks=max(1, devices // 8), devices=min(8, devices), queue=owner)
         full = held >= nodes * 6
         if full:
             gone = running.pop(int(draw(SEED, number, "ends") * len(running)))
             cluster.apply(TasksReleased(gone.job, gone.tasks))
-            held -= len(gone.tasks) * gone.roles[0].devices.count
+            held -= _devices(gone)
+            used[int(gone.queue[2:])] -= _devices(gone)
         asked[request.job] = request
         before = len(running)
 
@@ -223,7 +227,13 @@ def _place(nodes: int) -> tuple[float, list[float]]:
             running.extend(_start(cluster, queue, asked))
 
         took = _timed(submit)
-        held += sum(len(gang.tasks) * gang.roles[0].devices.count for gang in running[before:])
+        for started in running[before:]:
+            held += _devices(started)
+            used[int(started.queue[2:])] += _devices(started)
         if full:
             times.append(took)
     return built, times
+
+
+def _devices(request: GangRequest) -> int:
+    return len(request.tasks) * request.roles[0].devices.count

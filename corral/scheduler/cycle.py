@@ -331,6 +331,8 @@ class Cycle:
         """Have others yield to a gang that does not fit, or wait for those who already do; None when nobody has to."""
         if not self.policy.preemption or not reasons.possible or not _starts(request):
             return None
+        if self._preemption.plainly_nobody(request):
+            return None
         ask = asked(request, self._queues.names)
         if not self._preemption.might(request, ask):
             return None

@@ -23,7 +23,8 @@ class Fairness:
         self._moved: dict[str, list[int]] = {}
         """By queue, what it will hold more or less when those have ended who were told to, and others have their places."""
         self._parts: dict[str, dict[str, list[float]]] = {}
-        self._owned = owned_devices(cluster.ownership)
+        self._ownership = cluster.ownership
+        self._owned: dict[str, int] | None = None
         """By queue, the devices of the cells that it owns: it deserves those too."""
         for job in cluster.gangs.leaving:
             gang = cluster.gangs.by_job[job]
@@ -72,19 +73,21 @@ class Fairness:
         return found
 
     def _divided(self, parent: QueueNode) -> dict[str, list[float]]:
+        if self._owned is None:
+            self._owned = owned_devices(self._ownership)
         children = parent.children
         whole: Sequence[float] = self.queues.total
         if parent.parent is not None:
             whole = self.parts(parent.parent)[parent.name]
         parts: dict[str, list[float]] = {child.name: [] for child in children}
         for at, total in enumerate(whole):
-            claims = [self._claim(child, at) for child in children]
+            owned = self._owned if at == DEVICES else {}
+            claims = [self._claim(child, at, owned.get(child.name, 0)) for child in children]
             for child, part in zip(children, divide(float(total), claims), strict=True):
                 parts[child.name].append(part)
         return parts
 
-    def _claim(self, child: QueueNode, at: int) -> tuple[float, float, float]:
-        owned = self._owned.get(child.name, 0) if at == DEVICES else 0
+    def _claim(self, child: QueueNode, at: int, owned: int) -> tuple[float, float, float]:
         wants = inf if self._wants(child) else float(self.held(child, at))
         most = min(child.limit[at], child.borrowing[at] + owned, wants)
         return (float(min(child.deserved[at] + owned, child.limit[at])), child.spec.weight, most)

@@ -82,6 +82,10 @@ class Preemption:
         with self.future():
             return self._keep(request, ask, place)
 
+    def plainly_nobody(self, request: GangRequest) -> bool:
+        """Whether it takes no look at the queues to see that nobody has to yield to this one."""
+        return self.rules.nobody(request) and request.job not in self.kept and not self.trial.cluster.ownership.cells
+
     def might(self, request: GangRequest, ask: Sequence[int]) -> bool:
         """Whether anybody may be asked to yield to this one, or was."""
         owner = owner_of(self.trial, request)

@@ -60,6 +60,7 @@ class Rules:
         self.told: dict[JobId, set[TaskKey]] = {}
         """The tasks that were told to yield in this cycle."""
         self._ranked: dict[tuple[str, int], list[Victim]] = {}
+        self._nobody: dict[tuple[str, int], bool] = {}
 
     def tell(self, victims: Iterable[Victim]) -> None:
         """These yield."""
@@ -85,6 +86,15 @@ class Rules:
             return left
         borrowers = list(self._borrowers(request, own, ask))
         return in_order([*left, *borrowers]) if borrowers else left
+
+    def nobody(self, request: GangRequest) -> bool:
+        """Whether it is plain that nobody may be asked: no lower priority, nothing to spare, and no other queue."""
+        key = (request.queue, request.priority)
+        found = self._nobody.get(key)
+        if found is None:
+            alone = self.cluster.gangs.by_queue.keys() <= {request.queue}
+            found = self._nobody[key] = alone and next(self._lasting(request), None) is None
+        return found
 
     def anyone(self, request: GangRequest, ask: Sequence[int]) -> bool:
         """Whether there is anybody who may be asked."""
