@@ -33,7 +33,7 @@ from corral.client import Client
 EXAMPLES: Final = Path(__file__).resolve().parent
 PACKAGES: Final = ("torch", "sklearn", "numpy")
 LEARNED: Final = 0.9
-EPOCH: Final = re.compile(r"epoch (\d+)/(\d+) accuracy ([0-9.]+)")
+EPOCH: Final = re.compile(r"epoch (\d+)/(\d+) loss [0-9.]+ accuracy ([0-9.]+)")
 
 console = Console(highlight=False, soft_wrap=True)
 
