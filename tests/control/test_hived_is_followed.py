@@ -32,6 +32,8 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
     await made.open()
     await made.begin()
     await _apply(made, f"{CELLS}---\n{OWNERS}")
+    while made.control.world.cluster.hived is None:
+        await made.store.wakeup.wait(0.02)
     yield made
     await made.close()
 

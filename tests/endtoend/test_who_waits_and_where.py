@@ -49,7 +49,7 @@ def test_a_gang_gets_all_or_nothing(platform: Platform) -> None:
 
 
 def test_the_higher_priority_goes_first(platform: Platform) -> None:
-    holder = platform.submit(on_devices("full", 4, replicas=4))
+    holder = platform.submit(on_devices("full", 4, replicas=4, preemptible=False))
     platform.until(holder, running)
     low = platform.submit(on_devices("low", 4, replicas=4, priority="oppo"))
     high = platform.submit(on_devices("high", 4, replicas=4, priority="prod"))
@@ -62,7 +62,7 @@ def test_the_higher_priority_goes_first(platform: Platform) -> None:
 
 
 def test_a_small_job_fills_a_gap_that_the_head_cannot_use(platform: Platform) -> None:
-    holder = platform.submit(on_devices("most", 4, replicas=3))
+    holder = platform.submit(on_devices("most", 4, replicas=3, preemptible=False))
     platform.until(holder, running)
     head = platform.submit(on_devices("head", 4, replicas=4, priority="prod"))
     platform.until(head, explained)
