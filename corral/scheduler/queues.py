@@ -7,7 +7,7 @@ the rest is divided by weight and demand (water-filling, as KAI and Volcano do).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import exp, inf, log
 
 from corral.model.queues import Amounts, QueueSpec
@@ -92,10 +92,6 @@ class QueueTree:
     def find(self, name: str) -> QueueNode:
         """The queue of this name; one that was never configured owns nothing and is limited by nothing."""
         return self.nodes.get(name) or self._add(name)
-
-    def vector(self, amounts: Mapping[str, int]) -> Vector:
-        """Amounts by name as a vector of this tree."""
-        return [amounts.get(name, 0) for name in self.names]
 
     def charge(self, queue: str, user: str, groups: Sequence[str], amounts: Sequence[int], sign: int = 1) -> None:
         """Count what a gang takes (or, with `sign` -1, gives back) for its queue, those above, and its people."""

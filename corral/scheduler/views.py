@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
 
 from corral.scheduler.asks import Ask
 from corral.scheduler.index import EngineIndex
 from corral.scheduler.shapes import TaskShape
 from corral.scheduler.slots import Slots
 from corral.scheduler.takes import Take
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class View(EngineIndex):
@@ -68,7 +64,3 @@ class View(EngineIndex):
     def undo(self, mark: int) -> None:
         """Give back all that was taken on the engine since the mark."""
         self.base.undo(mark)
-
-    def seen(self) -> Iterable[int]:
-        """The positions where it sees anything."""
-        return (at for at, mask in enumerate(self.allowed) if mask)
