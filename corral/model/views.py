@@ -240,6 +240,16 @@ class MismatchView(Record, frozen=True):
     reported: str
 
 
+class NodeJob(Record, frozen=True):
+    """A job with tasks on a node: how many of them are there, and how many of the node's devices they hold."""
+
+    id: str
+    name: str
+    user: str
+    tasks: int
+    devices: int = 0
+
+
 class NodeView(Record, frozen=True):
     """One machine; `name` is ENGINE/NODE, `levels` the cells above it (rack and so on)."""
 
@@ -258,6 +268,8 @@ class NodeView(Record, frozen=True):
     mismatches: tuple[MismatchView, ...] = ()
     """What the machine reports otherwise than its document says: such a node is not ready."""
     tasks: int = 0
+    jobs: tuple[NodeJob, ...] = ()
+    """Whose tasks they are, by the jobs' names: what draining the node would move."""
     seen_at: str = ""
 
 

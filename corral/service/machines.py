@@ -13,7 +13,7 @@ from corral.kernel.units import parse_cpu, parse_memory
 from corral.model.cordons import Cordon, cordon_view
 from corral.model.inventory import Device, Node
 from corral.model.records import JobFilter, Page, rfc3339
-from corral.model.views import Amounts, CellView, DeviceView, Holding, MismatchView, NodeView, Top
+from corral.model.views import Amounts, CellView, DeviceView, Holding, MismatchView, NodeJob, NodeView, Top
 from corral.service.actor import Actor
 from corral.service.base import ServiceBase
 from corral.service.paging import page_start
@@ -112,8 +112,20 @@ def _node_view(row: NodeRow, holders: Sequence[HolderRow], cordon: Cordon | None
         links=node.links,
         mismatches=tuple(MismatchView(each.what, each.configured, each.reported) for each in node.mismatches),
         tasks=len(holders),
+        jobs=_jobs(holders),
         seen_at=rfc3339(row.seen_at),
     )
+
+
+def _jobs(holders: Iterable[HolderRow]) -> tuple[NodeJob, ...]:
+    """The jobs that these tasks are of, by name."""
+    found: dict[str, NodeJob] = {}
+    for holder in holders:
+        before = found.get(holder.job) or NodeJob(holder.job, holder.name, holder.user, 0)
+        devices = len(holder.task.placement.devices) if holder.task.placement else 0
+        after = msgspec.structs.replace(before, tasks=before.tasks + 1, devices=before.devices + devices)
+        found[holder.job] = after
+    return tuple(sorted(found.values(), key=lambda job: (job.name, job.id)))
 
 
 def _used(holders: Iterable[HolderRow]) -> tuple[int, int]:

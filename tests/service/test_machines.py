@@ -33,6 +33,8 @@ async def test_a_node_shows_what_is_free_and_who_holds_the_rest(service: Service
         0,
     )
     assert first.devices[0].job is None and second.free == second.total
+    assert [(job.id, job.user, job.tasks, job.devices) for job in first.jobs] == [(running, "ann", 1, 1)]
+    assert second.jobs == ()
     assert await service.node(ANN, "local/n1") == first
     with pytest.raises(NotFound):
         await service.node(ANN, "local/n9")
