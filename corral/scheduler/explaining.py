@@ -8,11 +8,13 @@ from corral.kernel.units import counted
 from corral.model.plan import Reason, Reasons
 from corral.model.requests import GangRequest
 from corral.scheduler.asks import Ask, Part
+from corral.scheduler.blocks import no_room_at_home
 from corral.scheduler.cluster import Cluster
 from corral.scheduler.index import EngineIndex
 from corral.scheduler.levels import spoken
 from corral.scheduler.particulars import in_company, no_amount, no_share, not_welcome
 from corral.scheduler.placing import Trial
+from corral.scheduler.search import NOWHERE, Anchors, Search
 from corral.scheduler.shapes import TaskShape, gang_shape
 
 _MOST_REFUSALS = 4096
@@ -91,13 +93,13 @@ def _shortages(trial: Trial, request: GangRequest, shape: Hashable) -> list[Reas
     best: list[Reason] = []
     for index in trial.cluster.engines.values():
         ask = trial.ask(request, index, shape, rdma=request.network_rdma == "required")
-        found = list(_on_engine(index, ask, request))
+        found = list(_on_engine(index, ask, request, trial.anchors(request, index) or NOWHERE))
         if not best or (index.tree.nodes and len(found) < len(best)):
             best = found
     return best or [Reason("no-nodes", "No machine is known yet.")]
 
 
-def _on_engine(index: EngineIndex, ask: Ask, request: GangRequest) -> Iterator[Reason]:
+def _on_engine(index: EngineIndex, ask: Ask, request: GangRequest, anchors: Anchors) -> Iterator[Reason]:
     if ask.unknown_level:
         names = ", ".join(index.tree.levels)
         yield Reason("unknown-level", f"There is no topology level {ask.unknown_level!r}; levels here are {names}.")
@@ -112,7 +114,7 @@ def _on_engine(index: EngineIndex, ask: Ask, request: GangRequest) -> Iterator[R
             lacking = True
             yield reason
     if not lacking:
-        yield _together(index, ask, request)
+        yield no_room_at_home(Search(index, ask, anchors, request.job), request) or _together(index, ask, request)
 
 
 def _part_lacks(index: EngineIndex, part: Part, count: int, scope: int, who: str) -> Reason | None:

@@ -9,13 +9,14 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.placement import DeviceShare, Placement, TaskPlacement
 from corral.model.requests import GangRequest
 from corral.scheduler.asks import Ask, understand
+from corral.scheduler.blocks import Blocks, blocks_of, numbered
 from corral.scheduler.cluster import Cluster
 from corral.scheduler.index import EngineIndex
 from corral.scheduler.layout import indexes
 from corral.scheduler.levels import spoken
 from corral.scheduler.limits import limited
 from corral.scheduler.search import Anchors, Search, Spot
-from corral.scheduler.shapes import gang_shape
+from corral.scheduler.shapes import gang_shape, scattered
 from corral.scheduler.shares import unenforced
 from corral.scheduler.takes import Take
 
@@ -169,7 +170,7 @@ class Trial:
     def anchors(self, request: GangRequest, index: EngineIndex) -> Anchors | None:
         """Where the gang that these tasks join runs; None when it runs on another engine."""
         if not request.beside:
-            return Anchors()
+            return Anchors(blocks=blocks_of(request, {}, ())) if scattered(request) else Anchors()
         position = index.tree.position
         job = sorted({position[node] for node in request.beside if node in position})
         if not job:
@@ -181,7 +182,15 @@ class Trial:
             if task.role in roles and hold.node in position:
                 roles[task.role].append(position[hold.node])
         running = tuple(tuple(sorted(found)) for found in roles.values())
-        return Anchors(tuple(job), tuple(tuple(sorted(set(found))) for found in running), running)
+        blocks = self._blocks(request, index) if any(role.topology.group_size > 1 for role in request.roles) else ()
+        return Anchors(tuple(job), tuple(tuple(sorted(set(found))) for found in running), running, blocks)
+
+    def _blocks(self, request: GangRequest, index: EngineIndex) -> tuple[Blocks | None, ...]:
+        """The blocks that tasks which join a gang belong to."""
+        position, gang = index.tree.position, self.cluster.gangs.by_job.get(request.job)
+        holds = self.cluster.holds(request.job).items()
+        there = {task: (position[hold.node], hold.devices) for task, hold in holds if hold.node in position}
+        return blocks_of(request, there, gang.leaving if gang else ())
 
     def ask(
         self, request: GangRequest, index: EngineIndex, shape: Hashable, *, rdma: bool = False, avoid: bool = False
@@ -200,19 +209,20 @@ class Trial:
         nodes = index.tree.nodes
         if len(spots) == 1:
             spot, role = spots[0], request.roles[spots[0].role]
-            numbered = [(spot, role.indexes[0])]
+            order = [(spot, role.indexes[0])]
         else:
-            numbered = _number(request, spots)
+            joins = self.anchors(request, index) if request.beside or scattered(request) else None
+            order = _number(request, spots, joins.blocks if joins else ())
         tasks = tuple(
             TaskPlacement(
                 request.roles[spot.role].role,
                 number,
                 nodes[spot.at].name,
                 indexes(spot.devices),
-                order,
+                rank,
                 DeviceShare(spot.part.compute, spot.part.memory) if spot.part else None,
             )
-            for order, (spot, number) in enumerate(numbered)
+            for rank, (spot, number) in enumerate(order)
         )
         notes = ask.notes + _missed(request, ask, index, spots) if _has_wishes(ask) else ask.notes
         if request.network_rdma == "preferred" and not any(part.shape.selector for part in ask.parts):
@@ -233,9 +243,8 @@ def _order(spot: Spot) -> tuple[int, int]:
     return (spot.at, spot.devices & -spot.devices)
 
 
-def _number(request: GangRequest, spots: list[Spot]) -> list[tuple[Spot, int]]:
+def _number(request: GangRequest, spots: list[Spot], of_role: Sequence[Blocks | None] = ()) -> list[tuple[Spot, int]]:
     """Give each role's indexes to its spots along the topology, block by block."""
-    numbers = [iter(role.indexes) for role in request.roles]
     ordered = sorted(spots, key=_order)
     blocks: dict[tuple[int, int], list[Spot]] = {}
     for spot in ordered:
@@ -243,8 +252,11 @@ def _number(request: GangRequest, spots: list[Spot]) -> list[tuple[Spot, int]]:
     if len(blocks) < len(ordered):
         whole_first = sorted(blocks.values(), key=lambda block: (-len(block), _order(block[0])))
         ordered = [spot for block in whole_first for spot in block]
-    numbered = [(spot, next(numbers[spot.role])) for spot in ordered]
-    return sorted(numbered, key=lambda entry: (*_order(entry[0]), entry[0].role, entry[1]))
+    found: list[tuple[Spot, int]] = []
+    for at, role in enumerate(request.roles):
+        mine, known = [spot for spot in ordered if spot.role == at], of_role[at] if of_role else None
+        found += numbered(mine, known) if known else zip(mine, role.indexes, strict=False)
+    return sorted(found, key=lambda entry: (*_order(entry[0]), entry[0].role, entry[1]))
 
 
 def _has_wishes(ask: Ask) -> bool:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from corral.scheduler import asks
 from corral.scheduler.asks import Ask, Batch
+from corral.scheduler.blocks import Blocks, Home, go_home, home_of
 from corral.scheduler.exhausting import place_anyhow
 from corral.scheduler.fitting import WHOLE
 from corral.scheduler.index import EngineIndex
@@ -57,6 +58,8 @@ class Anchors(NamedTuple):
     roles: tuple[tuple[int, ...], ...] = ()
     running: tuple[tuple[int, ...], ...] = ()
     """By role the node of each of its tasks."""
+    blocks: tuple[Blocks | None, ...] = ()
+    """By role the blocks that the tasks belong to, where that is not simply each next so many."""
 
     def running_of(self, role: int) -> tuple[int, ...]:
         """The node of each task of this role that runs."""
@@ -110,13 +113,41 @@ class Search:
         self.spots.clear()
         self._block = 0
         for ask in variants(self.index, self.ask):
-            if self._place(ask, counts):
+            mark = self.index.mark() if self.anchors.blocks else 0
+            if (not self.anchors.blocks or go_home(self, ask, counts)) and self._place(ask, counts):
                 return self.spots[:]
+            if self.anchors.blocks:
+                self.spots.clear()
+                self.index.undo(mark)
         return None
+
+    def put_home(self, part: asks.Part, tasks: int, block: int, home: Home) -> bool:
+        """Put tasks into the cell that the rest of their block runs in; False, and nothing taken, when they do not fit."""
+        batch = Batch(part.role, part.shape, tasks, 1, self.node_depth)
+        for start, end, within, _ in home.cells(self.tree, part.group_depth):
+            cell, mark, first = Domain(part.group_depth, start, end, within), self.index.mark(), len(self.spots)
+            if self._holds(cell, [batch]) and self._spread(cell, self._of(part.shape), tasks, batch):
+                self.spots[first:] = [spot._replace(block=home_of(block)) for spot in self.spots[first:]]
+                return True
+            del self.spots[first:]
+            self.index.undo(mark)
+        return False
+
+    def fits_home(self, part: asks.Part, tasks: int, home: Home) -> bool:
+        """Whether so many tasks fit into the cell that the rest of their block runs in."""
+        mark, first = self.index.mark(), len(self.spots)
+        fits = not tasks or self.put_home(part, tasks, 0, home)
+        del self.spots[first:]
+        self.index.undo(mark)
+        return fits
+
+    def _batches(self, part: asks.Part, count: int) -> tuple[Batch, ...]:
+        blocks = self.anchors.blocks[part.role] if self.anchors.blocks else None
+        return blocks.batches(part, count) if blocks else part.batches(count, self.node_depth)
 
     def _place(self, ask: Ask, counts: Sequence[int]) -> bool:
         """Place the gang as one of its variants wants it."""
-        parts = [(part, part.batches(counts[part.role], self.node_depth)) for part in ask.parts]
+        parts = [(part, self._batches(part, counts[part.role])) for part in ask.parts]
         batches = [batch for _, of_part in parts for batch in of_part]
         if not batches:
             return True

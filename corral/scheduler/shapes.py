@@ -90,7 +90,7 @@ def gang_shape(request: GangRequest) -> Hashable:
     roles = tuple(
         (task_shape(role), len(role.indexes), role.minimum, _topology(role.topology)) for role in request.roles
     )
-    joining = (request.job, request.tasks, request.beside) if request.beside else ()
+    joining = (request.job, request.tasks, request.beside) if request.beside else scattered(request)
     company = (request.company, request.tags) if request.company is not None or request.tags else ()
     bounds = (request.network_rdma, request.max_duration_seconds)
     key = (roles, _topology(request.topology), bounds, joining, company)
@@ -98,6 +98,12 @@ def gang_shape(request: GangRequest) -> Hashable:
     if found is None:
         found = _KNOWN[key] = GangShape(key)
     return found
+
+
+def scattered(request: GangRequest) -> tuple[tuple[int, ...], ...]:
+    """The indexes by which the blocks of a gang are told, when some between them are not asked for."""
+    grouped = [role.indexes for role in request.roles if role.topology.group_size > 1]
+    return tuple(indexes for indexes in grouped if indexes and indexes[-1] >= len(indexes))
 
 
 def _topology(ask: TopologyAsk) -> tuple[object, ...]:
