@@ -94,12 +94,25 @@ def explain(cluster: Cluster, queue: Queue, policy: Policy, job: JobId, now: flo
     if fits and entry.told is not None and entry.told.binding.code == BEHIND:
         return msgspec.structs.replace(entry.told, ahead=ahead)
     if fits or yielding:
-        found = plan(cluster, queue.fork(), policy, now)
-        if job in found.reasons:
-            return found.reasons[job]
+        found, told = foresee(cluster, queue.fork(), policy, job, now)
         if any(placed.job == job for placed in found.placements):
             return Reasons(Reason("starts-now", "There is room: it starts with the next cycle."), ahead=ahead)
+        if told is not None:
+            return msgspec.structs.replace(told, ahead=ahead)
     return msgspec.structs.replace(why_not(trial, entry.request, entry.shape), ahead=ahead)
+
+
+def foresee(cluster: Cluster, twin: Queue, policy: Policy, job: JobId, now: float) -> tuple[Plan, Reasons | None]:
+    """The next plan for a fork of the queue, and why the job waits then, with today's figures; the fork is used up."""
+    entry = twin.first(job)
+    if isinstance(twin.memory, Memory):
+        twin.memory.seen = (-1, -1)
+    if entry is not None:
+        group = twin.groups[entry.group]
+        entry.told = group.verdict = None
+        group.fresh.add(entry.key)
+    found = plan(cluster, twin, policy, now)
+    return found, entry.told if entry is not None else None
 
 
 def _recall(cluster: Cluster, queue: Queue, policy: Policy) -> Memory:

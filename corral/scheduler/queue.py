@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Hashable
+from copy import copy
 from hashlib import blake2b
 
 import msgspec
@@ -39,6 +40,14 @@ class Entry:
         """Equal for gangs that every rule treats alike."""
         self.told: Reasons | None = None
 
+    def copy(self) -> Entry:
+        """An independent copy."""
+        twin = object.__new__(Entry)
+        twin.request, twin.key, twin.shape, twin.group, twin.told = (
+            self.request, self.key, self.shape, self.group, self.told,
+        )  # fmt: skip
+        return twin
+
 
 class Group:
     """The waiting gangs of one shape that every rule treats alike, in order."""
@@ -59,6 +68,14 @@ class Group:
         """What was last told about them."""
         self.verdict: object = None
         """What the last cycle found out about them; owned by planning."""
+
+    def copy(self) -> Group:
+        """An independent copy, with copies of its entries."""
+        twin = object.__new__(Group)
+        twin.shape, twin.queue, twin.priority, twin.starts = self.shape, self.queue, self.priority, self.starts
+        twin.keys, twin.fresh, twin.told, twin.verdict = self.keys[:], set(self.fresh), self.told, self.verdict
+        twin.entries = {key: entry.copy() for key, entry in self.entries.items()}
+        return twin
 
 
 class Queue:
@@ -147,13 +164,15 @@ class Queue:
             self._insert(request)
 
     def fork(self) -> Queue:
-        """An independent copy: what is applied to one is not seen by the other."""
+        """An independent copy: what is applied to one is not seen by the other. What planning remembers comes along."""
         twin = Queue()
         twin._order, twin._limited = self._order, self._limited
-        for entries in self._jobs.values():
-            for entry in entries:
-                twin._insert(entry.request)
-        twin.revision, twin.nominated = self.revision, set(self.nominated)
+        twin.groups = {name: group.copy() for name, group in self.groups.items()}
+        twin._line = self._line[:]
+        for job, entries in self._jobs.items():
+            twin._jobs[job] = [twin.groups[entry.group].entries[entry.key] for entry in entries]
+        twin.revision, twin.nominated, twin.expected = self.revision, set(self.nominated), set(self.expected)
+        twin.memory = copy(self.memory)
         return twin
 
     def digest(self) -> str:
