@@ -1,12 +1,15 @@
 """Why: when queues are given less than they hold, and it was said that jobs shall yield, somebody must name those jobs.
 
-Least damage first: the lowest priority, then the fewest device-seconds lost, and nobody who need not.
+Least damage first: what elastic jobs can do without, then the lowest priority, then the fewest device-seconds lost; and
+nobody who need not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
+from corral.kernel.ids import JobId, TaskKey
 from corral.model.plan import Eviction, Rule
 from corral.scheduler.cluster import Cluster
 from corral.scheduler.events import TasksReleased
@@ -14,26 +17,48 @@ from corral.scheduler.gangs import Running
 from corral.scheduler.queues import QueueNode, QueueTree
 
 
+class Leaver(NamedTuple):
+    """A task that an elastic gang can do without, or all that is left of a gang."""
+
+    gang: Running
+    tasks: tuple[TaskKey, ...]
+    whole: bool
+
+    @property
+    def amounts(self) -> list[int]:
+        """What it holds, in the terms of the queues."""
+        return [sum(column) for column in zip(*(self.gang.charges[task] for task in self.tasks), strict=True)]
+
+
 def over_limit(cluster: Cluster, now: float) -> tuple[Eviction, ...]:
     """The gangs that must yield so that every queue is within its limits, those that are ending already counted as gone.
 
-    Gangs that are not preemptible stay, even if a queue then stays above its limit. O(queues + gangs of those above).
+    Elastic ones first give up the tasks that they can do without. Gangs that are not preemptible stay, even if a queue
+    then stays above its limit. O(queues + gangs of those above).
     """
     tree = cluster.queues
     used = {node.name: node.used[:] for node in tree.nodes.values()}
+    gone: dict[JobId, set[TaskKey]] = {}
     for job in cluster.gangs.leaving:
         gang = cluster.gangs.by_job[job]
+        gone[job] = set(gang.leaving)
         for task in gang.leaving:
             _discount(tree, used, gang.queue, gang.charges[task])
-    chosen: list[Eviction] = []
-    taken: set[str] = set()
+    told: dict[JobId, str] = {}
     for node in _children_first(tree.root):
-        for gang in _victims(cluster, node, used, taken, now):
-            taken.add(gang.job)
-            _discount(tree, used, gang.queue, _staying(gang))
-            message = f"the queue {node.name} was given a lower limit, and its jobs hold more"
-            chosen.append(_eviction(gang, node.name, now, message))
-    return tuple(chosen)
+        for leaver in _leavers(cluster, node, used, gone, now):
+            gang = leaver.gang
+            gone.setdefault(gang.job, set()).update(leaver.tasks)
+            _discount(tree, used, gang.queue, leaver.amounts)
+            told.setdefault(gang.job, node.name)
+    return tuple(_over(cluster.gangs.by_job[job], gone[job], queue, now) for job, queue in told.items())
+
+
+def _over(gang: Running, gone: set[TaskKey], queue: str, now: float) -> Eviction:
+    """What a gang is told of which these tasks go, with those that had been told to end before."""
+    message = f"the queue {queue} was given a lower limit, and its jobs hold more"
+    fewer = tuple(sorted(gone - gang.leaving)) if len(gone) < len(gang.charges) else ()
+    return _eviction(gang, queue, now, message, fewer)
 
 
 def fragmenting(cluster: Cluster, now: float) -> tuple[Eviction, ...]:
@@ -65,10 +90,10 @@ def bound_of(node: QueueNode) -> list[float]:
     return [min(limit, borrowing) for limit, borrowing in zip(node.limit, node.borrowing, strict=True)]
 
 
-def _victims(
-    cluster: Cluster, node: QueueNode, used: dict[str, list[int]], taken: set[str], now: float
-) -> list[Running]:
-    """The gangs of one queue (and of those below it) that yield."""
+def _leavers(
+    cluster: Cluster, node: QueueNode, used: dict[str, list[int]], gone: dict[JobId, set[TaskKey]], now: float
+) -> list[Leaver]:
+    """Who leaves one queue (and those below it): tasks that elastic gangs can do without, then whole gangs."""
     excess = [held - bound for held, bound in zip(used[node.name], bound_of(node), strict=True)]
     if max(excess, default=0) <= 0:
         return []
@@ -77,36 +102,42 @@ def _victims(
         for queue in _below(node)
         for gangs in cluster.gangs.by_queue.get(queue.name, {}).values()
         for gang in gangs.values()
-        if gang.stays and gang.preemptible and gang.job not in taken
+        if gang.preemptible and len(gone.get(gang.job, ())) < len(gang.charges)
     ]
     able.sort(key=lambda gang: (gang.priority, gang.cost(now), gang.job))
-    chosen: list[Running] = []
-    for gang in able:
-        if _helps(gang, excess):
-            chosen.append(gang)
-            excess = [over - amount for over, amount in zip(excess, _staying(gang), strict=True)]
-    for gang in reversed(chosen[:]):  # whoever was chosen early may have become needless
-        without = [over + amount for over, amount in zip(excess, _staying(gang), strict=True)]
+    chosen: list[Leaver] = []
+    for leaver in _in_order(able, gone):
+        if not any(over > 0 and amount for over, amount in zip(excess, leaver.amounts, strict=True)):
+            continue
+        for part in [other for other in chosen if other.gang is leaver.gang and leaver.whole]:
+            chosen.remove(part)
+            excess = _plus(excess, part.amounts)
+        chosen.append(leaver)
+        excess = _plus(excess, leaver.amounts, -1)
+    for leaver in chosen[::-1]:  # whoever was chosen early may have become needless
+        without = _plus(excess, leaver.amounts)
         if max(without) <= 0:
-            chosen.remove(gang)
+            chosen.remove(leaver)
             excess = without
     return chosen
 
 
-def _helps(gang: Running, excess: list[float]) -> bool:
-    return any(over > 0 and amount for over, amount in zip(excess, _staying(gang), strict=True))
+def _in_order(able: Sequence[Running], gone: dict[JobId, set[TaskKey]]) -> Iterator[Leaver]:
+    """Single tasks first, of lower priority first, and of a gang with much to spare before one with little."""
+    spare = []
+    for gang in able:
+        tasks = [task for task in gang.spare() if task not in gone.get(gang.job, ())]
+        spare += [(gang.priority, rank - len(tasks), Leaver(gang, (task,), False)) for rank, task in enumerate(tasks)]
+    yield from (leaver for _, _, leaver in sorted(spare, key=lambda each: each[:2]))
+    for gang in able:
+        yield Leaver(gang, tuple(sorted(gang.charges.keys() - gone.get(gang.job, set()))), True)
 
 
-def _staying(gang: Running) -> tuple[int, ...]:
-    """What those tasks of a gang hold that were not told to end."""
-    amounts = gang.amounts[:]
-    for task in gang.leaving:
-        for at, amount in enumerate(gang.charges[task]):
-            amounts[at] -= amount
-    return tuple(amounts)
+def _plus(one: Sequence[float], other: Sequence[float], sign: int = 1) -> list[float]:
+    return [a + sign * b for a, b in zip(one, other, strict=True)]
 
 
-def _discount(tree: QueueTree, used: dict[str, list[int]], queue: str, amounts: tuple[int, ...]) -> None:
+def _discount(tree: QueueTree, used: dict[str, list[int]], queue: str, amounts: Sequence[int]) -> None:
     for node in tree.find(queue).chain():
         held = used.setdefault(node.name, node.used[:])
         for at, amount in enumerate(amounts):
@@ -125,6 +156,9 @@ def _below(node: QueueNode) -> Iterator[QueueNode]:
         yield from _below(child)
 
 
-def _eviction(gang: Running, queue: str, now: float, message: str) -> Eviction:
-    cost = gang.cost(now)
-    return Eviction(gang.job, gang.attempt, Rule.CONFIGURATION, message, by_queue=queue, cost_device_seconds=cost)
+def _eviction(gang: Running, queue: str, now: float, message: str, fewer: tuple[TaskKey, ...] = ()) -> Eviction:
+    """`fewer` are the tasks that go; none is all of it."""
+    cost = 0.0 if fewer else gang.cost(now)
+    return Eviction(
+        gang.job, gang.attempt, Rule.CONFIGURATION, message, fewer, by_queue=queue, cost_device_seconds=cost
+    )

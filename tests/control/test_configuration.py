@@ -134,6 +134,27 @@ async def test_jobs_above_a_lowered_limit_run_on_unless_they_were_told_to_yield(
     assert {(await house.until(job, "running", "waiting")).phase for job in (jobs[0], jobs[2])} == {"running"}
 
 
+async def test_an_elastic_job_above_a_lowered_limit_gives_up_tasks_and_runs_on(house: House) -> None:
+    await house.begin()
+    await _apply(house, RESEARCH.replace("4", "8"))
+    job = await house.submit(short("elastic", replicas={"min": 2, "max": 6}, devices=1, queue="research"))
+    await house.until(job, "running")
+    await _apply(house, RESEARCH.replace("4", "3"), preempt=True)
+    while len(await _placed(house, job)) > 3:
+        await house.store.wakeup.wait(0.05)
+    assert await _placed(house, job) == [0, 1, 2]
+    (receipt,) = (await house.store.receipts(job=job)).items
+    assert (receipt.rule, receipt.devices) == ("configuration", 3)
+    assert [task.index for task in receipt.tasks] == [3, 4, 5]
+    assert (await house.until(job, "running")).run.attempt == 0
+
+
+async def _placed(house: House, job: JobId) -> list[int]:
+    live = await house.store.load_job(job)
+    assert live is not None
+    return sorted(key.index for key, task in live.tasks.items() if task.holds)
+
+
 async def test_the_check_names_what_is_held_by_right_and_leaves_the_cluster_alone(house: House) -> None:
     control = await house.begin()
     await _apply(house, RESEARCH.replace("4", "8") + "deserved: {devices: 6}\n")

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from corral.kernel.ids import JobId
+from corral.kernel.ids import JobId, TaskKey
 from corral.model.plan import Rule
 from corral.model.queues import CellQuota, QueueSpec
-from corral.scheduler import NodesSeen, QueuesConfigured
+from corral.scheduler import NodesSeen, QueuesConfigured, TasksLeaving
 from corral.scheduler.excess import bound_of, fragmenting, over_limit
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, inventory, node, role
@@ -71,6 +71,53 @@ def test_a_gang_that_is_not_preemptible_stays() -> None:
     life.submit(gang("stays", role(4), queue="lab", priority=0, preemptible=False))
     life.settle(0.0)
     assert set(life.running) == {"stays"} and _chosen(life, QueueSpec("lab", limit={"devices": 2})) == []
+
+
+def _elastic(life: Life, name: str, tasks: int, minimum: int, *, at: float = 0.0, priority: int = 10) -> None:
+    life.submit(gang(name, role(tasks, 1, minimum=minimum), at=at, queue="lab", priority=priority))
+    life.settle(at)
+
+
+def _fewer(life: Life, limit: int) -> dict[str, list[int]]:
+    """By job the indexes of the tasks that it is told to give up; none is all of it."""
+    life.cluster.apply(QueuesConfigured((QueueSpec("lab", limit={"devices": limit}),)))
+    return {each.job: [task.index for task in each.tasks] for each in over_limit(life.cluster, 100.0)}
+
+
+def test_an_elastic_gang_gives_up_its_highest_tasks_down_to_its_minimum_before_anybody_ends() -> None:
+    life = _life(QueueSpec("lab"))
+    _elastic(life, "el", 6, 2)
+    _elastic(life, "fix", 2, 2, at=1.0, priority=1)
+    assert _fewer(life, 7) == {"el": [5]}
+    assert _fewer(life, 4) == {"el": [2, 3, 4, 5]}
+    assert _fewer(life, 2) == {"el": [2, 3, 4, 5], "fix": []}
+    assert _fewer(life, 0) == {"el": [], "fix": []}
+
+
+def test_of_two_elastic_gangs_the_lower_priority_gives_first_and_nobody_gives_whom_another_makes_needless() -> None:
+    life = _life(QueueSpec("lab"))
+    _elastic(life, "high", 4, 1, priority=10)
+    _elastic(life, "low", 4, 3, at=1.0, priority=5)
+    assert _fewer(life, 7) == {"low": [3]}
+    assert _fewer(life, 5) == {"low": [3], "high": [2, 3]}
+    assert _fewer(life, 3) == {"low": [], "high": [3]}
+
+
+def test_tasks_that_leave_already_count_as_gone_and_are_not_told_twice() -> None:
+    life = _life(QueueSpec("lab"))
+    _elastic(life, "el", 6, 2)
+    life.cluster.apply(TasksLeaving(JobId("el"), (TaskKey("worker", 5),)))
+    assert _fewer(life, 5) == {}
+    assert _fewer(life, 4) == {"el": [4]}
+
+
+def test_a_limit_of_a_parent_takes_more_tasks_than_that_of_the_queue_below() -> None:
+    life = _life(QueueSpec("all"), QueueSpec("lab", "all"))
+    _elastic(life, "el", 8, 1)
+    lower = (QueueSpec("all", limit={"devices": 3}), QueueSpec("lab", "all", limit={"devices": 6}))
+    life.cluster.apply(QueuesConfigured(lower))
+    (found,) = over_limit(life.cluster, 9.0)
+    assert [task.index for task in found.tasks] == [3, 4, 5, 6, 7] and found.cost_device_seconds == 0
 
 
 @settings(max_examples=60)
