@@ -5,7 +5,8 @@ This only counts (devices, processors, memory, labels, on nodes as last reported
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 
 from corral.kernel.units import counted, format_cpu, format_memory
 from corral.model.asks import amounts_of
@@ -14,26 +15,72 @@ from corral.spec.company import Devices
 from corral.spec.job import UnifiedJob
 from corral.spec.role import Role
 
+_MOST_SELECTORS = 1000
+"""So many are remembered."""
 
-def impossible(job: UnifiedJob, nodes: Sequence[Node]) -> str:
-    """One sentence that says why `nodes`, all empty, could not hold the job; "" when nothing speaks against it."""
+
+class Capacity:
+    """The nodes known now, those that count alike as one: a submit must not cost as much as there are nodes."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        kinds: dict[Hashable, list[Node]] = {}
+        for node in nodes:
+            kinds.setdefault(_counts_as(node), []).append(node)
+        self._kinds = tuple(map(tuple, kinds.values()))
+        self._labelled: dict[Hashable, tuple[tuple[Node, ...], ...]] = {}
+        self.devices = sum(_healthy(alike[0], "", "") * len(alike) for alike in self._kinds)
+        """The healthy ones of all nodes."""
+
+    def labelled(self, selector: Mapping[str, str]) -> tuple[tuple[Node, ...], ...]:
+        """The nodes with these labels, by kind."""
+        if not selector:
+            return self._kinds
+        key = tuple(sorted(selector.items()))
+        found = self._labelled.get(key)
+        if found is None:
+            chosen = (tuple(node for node in alike if _has_labels(node, selector)) for alike in self._kinds)
+            found = tuple(filter(None, chosen))
+            if len(self._labelled) >= _MOST_SELECTORS:
+                self._labelled.clear()
+            self._labelled[key] = found
+        return found
+
+
+def _counts_as(node: Node) -> Hashable:
+    """Equal for nodes that hold equally many tasks of whatever role their labels let in; ids of devices apart."""
+    devices = Counter((device.kind, device.model, device.healthy) for device in node.devices)
+    indexes = tuple(device.index for device in node.devices)
+    amounts = (node.max_tasks, node.cpu_millis, node.memory_bytes, tuple(sorted(node.resources.items())))
+    return (amounts, indexes, tuple(sorted(devices.items())))
+
+
+def impossible(job: UnifiedJob, capacity: Capacity) -> str:
+    """One sentence that says why the machines, all empty, could not hold the job; "" when nothing speaks against it."""
     wanted = job.gang_size()
     devices_wanted = 0
     for role in job.spec.roles:
         count = wanted[role.name]
         if count == 0:
             continue
-        fitting = [node for node in nodes if _has_labels(node, role)]
+        fitting = capacity.labelled(role.node_selector)
         if not fitting:
             return f"Role {role.name} wants nodes labelled {dict(role.node_selector)}, and there are none."
-        places = sum(_places(node, role) for node in fitting)
+        places = sum(_places_on(alike, role) for alike in fitting)
         if places < count:
-            return _sentence(role, count, places, fitting)
+            return _sentence(role, count, places, [alike[0] for alike in fitting])
         devices_wanted += _devices_of(role, count)
-    there = sum(_healthy(node, "", "") for node in nodes)
-    if devices_wanted > there:
-        return f"The job wants {counted(devices_wanted, 'device')} at once, and {there} healthy ones are there."
+    if devices_wanted > capacity.devices:
+        return (
+            f"The job wants {counted(devices_wanted, 'device')} at once, and {capacity.devices} healthy ones are there."
+        )
     return ""
+
+
+def _places_on(alike: Sequence[Node], role: Role) -> int:
+    """How many tasks of a role nodes of one kind hold; only ids of devices tell them apart."""
+    if any(not name.isdecimal() for name in role.resources.devices.named):
+        return sum(_places(node, role) for node in alike)
+    return len(alike) * _places(alike[0], role)
 
 
 def _places(node: Node, role: Role) -> int:
@@ -77,8 +124,8 @@ def _is(device: Device, kind: str, model: str) -> bool:
     return (not kind or device.kind == kind) and (not model or model.lower() in device.model.lower())
 
 
-def _has_labels(node: Node, role: Role) -> bool:
-    return all(node.labels.get(name) == value for name, value in role.node_selector.items())
+def _has_labels(node: Node, selector: Mapping[str, str]) -> bool:
+    return all(node.labels.get(name) == value for name, value in selector.items())
 
 
 def _device_count(role: Role) -> int:

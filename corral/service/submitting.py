@@ -22,7 +22,7 @@ from corral.model.views import JobDetail, ProblemView, ReasonsView, ReasonView, 
 from corral.model.writes import JobRecord, NewJob
 from corral.service.actor import Actor
 from corral.service.base import ServiceBase
-from corral.service.capacity import impossible
+from corral.service.capacity import Capacity, impossible
 from corral.service.job_detail import job_detail, reasons_view
 from corral.service.rules import Decision, Resource
 from corral.spec.errors import SpecError, did_you_mean
@@ -67,6 +67,7 @@ class Submitting(ServiceBase):
     _fits: set[bytes] = set()  # replaced before anything is added
     _fits_on: tuple[Node, ...] | None = None
     _fits_at = 0.0
+    _counted: tuple[tuple[Node, ...], Capacity] | None = None
 
     async def validate(
         self,
@@ -145,10 +146,15 @@ class Submitting(ServiceBase):
 
     async def _obstacle(self, actor: Actor, job: UnifiedJob, admission: Admission) -> str:
         """Why the machines known now could never hold the job; counts first, then cells, which control knows."""
-        counted = impossible(job, admission.nodes) if admission.nodes else ""
+        counted = impossible(job, self._counting(admission)) if admission.nodes else ""
         if counted or not admission.nodes or not (job.total_devices or _names_levels(job)):
             return counted
         return await self._fit(msgspec.structs.replace(_gang(job), priority=0), admission)
+
+    def _counting(self, admission: Admission) -> Capacity:
+        if self._counted is None or self._counted[0] is not admission.nodes:
+            self._counted = (admission.nodes, Capacity(admission.nodes))
+        return self._counted[1]
 
     async def _try(self, actor: Actor, job: UnifiedJob, needs: tuple[JobId, ...], obstacle: str) -> Trial:
         """What would become of the job; the scheduler tries it on a fork of what it has."""

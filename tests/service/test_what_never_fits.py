@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corral.model.inventory import Device, Node
-from corral.service.capacity import impossible
+from corral.service.capacity import Capacity, impossible
 from corral.spec.reading import load_job
 
 NODES = (
@@ -32,5 +32,36 @@ NODES = (
     ],
 )
 def test_only_what_cannot_be_is_refused(role: str, said: str) -> None:
-    found = impossible(load_job(f"name: j\nroles: {{w: {{command: x, {role}}}}}\n"), NODES)
+    found = impossible(load_job(f"name: j\nroles: {{w: {{command: x, {role}}}}}\n"), Capacity(NODES))
     assert (said in found) if said else found == ""
+
+
+MANY = tuple(
+    Node(f"local/n{at}", devices=tuple(Device(i, f"n{at}:{i}") for i in range(2 + at % 2)), cpu_millis=4000,
+         memory_bytes=2**33, labels={"host": f"n{at}", "zone": "ab"[at % 2]})
+    for at in range(10)
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("role", "said"),
+    [
+        ("resources: {devices: 1}, replicas: 25", ""),
+        ("resources: {devices: 1}, replicas: 26", "room for 25"),
+        ("resources: {devices: 3}, replicas: 5", ""),
+        ("resources: {devices: 3}, replicas: 6", "room for 5"),
+        ("resources: {devices: 1}, nodeSelector: {zone: a}, replicas: 11", "room for 10"),
+        ("resources: {devices: 1}, nodeSelector: {host: n3}, replicas: 4", "room for 3"),
+        ("resources: {devices: 1}, nodeSelector: {host: n10}", "there are none"),
+        ("resources: {devices: {ids: ['2']}}, replicas: 5", ""),
+        ("resources: {devices: {ids: ['2']}}, replicas: 6", "room for 5"),
+        ("resources: {devices: {ids: ['n3:2']}}", ""),
+        ("resources: {devices: {ids: ['n2:2']}}", "room for 0"),
+        ("resources: {devices: {ids: ['n3:1', 'n5:1']}}", "room for 0"),
+    ],
+)
+def test_nodes_that_count_alike_are_counted_once_and_labels_and_ids_still_tell_them_apart(role: str, said: str) -> None:
+    capacity = Capacity(MANY)
+    for _ in range(2):
+        found = impossible(load_job(f"name: j\nroles: {{w: {{command: x, {role}}}}}\n"), capacity)
+        assert (said in found) if said else found == ""
