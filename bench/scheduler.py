@@ -8,33 +8,27 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable
-from statistics import fmean
 from time import process_time
 
 from msgspec import structs
 
-from bench.stats import percentile
-from corral.kernel.draw import draw, draw_integer
+from bench.described import gang, machines
+from bench.virtual_clusters import places
 from corral.kernel.ids import JobId
-from corral.model.inventory import Device, Inventory, Node
-from corral.model.queues import CellQuota, QueueSpec
-from corral.model.requests import DeviceAsk, GangRequest, RoleAsk, TopologyAsk
+from corral.model.requests import GangRequest
 from corral.scheduler import (
     Cluster,
     GangQueued,
     NodesSeen,
     Queue,
-    QueuesConfigured,
     TasksReleased,
     find_policy,
     gang_placed,
     plan,
 )
 
-SEED = 2026
 POLICY = find_policy()
 """What `corral up` schedules by."""
-CHURN = 2000
 
 
 def measure() -> dict[str, float]:
@@ -51,33 +45,10 @@ def measure() -> dict[str, float]:
             "topo-block": _cycle(1000, 100, [gang(0, tasks=512, required="block")]),
             "hopeless": _hopeless(),
             "steady": _steady(),
-            **_places(),
+            **places(),
         }
     finally:
         gc.unfreeze()
-
-
-def machines(count: int, racks: int) -> Inventory:
-    """Nodes of 8 devices (PCIe switch 2, NUMA node 4) in equal racks, ten racks a block."""
-    nodes = []
-    for at in range(count):
-        rack = at * racks // count
-        devices = tuple(
-            Device(index, f"{at}:{index}", cells=(("numa", str(index // 4)), ("pcie-switch", str(index // 2))))
-            for index in range(8)
-        )
-        cells = (("block", f"b{rack // 10}"), ("rack", f"r{rack}"))
-        nodes.append(Node(f"bench/n{at}", cells, devices, cpu_millis=96_000, memory_bytes=2**40))
-    return Inventory("bench", tuple(nodes))
-
-
-def gang(
-    number: int, *, tasks: int = 1, devices: int = 1, required: str = "", cpu: int = 1000, queue: str = "default"
-) -> GangRequest:
-    """Tasks of one role that ask for devices, processors and memory."""
-    role = RoleAsk("worker", tuple(range(tasks)), tasks, cpu, 2**30, devices=DeviceAsk(devices))
-    job = JobId(f"job{number:08}")
-    return GangRequest(job, 0, "ada", queue, 10, float(number), (role,), TopologyAsk(required))
 
 
 def made(nodes: int, racks: int) -> Cluster:
@@ -175,65 +146,3 @@ def _steady() -> float:
             _start(cluster, queue, wanted)
 
     return _timed(second) / 10
-
-
-def _places() -> dict[str, float]:
-    """Whole gangs placed on 4,096 to 65,536 devices, and how much a gang costs more on the most than on the fewest."""
-    found = {f"place-{8 * nodes}": _place(nodes) for nodes in (512, 2048, 8192)}
-    out = {f"{name}-mean": fmean(times) for name, (_, times) in found.items()}
-    build, times = found["place-65536"]
-    out["place-65536-p99"] = percentile(times, 0.99)
-    out["place-growth"] = out["place-65536-mean"] / out["place-4096-mean"]
-    out["build-65536"] = build
-    return out
-
-
-def _place(nodes: int) -> tuple[float, list[float]]:
-    """Random gangs of 1 to 64 devices until 75 % are held, then as many end as come: milliseconds to index, and a gang.
-
-    The machines belong to 8 virtual clusters, each of which owns an eighth of the nodes, wherever they are; gangs go to
-    one of those that hold at most nine tenths of their own with it, else to the emptiest.
-    """
-    inventory = machines(nodes, nodes // 16)
-    cluster, queue = Cluster(), Queue()
-    owners = tuple(QueueSpec(f"vc{at}", cells=(CellQuota("node", nodes // 8),)) for at in range(8))
-
-    def build() -> None:
-        cluster.apply(NodesSeen(inventory))
-        cluster.apply(QueuesConfigured(owners))
-
-    built = _timed(build)
-    queue.apply(QueuesConfigured(owners))
-    held, running, times, number = 0, list[GangRequest](), list[float](), 0
-    asked: dict[JobId, GangRequest] = {}
-    used = [0] * 8
-    while len(times) < CHURN:
-        number += 1
-        devices = 1 << draw_integer(SEED, number) % 7
-        able = [at for at in range(8) if used[at] + devices <= 0.9 * nodes] or [used.index(min(used))]
-        owner = f"vc{able[draw_integer(SEED, number, 8) % len(able)]}"
-        request = gang(number, tasks=max(1, devices // 8), devices=min(8, devices), queue=owner)
-        full = held >= nodes * 6
-        if full:
-            gone = running.pop(int(draw(SEED, number, "ends") * len(running)))
-            cluster.apply(TasksReleased(gone.job, gone.tasks))
-            held -= _devices(gone)
-            used[int(gone.queue[2:])] -= _devices(gone)
-        asked[request.job] = request
-        before = len(running)
-
-        def submit(request: GangRequest = request) -> None:
-            queue.apply(GangQueued(request))
-            running.extend(_start(cluster, queue, asked))
-
-        took = _timed(submit)
-        for started in running[before:]:
-            held += _devices(started)
-            used[int(started.queue[2:])] += _devices(started)
-        if full:
-            times.append(took)
-    return built, times
-
-
-def _devices(request: GangRequest) -> int:
-    return len(request.tasks) * request.roles[0].devices.count

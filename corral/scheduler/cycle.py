@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import overload
@@ -25,6 +25,7 @@ from corral.scheduler.policy import OrderKey, Policy
 from corral.scheduler.preempting import Preemption
 from corral.scheduler.queue import Entry, Group, Queue
 from corral.scheduler.queues import Refusal
+from corral.scheduler.screening import has_room
 from corral.scheduler.shapes import gang_shape
 from corral.scheduler.victims import Victim
 
@@ -289,6 +290,8 @@ class Cycle:
     def _try(self, shape: Hashable, requests: Sequence[GangRequest]) -> Sequence[Placement]:
         """Places for the first gangs of a run; none when its first finds none."""
         request = requests[0]
+        if has_room(self.trial, request, shape) is False:
+            return ()
         owned = owner_of(self.trial, request)
         found = [] if owned else place_alike(self.trial, requests, shape, self.now)
         if found:
@@ -309,9 +312,7 @@ class Cycle:
         """A gang behind the head takes what the head can spare; one that is over by its start may take anything."""
         request = run[0]
         reservation.lift()
-        with self.trial.supposing():
-            fits = place_best(self.trial, request, shape) is not None
-        if not fits:
+        if not self._fits(request, shape):
             reasons = why_not(self.trial, request, group.shape)
             group.verdict = self._verdict(reasons, None)
             reservation.hold(self.trial.cluster)
@@ -326,6 +327,13 @@ class Cycle:
         reasons = self._behind("there is room for it, but starting it would make that one wait longer")
         group.verdict = self._verdict(reasons, reservation)
         return self._make_room(request, reasons) or reasons
+
+    def _fits(self, request: GangRequest, shape: Hashable) -> bool:
+        plainly = has_room(self.trial, request, shape)
+        if plainly is not None:
+            return plainly
+        with self.trial.supposing():
+            return place_best(self.trial, request, shape) is not None
 
     def _make_room(self, request: GangRequest, reasons: Reasons) -> Reasons | None:
         """Have others yield to a gang that does not fit, or wait for those who already do; None when nobody has to."""
@@ -426,14 +434,14 @@ class Cycle:
         ahead = self.queue.ranks().__getitem__ if many else self.queue.ahead
         for key in keys:
             if key not in self._done:
-                self._tell_one(group.entries[key], reasons, ahead(key))
+                self._tell_one(group.entries[key], reasons, ahead)
         group.told = reasons
         group.fresh.difference_update(keys)
 
-    def _tell_one(self, entry: Entry, reasons: Reasons, ahead: int | None = None) -> None:
+    def _tell_one(self, entry: Entry, reasons: Reasons, ahead: Callable[[OrderKey], int] | None = None) -> None:
         told = entry.told
         if told is None or told.binding != reasons.binding or told.possible != reasons.possible:
-            place = self.queue.ahead(entry.key) if ahead is None else ahead
+            place = (ahead or self.queue.ahead)(entry.key)
             entry.told = Reasons(reasons.binding, reasons.others, place, reasons.possible)
             self.reasons[entry.request.job] = entry.told
 

@@ -12,6 +12,7 @@ from corral.model.requests import GangRequest
 from corral.scheduler.asks import Ask
 from corral.scheduler.cells import Cell, Cells
 from corral.scheduler.index import EngineIndex
+from corral.scheduler.limits import limited
 from corral.scheduler.ownership import SEPARATOR
 from corral.scheduler.placing import Trial
 from corral.scheduler.search import Anchors, Search, Spot
@@ -83,12 +84,32 @@ class Owned:
 
     def place(self, counts: Sequence[int]) -> list[Spot] | None:
         """Spots in cells bound to the owner, some perhaps just now; None, and nothing changed, when there are none."""
-        return (
-            self._in(self.cells.own[self.owner], counts)
-            or self._in_new_cells(counts)
-            or self._partly_in_new_cells(counts)
-            or self._with_more_cells(counts)
-        )
+        found = self._in(self.cells.own[self.owner], counts)
+        if found or self._plainly_short(counts):
+            return found
+        return self._in_new_cells(counts) or self._partly_in_new_cells(counts) or self._with_more_cells(counts)
+
+    def _plainly_short(self, counts: Sequence[int]) -> bool:
+        """Whether what is bound, and all that could be bound besides, were it the best there is, have not enough room.
+
+        Only where tasks cannot lie in two cells at once, and room is all that counts; otherwise it is not plain.
+        """
+        kinds = list(self._kinds())
+        if not self.index.tree.nodes or limited(self.index, self.ask):
+            return False
+        if any(kind.depth > self.index.tree.node_depth for kind in kinds):
+            return False
+        for part in self.ask.parts:
+            shape = part.shape
+            if not shape.devices or shape.share is not None:
+                continue
+            room = int(self.cells.own[self.owner].slots(shape).totals[0][0])
+            for kind in kinds:
+                more = self.cells.remaining(self.owner, kind) * self.cells.structure.devices(kind) // shape.devices
+                room += min(more, int(self.cells.whole[kind, False].slots(shape).totals[0][0]))
+            if room < counts[part.role]:
+                return True
+        return False
 
     def _in(self, view: EngineIndex, counts: Sequence[int]) -> list[Spot] | None:
         return Search(view, self.ask, self.anchors).place(counts)

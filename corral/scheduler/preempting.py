@@ -21,6 +21,8 @@ from corral.scheduler.victims import Rules, Victim, in_order
 
 _MOST_LET_OFF = 24
 """Among so many victims each is tried whether it is needed; among more only those elsewhere are let off."""
+_ALL_FIRST = 64
+"""With so few victims it is seen first whether all of them are enough: mostly they are not."""
 
 
 class Preemption:
@@ -154,6 +156,8 @@ class Preemption:
 
     def _shortest(self, request: GangRequest, victims: Sequence[Victim], place: Placer) -> int | None:
         """How many of the first are enough; None when all of them are not."""
+        if 1 < len(victims) <= _ALL_FIRST and not self._fits_without(request, victims, place):
+            return None
         low, high = 0, min(1, len(victims))
         while high and not self._fits_without(request, victims[:high], place):
             if high == len(victims):

@@ -34,6 +34,7 @@ class Structure:
         self._types: dict[int, list[CellType]] = {}
         self._cells: dict[CellType, list[int]] = {}
         self._counts: dict[tuple[CellType, CellType], int] = {}
+        self._sizes: dict[CellType, int] = {}
         self._by_name: dict[int, dict[str, int]] = {}
         self._all = [layout.all for layout in tree.layouts]
 
@@ -82,6 +83,14 @@ class Structure:
             inside = self.related(wider.depth, first, narrower.depth)
             self._counts[key] = sum(self.type_of(narrower.depth, number) == narrower for number in inside)
         return self._counts[key]
+
+    def devices(self, kind: CellType) -> int:
+        """How many devices a cell of a type has."""
+        if kind not in self._sizes:
+            first = next(iter(self.cells(kind)), None)
+            masks = self.masks(kind.depth, first) if first is not None else ()
+            self._sizes[kind] = sum(mask.bit_count() for _, mask in masks)
+        return self._sizes[kind]
 
     def masks(self, depth: int, number: int) -> Iterator[tuple[int, int]]:
         """The positions and devices of a cell."""

@@ -1,0 +1,161 @@
+"""Why: what a gang costs where virtual clusters own the machines, from 4,096 to 65,536 devices, is HiveD's own benchmark.
+
+What the scheduler decides is carried out: gangs that are told to yield have ended, and wait again, when the next one comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import fmean
+from time import process_time
+
+from bench.described import gang, machines
+from bench.stats import percentile
+from corral.kernel.draw import draw, draw_integer
+from corral.kernel.ids import JobId
+from corral.model.plan import Eviction
+from corral.model.queues import CellQuota, QueueSpec
+from corral.model.requests import GangRequest
+from corral.scheduler import (
+    Cluster,
+    GangNominated,
+    GangQueued,
+    NodesSeen,
+    NominationLapsed,
+    Queue,
+    QueuesConfigured,
+    TasksLeaving,
+    TasksReleased,
+    find_policy,
+    gang_placed,
+    plan,
+)
+
+SEED = 2026
+POLICY = find_policy()
+"""What `corral up` schedules by."""
+OWNERS = 8
+CHURN = 2000
+"""So many gangs come when the machines are full."""
+
+SECONDS_BETWEEN = 30.0
+"""Time from one gang to the next: on 65,536 devices gangs run for a day in the mean, on 4,096 for an hour and a half."""
+
+
+def places() -> dict[str, float]:
+    """Milliseconds a gang on 4,096 to 65,536 devices, and how much it costs more on the most than on the fewest."""
+    found = {f"place-{8 * nodes}": place(nodes) for nodes in (512, 2048, 8192)}
+    out = {f"{name}-mean": fmean(times) for name, (_, times) in found.items()}
+    build, times = found["place-65536"]
+    out["place-65536-p99"] = percentile(times, 0.99)
+    out["place-growth"] = out["place-65536-mean"] / out["place-4096-mean"]
+    out["build-65536"] = build
+    return out
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Milliseconds of processor time."""
+    begun = process_time()
+    work()
+    return (process_time() - begun) * 1000
+
+
+def place(nodes: int) -> tuple[float, list[float]]:
+    """Random gangs of 1 to 64 devices until 75 % are held, then as many end as come: milliseconds to index, and a gang.
+
+    The machines belong to 8 virtual clusters, each of which owns an eighth of the nodes, wherever they are; gangs go to
+    one of those that hold at most nine tenths of their own with it, else to the emptiest.
+    """
+    inventory = machines(nodes, nodes // 16)
+    owners = tuple(QueueSpec(f"vc{at}", cells=(CellQuota("node", nodes // OWNERS),)) for at in range(OWNERS))
+    churn = Churn()
+
+    def build() -> None:
+        churn.cluster.apply(NodesSeen(inventory))
+        churn.cluster.apply(QueuesConfigured(owners))
+
+    built, times, number = timed(build), list[float](), 0
+    churn.queue.apply(QueuesConfigured(owners))
+    while len(times) < CHURN:
+        number += 1
+        devices = 1 << draw_integer(SEED, number) % 7
+        owner = churn.owner(draw_integer(SEED, number, 8), devices, nodes)
+        request = gang(number, tasks=max(1, devices // 8), devices=min(8, devices), queue=owner)
+        full = churn.held >= nodes * 6
+        if full:
+            churn.end(draw(SEED, number, "ends"))
+        took = timed(lambda request=request: churn.submit(request))  # type: ignore[misc]
+        churn.settle()
+        if full:
+            times.append(took)
+    return built, times
+
+
+class Churn:
+    """Gangs that come, run, yield and end."""
+
+    def __init__(self) -> None:
+        self.cluster = Cluster()
+        self.queue = Queue()
+        self.held = 0
+        """Devices."""
+        self.now = 0.0
+        self._used = [0] * OWNERS
+        self._asked: dict[JobId, GangRequest] = {}
+        self._running: list[GangRequest] = []
+        self._started: list[GangRequest] = []
+        self._yielding: list[Eviction] = []
+
+    def owner(self, drawn: int, devices: int, room: int) -> str:
+        """One of those that hold at most nine tenths of their `room` with so many more, else the emptiest."""
+        able = [at for at in range(OWNERS) if self._used[at] + devices <= 0.9 * room]
+        able = able or [self._used.index(min(self._used))]
+        return f"vc{able[drawn % len(able)]}"
+
+    def end(self, drawn: float) -> None:
+        """One of those that run is over."""
+        self._stop(self._running.pop(int(drawn * len(self._running))))
+
+    def submit(self, request: GangRequest) -> None:
+        """A gang comes: one cycle, and what it decides is known."""
+        self._asked[request.job] = request
+        self.queue.apply(GangQueued(request))
+        self.now += SECONDS_BETWEEN
+        found = plan(self.cluster, self.queue, POLICY, self.now)
+        for placed in found.placements:
+            request = self._asked[placed.job]
+            event = gang_placed(request, placed.placement, self.now)
+            self.cluster.apply(event)
+            self.queue.apply(event)
+            self._started.append(request)
+        for eviction in found.evictions:
+            told = eviction.tasks or tuple(self.cluster.holds(eviction.job))
+            self.cluster.apply(TasksLeaving(eviction.job, told))
+            if eviction.by is not None:
+                self.queue.apply(GangNominated(eviction.by))
+            self._yielding.append(eviction)
+        for job in found.lapsed:
+            self.queue.apply(NominationLapsed(job))
+            self.cluster.apply(NominationLapsed(job))
+
+    def settle(self) -> None:
+        """Those that were placed run, and those that were told to yield have ended and wait again."""
+        for request in self._started:
+            self._running.append(request)
+            self._count(request, 1)
+        self._started.clear()
+        gone = {eviction.job for eviction in self._yielding}
+        for request in [request for request in self._running if request.job in gone]:
+            self._running.remove(request)
+            self._stop(request)
+            self.queue.apply(GangQueued(request))
+        self._yielding.clear()
+
+    def _stop(self, request: GangRequest) -> None:
+        self.cluster.apply(TasksReleased(request.job, request.tasks, self.now))
+        self._count(request, -1)
+
+    def _count(self, request: GangRequest, sign: int) -> None:
+        devices = len(request.tasks) * request.roles[0].devices.count
+        self.held += sign * devices
+        self._used[int(request.queue.removeprefix("vc"))] += sign * devices

@@ -1,0 +1,42 @@
+"""Why: for most gangs the kept totals tell at once whether there is room; the search is for those that find some."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from corral.model.requests import GangRequest
+from corral.scheduler.asks import Ask
+from corral.scheduler.index import EngineIndex
+from corral.scheduler.limits import limited
+from corral.scheduler.placing import Trial
+
+
+def has_room(trial: Trial, request: GangRequest, shape: Hashable) -> bool | None:
+    """Whether the gang, if need be with the least of its tasks, would be placed now; None: only the search can tell."""
+    if len(request.roles) != 1 or request.beside or request.network_rdma != "none":
+        return None
+    role = request.roles[0]
+    least = max(1, role.minimum)
+    for index in trial.cluster.engines.values():
+        if index.unknown or not index.tree.nodes:
+            continue
+        ask = trial.ask(request, index, shape)
+        if not _tells(index, ask):
+            return None
+        if not ask.unknown_level and _most_in_one_cell(index, ask) >= least:
+            return True
+    return False
+
+
+def _tells(index: EngineIndex, ask: Ask) -> bool:
+    """Whether room in one cell of the required level is all that the gang needs."""
+    part = ask.parts[0]
+    inside = max(ask.required, part.required) > index.tree.node_depth
+    blocks = part.group_size > 1 or part.group_depth > index.tree.node_depth
+    return ask.plain and not (inside or blocks or part.shape.share is not None or limited(index, ask))
+
+
+def _most_in_one_cell(index: EngineIndex, ask: Ask) -> int:
+    part = ask.parts[0]
+    totals = index.slots(part.shape).totals[max(ask.required, part.required)]
+    return int(totals[0] if len(totals) == 1 else totals.max())

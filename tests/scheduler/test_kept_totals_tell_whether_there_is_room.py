@@ -1,0 +1,37 @@
+"""What the totals say about room is what the search finds, for every gang of which they say anything."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from msgspec import structs
+
+from corral.scheduler.placing import Trial
+from corral.scheduler.screening import has_room
+from corral.scheduler.shapes import gang_shape
+from tests.scheduler.machines import place
+from tests.scheduler.test_the_oracle_agrees import ALONE, Asking, asked, world
+
+
+@pytest.mark.parametrize("asking", ALONE)
+def test_whole_and_elastic_gangs_have_room_if_and_only_if_they_are_placed(asking: Asking) -> None:
+    for seed in range(100):
+        source = random.Random(f"totals{asking.__name__}{seed}")
+        target = world(source, spare=source.random() < 0.5).cluster()
+        (role,), fields = asking(source)
+        least = source.randint(0, len(role.indexes))
+        request = asked((structs.replace(role, minimum=least),), fields)
+        told = has_room(Trial(target), request, gang_shape(request))
+        assert told in (None, place(target, request) is not None), seed
+
+
+def test_they_tell_of_plain_gangs() -> None:
+    told = set()
+    for seed in range(60):
+        source = random.Random(seed)
+        target = world(source).cluster()
+        (role,), fields = ALONE[0](source)
+        request = asked((role,), fields)
+        told.add(has_room(Trial(target), request, gang_shape(request)))
+    assert {True, False} <= told
