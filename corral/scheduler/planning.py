@@ -18,6 +18,8 @@ from corral.scheduler.placing import Trial
 from corral.scheduler.policy import Policy
 from corral.scheduler.queue import Group, Queue
 
+ALIKE = 64
+"""So many gangs of a shape are as good as all of them, where one question is asked about one of them."""
 _MANY_PLACES = 32
 """Above so many places where something was given back every shape is looked at again."""
 _FEW_SHAPES = 16
@@ -94,7 +96,7 @@ def explain(cluster: Cluster, queue: Queue, policy: Policy, job: JobId, now: flo
     if fits and entry.told is not None and entry.told.binding.code == BEHIND:
         return msgspec.structs.replace(entry.told, ahead=ahead)
     if fits or yielding:
-        found, told = foresee(cluster, queue.fork(), policy, job, now)
+        found, told = foresee(cluster, queue.fork(most=ALIKE, job=job), policy, job, now)
         if any(placed.job == job for placed in found.placements):
             return Reasons(Reason("starts-now", "There is room: it starts with the next cycle."), ahead=ahead)
         if told is not None:

@@ -69,12 +69,13 @@ class Group:
         self.verdict: object = None
         """What the last cycle found out about them; owned by planning."""
 
-    def copy(self) -> Group:
-        """An independent copy, with copies of its entries."""
+    def copy(self, keys: list[OrderKey]) -> Group:
+        """An independent copy with copies of these entries."""
         twin = object.__new__(Group)
         twin.shape, twin.queue, twin.priority, twin.starts = self.shape, self.queue, self.priority, self.starts
-        twin.keys, twin.fresh, twin.told, twin.verdict = self.keys[:], set(self.fresh), self.told, self.verdict
-        twin.entries = {key: entry.copy() for key, entry in self.entries.items()}
+        twin.keys, twin.told, twin.verdict = keys, self.told, self.verdict
+        twin.entries = {key: self.entries[key].copy() for key in keys}
+        twin.fresh = self.fresh & twin.entries.keys()
         return twin
 
 
@@ -163,14 +164,22 @@ class Queue:
         for request in requests:
             self._insert(request)
 
-    def fork(self) -> Queue:
-        """An independent copy: what is applied to one is not seen by the other. What planning remembers comes along."""
+    def fork(self, *, most: int | None = None, job: JobId | None = None) -> Queue:
+        """An independent copy: what is applied to one is not seen by the other. What planning remembers comes along.
+
+        With `most` it has of gangs that are alike no more than the first so many, all of `job`, and all that are nominated.
+        """
         twin = Queue()
         twin._order, twin._limited = self._order, self._limited
-        twin.groups = {name: group.copy() for name, group in self.groups.items()}
-        twin._line = self._line[:]
-        for job, entries in self._jobs.items():
-            twin._jobs[job] = [twin.groups[entry.group].entries[entry.key] for entry in entries]
+        named = {*self.nominated, *((job,) if job is not None else ())}
+        kept = sorted(entry.key for each in named for entry in self._jobs.get(each, ()))
+        for name, group in self.groups.items():
+            keys = group.keys[:most]
+            keys += [key for key in kept if key in group.entries and key > keys[-1]]
+            other = twin.groups[name] = group.copy(keys)
+            for entry in other.entries.values():
+                twin._jobs.setdefault(entry.request.job, []).append(entry)
+        twin._line = sorted(key for group in twin.groups.values() for key in group.keys)
         twin.revision, twin.nominated, twin.expected = self.revision, set(self.nominated), set(self.expected)
         twin.memory = copy(self.memory)
         return twin
