@@ -78,6 +78,55 @@ def test_an_owner_sees_which_of_its_cells_are_bound_free_lent_or_missing() -> No
     assert lab.owned_devices == 16 and lab.lent == {"devices": 2} and not lab.borrowed
 
 
+def _shares(life: Life) -> dict[tuple[str, str], tuple[int, int, int, int]]:
+    """By owner and level: bound, free, lent and missing."""
+    return {
+        (name, cells.level): (cells.bound, cells.free, cells.lent, cells.missing)
+        for name, found in standings(life).items()
+        for cells in found.cells
+    }
+
+
+def test_a_cell_inside_a_wider_one_that_is_owed_is_shown_to_one_owner_only() -> None:
+    wide, narrow = QueueSpec("wide", cells=(CellQuota("rack", 1),)), QueueSpec("narrow", cells=(CellQuota("node", 2),))
+    life = Life([*racks(1), node("bad", rack="r1", block="b0", ready=False)], [wide, narrow])
+    assert _shares(life) == {("wide", "rack"): (0, 1, 0, 0), ("narrow", "node"): (0, 0, 0, 2)}
+    life = Life(racks(2), [wide, narrow, QueueSpec("guests")])
+    assert _shares(life) == {("wide", "rack"): (0, 1, 0, 0), ("narrow", "node"): (0, 2, 0, 0)}
+    life.submit(gang("guest", role(1), queue="guests"))
+    life.settle(0.0)
+    assert _shares(life) == {("wide", "rack"): (0, 1, 0, 0), ("narrow", "node"): (0, 1, 1, 0)}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_what_is_shown_as_free_an_owner_gets_and_nobody_yields(data: st.DataObject) -> None:
+    machines = [
+        node(f"n{rack}{at}", rack=f"r{rack}", block=f"b{rack // 2}", ready=data.draw(st.integers(0, 5)) > 0)
+        for rack in range(4)
+        for at in range(2)
+    ]
+    sizes, most = {"rack": 8, "node": 4, "pcie-switch": 2}, {"rack": 2, "node": 3, "pcie-switch": 4}
+    quotas = {level: data.draw(st.integers(0, count)) for level, count in most.items()}
+    specs = [QueueSpec(level, cells=(CellQuota(level, count),)) for level, count in quotas.items() if count]
+    life = Life(machines, [*specs, QueueSpec("guests")])
+    guests = data.draw(st.lists(st.integers(1, 4), max_size=5))
+    life.submit(*(gang(f"g{at}", role(1, size), at=float(at), queue="guests") for at, size in enumerate(guests)))
+    life.cycle(0.0)
+    shown = _shares(life)
+    there = sum(each.ready for each in machines) * 4
+    assert sum((free + lent) * sizes[level] for (_, level), (_, free, lent, _) in shown.items()) <= there
+    if not specs or life.cluster.ownership.shortfalls():
+        return
+    level = data.draw(st.sampled_from([spec.name for spec in specs]))
+    for number in range(shown[level, level][1]):
+        wish = gang(f"own{number}", role(sizes[level], 1), at=50.0, queue=level, required=level)
+        life.submit(wish)
+        found = life.cycle(50.0)
+        assert [placed.job for placed in found.placements] == [wish.job] and not found.evictions
+        assert life.cluster.gangs.by_job[wish.job].guaranteed
+
+
 def test_beyond_its_cells_an_owner_borrows_as_a_guest() -> None:
     life = Life(racks(1), [QueueSpec("lab", cells=(CellQuota("node", 1),))])
     life.submit(gang("first", role(4), queue="lab"), gang("second", role(3), at=1.0, queue="lab"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from corral.kernel.ids import TaskKey
@@ -14,6 +14,7 @@ from corral.scheduler.hived.cells import PhysicalCell
 from corral.scheduler.hived_fold import Hived
 from corral.scheduler.index import EngineIndex
 from corral.scheduler.layout import indexes
+from corral.scheduler.overview.dealing import Claim, Kind, Parts, Whole, dealt
 from corral.scheduler.ownership import SEPARATOR
 from corral.scheduler.structure import CellType
 
@@ -81,30 +82,32 @@ class QuotaOwners:
         return self._cells.kind(cell) in self._cells.types and self._cells.is_whole(cell)
 
     def shares(self) -> Iterator[tuple[str, CellShare]]:
-        """Each type by itself: a cell that is part of a wider one that is owed too may count for both."""
+        """By type, the widest first."""
+        return dealt(self._kinds())
+
+    def _kinds(self) -> Iterator[Kind]:
         for kind in self._cells.types:
             structure, number = self._cells.structure, self._cells.structure.cells(kind)[0]
             models = set(structure.models(kind.depth, number))
             size = sum(mask.bit_count() for _, mask in structure.masks(kind.depth, number))
             level, model = self._cells.index.tree.levels[kind.depth], next(iter(models)) if len(models) == 1 else ""
-            owners = [
-                (owner, quotas[kind], self._cells.remaining(owner, kind))
+            claims = [
+                Claim(owner, quotas[kind], self._cells.remaining(owner, kind))
                 for owner, quotas in sorted(self._cells.quotas.items())
                 if quotas.get(kind)
             ]
-            yield from _dealt(CellShare(self._engine, level, model, size, 0), owners, self._held_in_whole(kind))
+            yield Kind(CellShare(self._engine, level, model, size, 0), claims, self._whole(kind))
 
-    def _held_in_whole(self, kind: CellType) -> Iterator[int]:
-        """How many devices of each whole cell of a type are held, where all the rest of it can be given."""
+    def _whole(self, kind: CellType) -> Iterator[Whole]:
+        """The whole cells of a type."""
         index, structure = self._cells.index, self._cells.structure
         for number in structure.cells(kind):
             if self._cells.is_whole(Cell(kind.depth, number)):
-                parts = list(structure.masks(kind.depth, number))
+                parts = tuple(structure.masks(kind.depth, number))
                 wanted = sum(mask.bit_count() for _, mask in parts)
                 free = sum((index.free[at] & mask).bit_count() for at, mask in parts)
                 held = sum((index.held[at] & mask).bit_count() for at, mask in parts)
-                if free + held == wanted:
-                    yield held
+                yield Whole(held, parts, wanted - free - held)
 
 
 class HivedOwners:
@@ -135,49 +138,31 @@ class HivedOwners:
         return False
 
     def shares(self) -> Iterator[tuple[str, CellShare]]:
-        """By chain and level, then what is pinned."""
+        """By chain and level, the widest first; what is pinned counts among its level's."""
+        return dealt(self._kinds())
+
+    def _kinds(self) -> Iterator[Kind]:
         for name, chain in self._forest.chains.items():
-            for kind in chain.levels[1:]:
-                owners = []
+            for kind in reversed(chain.levels[1:]):
+                claims = []
                 for owner, tenant in sorted(self._forest.tenants.items()):
                     roots = tenant.owned[name][kind.number] if name in tenant.owned else []
                     roots = roots + [root for root in tenant.pinned.values() if root.kind == kind]
                     if roots:
-                        owners.append((owner, len(roots), sum(root.physical is None for root in roots)))
-                whole = [
-                    cell.busy
+                        claims.append(Claim(owner, len(roots), sum(root.physical is None for root in roots)))
+                whole = (
+                    Whole(cell.busy, _parts(cell), 0 if cell.healthy else kind.leaves)
                     for cell in chain.cells[kind.number]
-                    if cell.healthy and not _owner(cell) and not _split(cell)
-                ]
-                share = CellShare(self._hived.engine, kind.type, chain.leaf_type, kind.leaves, 0)
-                yield from _dealt(share, owners, whole)
+                    if not _owner(cell) and not _split(cell)
+                )
+                yield Kind(CellShare(self._hived.engine, kind.type, chain.leaf_type, kind.leaves, 0), claims, whole)
 
 
-def _dealt(
-    kind: CellShare, owners: Iterable[tuple[str, int, int]], held: Iterable[int]
-) -> Iterator[tuple[str, CellShare]]:
-    """Whole cells, each with how many of its devices are held, serve owners (name, owned, owed) in order, emptiest first.
-
-    Those with guests in them are lent.
-    """
-    whole = sorted(held)
-    for owner, owned, owed in owners:
-        mine, whole = whole[: max(0, owed)], whole[max(0, owed) :]
-        free = sum(not each for each in mine)
-        yield (
-            owner,
-            CellShare(
-                kind.engine,
-                kind.level,
-                kind.model,
-                kind.devices,
-                owned,
-                owned - owed,
-                free,
-                len(mine) - free,
-                owed - len(mine),
-            ),
-        )
+def _parts(cell: PhysicalCell) -> Parts:
+    found: dict[int | str, int] = {}
+    for leaf in cell.leaves():
+        found[leaf.nodes[0]] = found.get(leaf.nodes[0], 0) | 1 << leaf.device
+    return tuple(found.items())
 
 
 def _upwards(cell: PhysicalCell) -> Iterator[PhysicalCell]:
