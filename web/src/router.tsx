@@ -94,7 +94,7 @@ const nodes = createRoute({
 const configuration = createRoute({
   getParentRoute: () => frame,
   path: '/configuration',
-  validateSearch: texts('document', 'revision', 'against'),
+  validateSearch: texts('document', 'revision', 'against', 'edit', 'new'),
   component: lazyRouteComponent(() => import('./pages/Configuration'), 'Configuration'),
 });
 

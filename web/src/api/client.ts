@@ -1,11 +1,14 @@
 /** Every call to the server goes through `call`: one place for the session's header, the error shape and sign-out. */
 
+import type { Finding, Problem } from './types';
+
 export class ApiError extends Error {
   constructor(
     readonly status: number,
     readonly code: string,
     message: string,
-    readonly problems: { path: string; message: string; line: number; column: number }[] = [],
+    readonly problems: Problem[] = [],
+    readonly findings: Finding[] = [],
   ) {
     super(message);
   }
@@ -74,7 +77,7 @@ async function readRefusal(response: Response): Promise<ApiError> {
   const said = `The server answered ${response.status} without a reason.`;
   try {
     const body = await response.json();
-    return new ApiError(response.status, body.code ?? 'unknown', body.message ?? said, body.problems ?? []);
+    return new ApiError(response.status, body.code ?? 'unknown', body.message ?? said, body.problems ?? [], body.findings ?? []);
   } catch {
     return new ApiError(response.status, 'unknown', said);
   }

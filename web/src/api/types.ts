@@ -176,6 +176,13 @@ export interface Amounts {
   memoryBytes: number;
   devices: number;
 }
+export interface NodeJob {
+  id: string;
+  name: string;
+  user: string;
+  tasks: number;
+  devices: number;
+}
 export interface Node {
   name: string;
   engine: string;
@@ -188,6 +195,8 @@ export interface Node {
   free: Amounts;
   devices: Device[];
   tasks: number;
+  /** Whose tasks they are. */
+  jobs: NodeJob[];
   seenAt: string;
 }
 export interface Cell {
@@ -300,10 +309,29 @@ export interface DocumentDiff {
   after: number;
   diff: string;
 }
+/** What became of one document; in a dry run, what would, and `revision` is the one in force. */
+export interface AppliedDocument {
+  kind: string;
+  name: string;
+  revision: number;
+  action: string;
+  diff: string;
+}
+/** A guarantee that a change breaks: `queue` needs so many cells of `level` and so many there are. */
+export interface Finding {
+  message: string;
+  queue: string;
+  level: string;
+  model: string;
+  needed: number;
+  available: number;
+  /** Whether the change can be made all the same, by ending what stands in its way. */
+  preemptible: boolean;
+}
 export interface Applied {
-  documents: { kind: string; name: string; revision: number; action: string; diff: string }[];
+  documents: AppliedDocument[];
   dryRun: boolean;
-  findings: { message: string; queue: string }[];
+  findings: Finding[];
 }
 
 /** One run of one task. */

@@ -1,4 +1,4 @@
-/** The job file's editor: YAML in colours, with the server's problems at their lines. */
+/** An editor of YAML in colours, with the server's problems at their lines. Tab leaves it; Ctrl-] indents. */
 
 import { yaml } from '@codemirror/lang-yaml';
 import { HighlightStyle, syntaxHighlighting } from '@codemirror/language';
@@ -6,7 +6,7 @@ import { lintGutter, setDiagnostics, type Diagnostic } from '@codemirror/lint';
 import { EditorView } from '@codemirror/view';
 import { tags } from '@lezer/highlight';
 import CodeMirror, { type ReactCodeMirrorRef } from '@uiw/react-codemirror';
-import { useEffect, useRef } from 'react';
+import { useEffect, useImperativeHandle, useMemo, useRef, type Ref } from 'react';
 import type { Problem } from '../api/types';
 
 const theme = EditorView.theme({
@@ -33,27 +33,46 @@ const extensions = [
   syntaxHighlighting(colours),
   lintGutter(),
   EditorView.lineWrapping,
-  EditorView.contentAttributes.of({ 'aria-label': 'Job file, YAML' }),
 ];
+
+export interface EditorHandle {
+  /** Put the cursor where a problem is. */
+  show: (problem: Problem) => void;
+}
 
 interface Props {
   value: string;
+  /** What is edited, for those who hear the page. */
+  label: string;
+  ref?: Ref<EditorHandle>;
+  className?: string;
   onChange: (text: string) => void;
   problems: readonly Problem[];
   onSubmit: () => void;
 }
 
-export function YamlEditor({ value, onChange, problems, onSubmit }: Props) {
+export function YamlEditor({ value, label, ref, className = '', onChange, problems, onSubmit }: Props) {
   const editor = useRef<ReactCodeMirrorRef>(null);
+  const named = useMemo(() => [...extensions, EditorView.contentAttributes.of({ 'aria-label': label })], [label]);
+  useImperativeHandle(ref, () => ({
+    show: (problem) => {
+      const view = editor.current?.view;
+      view?.dispatch({ selection: { anchor: place(view, problem).from }, scrollIntoView: true });
+      view?.focus();
+    },
+  }));
   useEffect(() => {
     const view = editor.current?.view;
     if (view) view.dispatch(setDiagnostics(view.state, problems.map((problem) => place(view, problem))));
   }, [problems]);
   return (
     <div
-      className="min-h-72 grow border border-line-strong outline-accent focus-within:outline-2"
-      onKeyDown={(event) => {
-        if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) onSubmit();
+      className={`min-h-[22rem] grow border border-line-strong outline-accent focus-within:outline-2 ${className}`}
+      onKeyDownCapture={(event) => {
+        if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
+        event.preventDefault(); // or the editor would begin a new line
+        event.stopPropagation();
+        onSubmit();
       }}
     >
       <CodeMirror
@@ -63,7 +82,8 @@ export function YamlEditor({ value, onChange, problems, onSubmit }: Props) {
         theme="none"
         height="100%"
         className="h-full"
-        extensions={extensions}
+        extensions={named}
+        indentWithTab={false}
         basicSetup={{ foldGutter: false, highlightActiveLine: true, autocompletion: false, syntaxHighlighting: false }}
       />
     </div>

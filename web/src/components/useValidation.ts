@@ -1,12 +1,11 @@
 /** Asks the server what it thinks of a job file while it is written, and whether the form can show all of it. */
 
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { useEffect, useState } from 'react';
 import { call } from '../api/client';
 import type { Problem, Validation } from '../api/types';
 import { fromDocument, same, toYaml, type JobForm } from '../lib/jobform';
+import { useSettled } from './useSettled';
 
-const TYPING_MS = 250;
 const NONE: Problem[] = [];
 
 export interface Checked {
@@ -27,11 +26,7 @@ async function check(text: string, signal: AbortSignal): Promise<Checked> {
 }
 
 export function useValidation(text: string): { checked: Checked | undefined; problems: Problem[]; error: unknown } {
-  const [settled, setSettled] = useState(text);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(text), TYPING_MS);
-    return () => clearTimeout(timer);
-  }, [text]);
+  const settled = useSettled(text);
   const { data, error } = useQuery({
     queryKey: ['validate', settled],
     queryFn: ({ signal }) => check(settled, signal),

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { jobLine, listLine, quote, refOf } from './cli';
+import { jobLine, listLine, nodeLine, quote, refOf } from './cli';
 
 it('says the filters of a list as a command', () => {
   expect(listLine({ state: 'running,waiting', user: 'ada', q: 'my job', tag: 'corpus' })).toBe("corral ls --state running --state waiting --user ada --tag corpus --search 'my job'");
@@ -23,4 +23,11 @@ it.each([
   ['failed', 'ada', 'j1'],
 ] as const)('names a %s job of ada for %s as %s', (state, me, said) => {
   expect(refOf({ id: 'j1', name: 'digits', user: 'ada', state }, me)).toBe(said);
+});
+
+it('says how a node is closed, emptied and opened', () => {
+  expect(nodeLine('cordon', 'local/n1')).toBe('corral cordon local/n1');
+  expect(nodeLine('drain', 'local/n1', { why: "ada's cables", grace: 0 })).toBe(`corral drain local/n1 --grace 0 --why 'ada'\\''s cables'`);
+  expect(nodeLine('drain', 'local/n1', { afterJobs: true })).toBe('corral drain local/n1 --after-jobs');
+  expect(nodeLine('uncordon', 'local/n1', { why: 'new cables' })).toBe('corral uncordon local/n1');
 });

@@ -27,3 +27,12 @@ export function refOf(job: Pick<JobSummary, 'id' | 'name' | 'user' | 'state'>, m
 export function jobLine(action: string, ref: string, ...words: (string | number)[]): string {
   return ['corral', action, ref, ...words].map((word) => quote(String(word))).join(' ');
 }
+
+/** What closes a node to new tasks, empties it, or opens it again. */
+export function nodeLine(action: 'cordon' | 'drain' | 'uncordon', node: string, how: { why?: string; afterJobs?: boolean; grace?: number | null } = {}): string {
+  const words = ['corral', action, node];
+  if (how.afterJobs) words.push('--after-jobs');
+  if (how.grace !== undefined && how.grace !== null) words.push('--grace', String(how.grace));
+  if (action !== 'uncordon' && how.why) words.push('--why', how.why);
+  return words.map(quote).join(' ');
+}

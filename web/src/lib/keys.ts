@@ -11,6 +11,8 @@ export const KEYS: readonly Key[] = [
   { keys: 'j', does: 'Next row' },
   { keys: 'k', does: 'Previous row' },
   { keys: 'Enter', does: 'Open the row' },
+  { keys: 'e', does: 'Edit the document' },
+  { keys: 'n', does: 'Write a new document' },
   { keys: 'c', does: 'Submit a job' },
   { keys: 'g h', does: 'Go to the jobs' },
   { keys: 'g q', does: 'Go to the queues' },

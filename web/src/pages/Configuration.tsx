@@ -13,15 +13,29 @@ import { RollBack } from '../components/RollBack';
 import { Ago } from '../components/Time';
 import { useTitle } from '../components/useTitle';
 import { quote } from '../lib/cli';
+import { nameOf } from '../lib/documents';
 import { useKeys } from '../lib/keys';
+import { EditDocument, NewDocument } from './EditDocument';
 
 const route = getRouteApi('/frame/configuration');
 type Search = { document?: string; revision?: string; against?: string };
 
-const nameOf = (each: DocumentSummary) => `${each.kind}/${each.name}`;
+/** Whether the reader may change documents; not, while that is not known. */
+function useMayChange(): boolean {
+  return useQuery(ask.me).data?.role === 'admin';
+}
 
 export function Configuration() {
-  const { document: chosen = '' } = route.useSearch();
+  const { document = '', edit, new: fresh } = route.useSearch();
+  const mayChange = useMayChange();
+  const writes = fresh !== undefined || (edit !== undefined && document.includes('/'));
+  if (writes && !mayChange) return <Empty title="Only administrators change documents">Everybody may read them, what they said before, and who changed them.</Empty>;
+  if (fresh) return <NewDocument kind={fresh} />;
+  if (writes) return <EditDocument document={document} />;
+  return <Browse chosen={document} />;
+}
+
+function Browse({ chosen }: { chosen: string }) {
   const navigate = route.useNavigate();
   const list = useInfiniteQuery(ask.documents);
   const documents = list.data?.pages.flatMap((page) => page.items) ?? [];
@@ -31,7 +45,10 @@ export function Configuration() {
     const next = documents[at < 0 ? 0 : Math.max(0, Math.min(documents.length - 1, at + by))];
     if (next) void navigate({ search: { document: nameOf(next) }, replace: true });
   };
-  useKeys({ j: () => step(1), k: () => step(-1) });
+  const mayChange = useMayChange();
+  const write = () => mayChange && void navigate({ search: { new: 'Queue' } });
+  const edit = () => mayChange && chosen.includes('/') && void navigate({ search: { document: chosen, edit: 'yes' } });
+  useKeys({ j: () => step(1), k: () => step(-1), e: edit, n: write });
   return (
     <section className="pt-5">
       <h1 className="sr-only">Configuration</h1>
@@ -45,16 +62,26 @@ export function Configuration() {
             </Empty>
           )}
           {documents.length > 0 && <Documents documents={documents} chosen={chosen} />}
-          {list.hasNextPage && (
-            <button type="button" className="btn mt-3" onClick={() => void list.fetchNextPage()}>
-              Show more documents
+          <div className="flex flex-wrap gap-2 pt-3">
+            <button type="button" className="btn" onClick={write} {...allowed(mayChange)}>
+              New document
             </button>
-          )}
+            {list.hasNextPage && (
+              <button type="button" className="btn" onClick={() => void list.fetchNextPage()}>
+                Show more documents
+              </button>
+            )}
+          </div>
         </div>
         <div className="min-w-0">{chosen.includes('/') ? <Chosen key={chosen} document={chosen} /> : documents.length > 0 && <p className="py-2 text-sm text-muted max-lg:hidden">Choose a document to see what it says and what it said before.</p>}</div>
       </div>
     </section>
   );
+}
+
+/** A button for administrators only says so to everybody else. */
+function allowed(mayChange: boolean): { disabled: boolean; title?: string } {
+  return mayChange ? { disabled: false } : { disabled: true, title: 'Only administrators change documents' };
 }
 
 function Documents({ documents, chosen }: { documents: DocumentSummary[]; chosen: string }) {
@@ -93,7 +120,7 @@ function Chosen({ document }: { document: string }) {
   const navigate = route.useNavigate();
   const [kind = '', name = ''] = document.split('/', 2);
   const [rolling, setRolling] = useState<DocumentSummary | null>(null);
-  const { data: me } = useQuery(ask.me);
+  const mayChange = useMayChange();
   const history = useInfiniteQuery(ask.history(kind, name));
   const latest = history.data?.pages[0]?.items[0]?.revision;
   const shown = Number(revision) || latest || 0;
@@ -102,15 +129,20 @@ function Chosen({ document }: { document: string }) {
   if (history.error && !history.data) return <Fault error={history.error} retry={() => void history.refetch()} />;
   return (
     <>
-      <h2 className="heading">
-        {kind} {name}
-      </h2>
+      <div className="flex items-end gap-3 border-b border-line pb-1.5">
+        <h2 className="grow truncate text-sm font-semibold">
+          {kind} {name}
+        </h2>
+        <button type="button" className="btn !h-7" onClick={() => void navigate({ search: { document, edit: 'yes' } })} {...allowed(mayChange)}>
+          Edit
+        </button>
+      </div>
       <Revisions
         kind={kind}
         name={name}
         shown={shown}
         onShow={(each) => set({ revision: each === latest ? undefined : String(each), against: undefined })}
-        onRollBack={me?.role === 'admin' ? setRolling : null}
+        onRollBack={mayChange ? setRolling : null}
       />
       {shown > 0 && (
         <>

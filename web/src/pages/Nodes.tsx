@@ -7,6 +7,7 @@ import * as overview from '../api/overview';
 import * as ask from '../api/queries';
 import type { Amounts, Cordon, Node } from '../api/types';
 import { CommandLine } from '../components/Copy';
+import { NodeActions } from '../components/NodeActions';
 import { NodeRow } from '../components/NodeRow';
 import { Empty, Fault, Skeleton } from '../components/Notices';
 import { Totals } from '../components/Totals';
@@ -127,7 +128,8 @@ function matches(node: Node, q: string): boolean {
 
 /** Who closed a node, and how far its draining is. */
 export function closed(node: Node, cordon: Cordon): string {
-  const what = !cordon.drain ? 'cordoned' : node.tasks === 0 ? 'drained' : cordon.drain === 'now' ? 'draining' : 'draining after its jobs';
+  const left = `${count(node.tasks, 'task')} left`;
+  const what = !cordon.drain ? 'cordoned' : node.tasks === 0 ? 'drained' : cordon.drain === 'now' ? `draining (${left})` : `draining after its jobs (${left})`;
   return `⊘ ${what} by ${cordon.by}${cordon.why ? `: ${cordon.why}` : ''}`;
 }
 
@@ -181,10 +183,13 @@ function Devices({ node }: { node: Node }) {
   return (
     <div className="px-3 py-2">
       {labels.length > 0 && <p className="py-1 font-mono text-xs text-muted">{labels.join('  ')}</p>}
-      <p className="py-1 text-xs text-muted">
-        {count(node.devices.length, 'device')}
-        {node.devices.some((device) => device.described) && ', described in the cluster document'}
-      </p>
+      <div className="flex flex-wrap items-center justify-between gap-x-3 gap-y-2 py-1">
+        <p className="text-xs text-muted">
+          {count(node.devices.length, 'device')}
+          {node.devices.some((device) => device.described) && ', described in the cluster document'}
+        </p>
+        <NodeActions node={node} />
+      </div>
       <table className="grid-table">
         <thead>
           <tr>

@@ -8,10 +8,11 @@ import type { JobDetail, JobDocument, Problem, Trial } from '../api/types';
 import { CommandLine } from '../components/Copy';
 import { JobFields } from '../components/JobFields';
 import { Fault } from '../components/Notices';
+import { Problems } from '../components/Problems';
 import { useTitle } from '../components/useTitle';
 import { useValidation } from '../components/useValidation';
 import { TrialNote } from '../components/TrialNote';
-import { YamlEditor } from '../components/YamlEditor';
+import { YamlEditor, type EditorHandle } from '../components/YamlEditor';
 import { fromDocument, NEW_JOB, requestKey, toYaml } from '../lib/jobform';
 
 const route = getRouteApi('/frame/submit');
@@ -28,6 +29,7 @@ export function Submit() {
   const [text, setText] = useState(() => toYaml(NEW_JOB));
   const [byHand, setByHand] = useState(false);
   const key = useRef({ text: '', key: '' });
+  const editor = useRef<EditorHandle>(null);
   const { checked, problems, error } = useValidation(text);
   useTitle('Submit');
 
@@ -94,8 +96,8 @@ export function Submit() {
           )}
         </div>
         <div className="flex min-w-0 flex-col gap-3">
-          <YamlEditor value={text} onChange={edit} problems={problems} onSubmit={() => submit.mutate({})} />
-          <Verdict problems={problems} valid={checked?.valid ?? false} current={current} />
+          <YamlEditor ref={editor} label="Job file, YAML" value={text} onChange={edit} problems={problems} onSubmit={() => submit.mutate({})} />
+          <Verdict problems={problems} valid={checked?.valid ?? false} current={current} onPick={(problem) => editor.current?.show(problem)} />
           {error && !checked ? <Fault error={error} /> : null}
         </div>
         <div className="col-span-full border-t border-line pt-4">
@@ -118,24 +120,14 @@ export function Submit() {
   );
 }
 
-function Verdict({ problems, valid, current }: { problems: Problem[]; valid: boolean; current: boolean }) {
+function Verdict({ problems, valid, current, onPick }: { problems: Problem[]; valid: boolean; current: boolean; onPick: (problem: Problem) => void }) {
   if (problems.length === 0)
     return (
       <p role="status" className="text-xs text-muted">
         {valid && current ? <span className="text-accent">✓ The file is valid.</span> : 'Checking the file'}
       </p>
     );
-  return (
-    <ul role="status" className="space-y-1 text-xs" aria-label="Problems">
-      {problems.map((problem) => (
-        <li key={`${problem.path} ${problem.message}`} className="text-fail">
-          {problem.line > 0 && <span className="font-mono">{`${problem.line}:${problem.column} `}</span>}
-          {problem.path && <span className="font-mono">{problem.path}: </span>}
-          {problem.message}
-        </li>
-      ))}
-    </ul>
-  );
+  return <Problems problems={problems} onPick={onPick} />;
 }
 
 /** A refusal that an option would lift offers that option. */

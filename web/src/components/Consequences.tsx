@@ -1,0 +1,60 @@
+/** What applying a draft would do, document by document, and what stands against it. */
+
+import type { Finding } from '../api/types';
+import { mayPreempt, nameOf, outcome } from '../lib/documents';
+import { Diff } from './Diff';
+import { Fault, Skeleton } from './Notices';
+import type { DraftTrial } from './useTrial';
+
+export function Consequences({ trial, current }: { trial: DraftTrial | undefined; current: boolean }) {
+  if (!trial) return <Skeleton rows={6} />;
+  const idle = trial.documents.length > 0 && trial.documents.every((each) => each.action === 'unchanged');
+  return (
+    <section aria-label="What applying it would do" aria-busy={!current} className={current ? '' : 'opacity-60'}>
+      <p role="status" className="pb-2 text-sm">
+        <Verdict trial={trial} idle={idle} />
+      </p>
+      {trial.refusal && <Fault error={trial.refusal} />}
+      {trial.findings.length > 0 && <Findings findings={trial.findings} />}
+      {!idle &&
+        trial.documents.map((each) => (
+          <div key={nameOf(each)} className="pt-3">
+            <h2 className="pb-1 text-sm font-semibold">{outcome(each)}</h2>
+            {each.diff && <Diff diff={each.diff} />}
+          </div>
+        ))}
+    </section>
+  );
+}
+
+function Verdict({ trial, idle }: { trial: DraftTrial; idle: boolean }) {
+  if (trial.problems.length > 0) return <span className="text-fail">✕ The document cannot be read yet.</span>;
+  if (trial.refusal) return <span className="text-fail">✕ It cannot be applied now.</span>;
+  if (trial.findings.length > 0)
+    return mayPreempt(trial.findings) ? (
+      <span className="text-wait">◌ It can be applied if jobs yield.</span>
+    ) : (
+      <span className="text-fail">✕ It would break a guarantee.</span>
+    );
+  if (idle) return <span className="text-muted">This is what is in force.</span>;
+  return <span className="text-accent">✓ It can be applied: no guarantee is broken, no job has to yield.</span>;
+}
+
+/** The guarantees that a change would break, with their numbers. */
+export function Findings({ findings }: { findings: readonly Finding[] }) {
+  return (
+    <ul aria-label="Guarantees that it would break" className="space-y-2 border-l-[3px] border-wait bg-wait-ground px-4 py-2.5 text-sm">
+      {findings.map((each) => (
+        <li key={each.message}>
+          <span className="break-words">{each.message}.</span>
+          {each.needed > 0 && (
+            <span className="block text-xs text-muted">
+              {each.queue && `${each.queue}: `}
+              {each.needed} {each.level} needed, {each.available} available
+            </span>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,158 @@
+/** Cordon, drain, uncordon: what administrators do to a node. Each asks first, and shows what would be moved. */
+
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import { call, part } from '../api/client';
+import * as ask from '../api/queries';
+import type { Node, NodeJob } from '../api/types';
+import { nodeLine } from '../lib/cli';
+import { count, shortNode } from '../lib/format';
+import { CommandLine } from './Copy';
+import { Dialog } from './Dialog';
+import { Fault } from './Notices';
+
+type Action = 'cordon' | 'drain' | 'uncordon';
+
+const TITLES: Record<Action, string> = { cordon: 'Cordon', drain: 'Drain', uncordon: 'Uncordon' };
+const CONSEQUENCES: Record<Action, string> = {
+  cordon: 'It takes no new tasks. What runs there runs on.',
+  drain: 'It takes no new tasks, and is emptied for maintenance.',
+  uncordon: 'It takes tasks again, beginning with the next job in line.',
+};
+
+export function NodeActions({ node }: { node: Node }) {
+  const [asking, setAsking] = useState<Action | null>(null);
+  const { data: me } = useQuery(ask.me);
+  const admin = me?.role === 'admin';
+  const offered: Action[] = node.cordon ? [...(node.cordon.drain === 'now' ? [] : ['drain' as const]), 'uncordon'] : ['cordon', 'drain'];
+  return (
+    <div className="flex flex-wrap gap-2">
+      {offered.map((action) => (
+        <button key={action} type="button" className="btn !h-7" disabled={!admin} title={admin ? undefined : 'Only administrators close and open nodes'} onClick={() => setAsking(action)}>
+          {TITLES[action]}
+        </button>
+      ))}
+      {asking && <Ask action={asking} node={node} onClose={() => setAsking(null)} />}
+    </div>
+  );
+}
+
+function Ask({ action, node, onClose }: { action: Action; node: Node; onClose: () => void }) {
+  const client = useQueryClient();
+  const [why, setWhy] = useState(node.cordon?.why ?? '');
+  const [afterJobs, setAfterJobs] = useState(false);
+  const [grace, setGrace] = useState('');
+  const drains = action === 'drain';
+  const graceSeconds = drains && !afterJobs && grace !== '' ? Number(grace) : null;
+  const reason = why.trim();
+  const act = useMutation({
+    mutationFn: () => {
+      const path = `/nodes/${node.name.split('/').map(part).join('/')}/${action}`;
+      if (action === 'uncordon') return call(path, { method: 'POST' });
+      return call(path, { method: 'POST', json: drains ? { why: reason, afterJobs, graceSeconds } : { why: reason } });
+    },
+    onSuccess: async () => {
+      onClose();
+      await client.invalidateQueries({ queryKey: ['cluster'] });
+    },
+  });
+  return (
+    <Dialog title={`${TITLES[action]} ${shortNode(node.name)}?`} onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          act.mutate();
+        }}
+      >
+        <p className="text-sm text-muted">{CONSEQUENCES[action]}</p>
+        {drains && (
+          <fieldset className="space-y-2 pt-4 text-sm">
+            <legend className="sr-only">What becomes of its tasks</legend>
+            <Way chosen={!afterJobs} onChoose={() => setAfterJobs(false)} title="Move its tasks now" autoFocus>
+              Each gets its checkpoint signal and grace period, then its job runs elsewhere, or waits in its old place, against a receipt.
+            </Way>
+            <Way chosen={afterJobs} onChoose={() => setAfterJobs(true)} title="Let its jobs end first">
+              Nothing is disturbed; the node is empty once its last job has ended.
+            </Way>
+          </fieldset>
+        )}
+        {action !== 'uncordon' && <Affected jobs={node.jobs} tasks={node.tasks} words={!drains ? 'runs on' : afterJobs ? 'to wait for' : 'to be moved'} />}
+        <div className="flex flex-wrap gap-x-4 gap-y-3 pt-4 empty:hidden">
+          {action !== 'uncordon' && (
+            <label className="block min-w-48 grow space-y-1">
+              <span className="label">Why</span>
+              <input className="field" maxLength={500} autoFocus={!drains} value={why} onChange={(event) => setWhy(event.target.value)} placeholder="new cables" />
+            </label>
+          )}
+          {drains && !afterJobs && (
+            <label className="block w-44 space-y-1">
+              <span className="label">Grace in seconds, at most</span>
+              <input type="number" className="field" min={0} max={86_400} value={grace} onChange={(event) => setGrace(event.target.value)} placeholder="as each job says" />
+            </label>
+          )}
+        </div>
+        {act.error && <Fault error={act.error} />}
+        <div className="flex flex-wrap items-center gap-2 pt-5">
+          <CommandLine line={nodeLine(action, node.name, { why: reason, afterJobs: drains && afterJobs, grace: graceSeconds })} className="-ml-1.5" />
+          <div className="ml-auto flex gap-2">
+            <button type="button" className="btn" onClick={onClose}>
+              Leave it
+            </button>
+            <button type="submit" autoFocus={action === 'uncordon'} className={`btn ${drains && !afterJobs && node.tasks > 0 ? 'btn-grave' : 'btn-main'}`} disabled={act.isPending}>
+              {TITLES[action]}
+            </button>
+          </div>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+interface WayProps {
+  chosen: boolean;
+  onChoose: () => void;
+  title: string;
+  autoFocus?: boolean;
+  children: string;
+}
+
+function Way({ chosen, onChoose, title, autoFocus, children }: WayProps) {
+  return (
+    <label className="flex items-start gap-2">
+      <input type="radio" name="way" className="mt-1" checked={chosen} onChange={onChoose} autoFocus={autoFocus} />
+      <span>
+        {title}
+        <span className="block text-xs text-muted">{children}</span>
+      </span>
+    </label>
+  );
+}
+
+/** Whose tasks are on the node. */
+function Affected({ jobs, tasks, words }: { jobs: readonly NodeJob[]; tasks: number; words: string }) {
+  if (tasks === 0) return <p className="pt-4 text-sm">Nothing runs there.</p>;
+  return (
+    <div className="pt-4">
+      <h3 className="pb-1 text-xs font-medium text-muted">
+        {count(tasks, 'task')} of {count(jobs.length, 'job')} {words}
+      </h3>
+      <ul aria-label="What runs there" className="max-h-48 overflow-y-auto border border-line bg-sunken px-3 py-1.5 text-sm">
+        {jobs.map((job) => (
+          <li key={job.id} className="flex gap-3 py-0.5" data-job={job.id}>
+            <span className="min-w-0 grow truncate">
+              <Link to="/jobs/$ref" params={{ ref: job.id }} className="link">
+                {job.name}
+              </Link>
+              <span className="text-muted"> {job.user}</span>
+            </span>
+            <span className="whitespace-nowrap text-muted">
+              {count(job.tasks, 'task')}
+              {job.devices > 0 && `, ${count(job.devices, 'device')}`}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
