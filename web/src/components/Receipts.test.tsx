@@ -58,8 +58,8 @@ describe('a closed node', () => {
   const cordon = { by: 'ada', why: 'new cables', at: receipt.at };
   it.each([
     ['', 3, '⊘ cordoned by ada: new cables'],
-    ['now', 3, '⊘ draining by ada: new cables'],
-    ['after-jobs', 3, '⊘ draining after its jobs by ada: new cables'],
+    ['now', 3, '⊘ draining (3 tasks left) by ada: new cables'],
+    ['after-jobs', 3, '⊘ draining after its jobs (3 tasks left) by ada: new cables'],
     ['now', 0, '⊘ drained by ada: new cables'],
   ] as const)('with drain %j and %d tasks', (drain, tasks, said) => expect(closed({ tasks } as Node, { ...cordon, drain })).toBe(said));
 });
