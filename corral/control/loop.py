@@ -255,8 +255,7 @@ class Control:
             if (job := self.world.jobs.get(job_id)) is not None:
                 self.folder.event(job, TimePassed(), now)
         if self._next_upkeep is not None and self._next_upkeep <= now:
-            self.upkeep.look(now)
-            self._next_upkeep = self.machines.next_loss(now)
+            self._next_upkeep = self.upkeep.look(now)
         if self.world.plan_wanted or (self._plan_again is not None and self._plan_again <= now):
             self._plan(now)
         self.ledger.fold(self.folder.draft, self._loans(), now)
@@ -288,6 +287,8 @@ class Control:
         proposal = plan(self.world.cluster, self.world.queue, self.policy, now)
         for placed in proposal.placements:
             self.folder.place(placed, now)
+        if proposal.placements and self.machines.tainted:
+            self._next_upkeep = now
         for reserved in proposal.reserved:
             self.world.cluster.apply(reserved)
         for eviction in proposal.evictions:

@@ -15,7 +15,7 @@ from corral.engines.base import Engine
 from corral.kernel.errors import CorralError, Unavailable
 from corral.kernel.ids import AttemptId
 from corral.model.cordons import Cordon
-from corral.model.inventory import Device, Inventory, Node
+from corral.model.inventory import Device, Inventory, Node, Taint
 from corral.scheduler import EngineUnknown, NodesSeen
 from corral.store import Store
 
@@ -39,6 +39,8 @@ class Machines:
         self.cordons: dict[str, Cordon] = {}
         self.unhealthy: dict[str, dict[int, str]] = {}
         """By node, the devices that are not healthy, with the reason."""
+        self.tainted: dict[str, dict[Taint, float]] = {}
+        """By node, its taints that ask running tasks to leave, each with the time since when it was seen."""
         self.following: frozenset[str] = frozenset()
         """The engines whose nodes are those that documents describe: what they lack was removed, not lost."""
         self.removed: frozenset[str] = frozenset()
@@ -97,7 +99,7 @@ class Machines:
     @property
     def trouble(self) -> bool:
         """Whether anything that a gang could hold is broken."""
-        return bool(self.unhealthy or self._not_ready_since)
+        return bool(self.unhealthy or self._not_ready_since or self.tainted)
 
     def lost(self, node: str, now: float) -> str:
         """Why a node counts as lost: it has not been ready for long; "" when it does not."""
@@ -134,6 +136,11 @@ class Machines:
         self.nodes |= {node.name: node for node in inventory.nodes}
         self.unhealthy = {name: bad for name, bad in self.unhealthy.items() if not name.startswith(prefix)}
         self.unhealthy |= {node.name: bad for node in inventory.nodes if (bad := _unhealthy(node.devices))}
+        known = {name: taints for name, taints in self.tainted.items() if name.startswith(prefix)}
+        self.tainted = {name: taints for name, taints in self.tainted.items() if name not in known}
+        for node in inventory.nodes:
+            if fresh := {taint: known.get(node.name, {}).get(taint, now) for taint in node.taints if _evicts(taint)}:
+                self.tainted[node.name] = fresh
         names = {node.name for node in before.nodes} if before else set()
         absent = {
             name for name in {*names, *self._not_ready_since} if name.startswith(prefix) and name not in self.nodes
@@ -156,6 +163,10 @@ class Machines:
             closed = cordon is not None and node.ready
             reason = cordon.reason if cordon else ""
             yield msgspec.structs.replace(node, ready=False, ready_reason=reason, cordoned=True) if closed else node
+
+
+def _evicts(taint: Taint) -> bool:
+    return taint.effect == "NoExecute"
 
 
 def _unhealthy(devices: Iterable[Device]) -> dict[int, str]:

@@ -1,11 +1,13 @@
 """Why: drains and bad hardware take places from gangs that run, each as its job wants it; the launcher ends them in order.
 
-What is cordoned runs on, what is drained yields, and what is broken yields where the job's `badHardware` says so.
+What is cordoned runs on, what is drained or tainted (`NoExecute`) yields, and what is broken yields where the job's
+`badHardware` says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 from typing import Final
 
 from corral.control.fold import Folder
@@ -13,11 +15,15 @@ from corral.control.observe import Machines
 from corral.control.receipts import Yielded
 from corral.control.world import Job
 from corral.kernel.ids import TaskKey
+from corral.model.asks import node_rules
 from corral.model.cordons import Drain
 from corral.model.events import Preempted
+from corral.model.inventory import Taint
 from corral.model.placement import TaskPlacement
 from corral.model.plan import Rule
+from corral.model.requests import NodeRules
 from corral.model.states import TaskState
+from corral.scheduler.fitting import stays_until
 
 _HELD: Final = frozenset({TaskState.PREPARING, TaskState.RUNNING})
 
@@ -29,14 +35,22 @@ class Upkeep:
         self._folder = folder
         self._machines = machines
 
-    def look(self, now: float) -> None:
-        """Have those gangs yield that are on drained nodes or hold bad hardware: O(tasks), nothing if all is well."""
+    def look(self, now: float) -> float | None:
+        """Have those gangs yield that are on drained or tainted nodes or hold bad hardware, and say when to look again.
+
+        None: never, as long as nothing happens. O(tasks), nothing if all is well.
+        """
         draining = {cordon.node for cordon in self._machines.cordons.values() if cordon.drain is Drain.NOW}
         if not draining and not self._machines.trouble:
-            return
+            return None
+        loss = self._machines.next_loss(now)
+        again = inf if loss is None else loss
         for job in list(self._folder.world.jobs.values()):
             self._drain(job, draining, now)
             self._replace(job, now)
+            if self._machines.tainted:
+                again = min(again, self._send_away(job, now))
+        return again if again < inf else None
 
     def _drain(self, job: Job, draining: set[str], now: float) -> None:
         """Off every node that is drained, in one go; the shortest grace of those that ask for one."""
@@ -63,6 +77,26 @@ class Upkeep:
             event = Preempted(job.run.attempt, Rule.BAD_HARDWARE, message, _keys([place for place, _ in bad]))
             self._folder.have_yield(job, event, Yielded(Rule.BAD_HARDWARE, message), now)
 
+    def _send_away(self, job: Job, now: float) -> float:
+        """Off every node with a taint that it does not tolerate, or no longer; when that ends for the next of its tasks."""
+        going: list[TaskPlacement] = []
+        why, again = "", inf
+        for place in _places(job):
+            taints = self._machines.tainted.get(place.node)
+            if not taints:
+                continue
+            until, taint = stays_until(taints.items(), _rules(job, place.role), job.run.placed_at or 0.0)
+            if until > now:
+                again = min(again, until)
+            elif taint is not None:
+                going.append(place)
+                longer = "" if until == taints[taint] else " any longer"
+                why = why or f"the node {place.node} has the taint {_spoken(taint)}, which it does not tolerate{longer}"
+        if going:
+            event = Preempted(job.run.attempt, Rule.TAINT, why, _keys(going))
+            self._folder.have_yield(job, event, Yielded(Rule.TAINT, why), now)
+        return again
+
     def _broken(self, place: TaskPlacement, now: float, *, devices: bool) -> str:
         """What is wrong with what a task holds; "" when nothing is, or not for long enough."""
         lost = self._machines.lost(place.node, now)
@@ -71,6 +105,15 @@ class Upkeep:
         sick = self._machines.unhealthy.get(place.node, {}) if devices else {}
         index = next((index for index in place.devices if index in sick), None)
         return "" if index is None else f"device {index} of {place.node} is unhealthy: {sick[index]}"
+
+
+def _rules(job: Job, role: str) -> NodeRules:
+    spec = job.document.spec
+    return node_rules(spec.nodes, *(each.nodes for each in spec.roles if each.name == role)) or NodeRules()
+
+
+def _spoken(taint: Taint) -> str:
+    return f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}"
 
 
 def _places(job: Job) -> Iterator[TaskPlacement]:

@@ -86,7 +86,7 @@ def _role_ask(spec: JobSpec, role: Role, indexes: tuple[int, ...], minimum: int)
         topology=_topology(role.topology, spread.level, spread.max_skew),
         node_selector=dict(role.node_selector),
         resources=amounts_of(role),
-        nodes=_rules(spec.nodes, role.nodes),
+        nodes=node_rules(spec.nodes, role.nodes),
     )
 
 
@@ -110,19 +110,23 @@ def _share(share: Share) -> ShareAsk | None:
     )  # fmt: skip
 
 
-def _rules(*rules: company.NodeRules) -> NodeRules | None:
+def node_rules(*rules: company.NodeRules) -> NodeRules | None:
     """What all of them allow; only nodes that every one of them includes that includes any."""
     included = [each.include for each in rules if each.include]
     named = [{company.node_name(name) for name in names} for names in included]
     both = NodeRules(
         tuple(Expression(e.key, e.operator, tuple(e.values)) for each in rules for e in each.expressions),
-        tuple(Toleration(t.key, t.operator, t.value, t.effect) for each in rules for t in each.tolerations),
+        tuple(_toleration(t) for each in rules for t in each.tolerations),
         tuple(sorted(name for name in included[-1] if all(company.node_name(name) in each for each in named)))
         if included
         else (),
         tuple(sorted({name for each in rules for name in each.exclude})),
     )
     return None if both == NodeRules() else both
+
+
+def _toleration(said: company.Toleration) -> Toleration:
+    return Toleration(said.key, said.operator, said.value, said.effect, said.toleration_seconds)
 
 
 def _company(sharing: company.Sharing) -> Company | None:

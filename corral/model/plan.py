@@ -61,6 +61,8 @@ class Rule(StrEnum):
     """Its node is being drained."""
     BAD_HARDWARE = "bad-hardware"
     """It holds a device or node that is unhealthy."""
+    TAINT = "taint"
+    """Its node was given a `NoExecute` taint that it does not tolerate, or not for so long."""
     CONFIGURATION = "configuration"
     """Its queue was given less than it holds, by somebody who said that its jobs shall yield."""
     SUSPENDED = "suspended"

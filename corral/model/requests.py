@@ -62,6 +62,8 @@ class Toleration(msgspec.Struct, frozen=True):
     operator: str = "Equal"
     value: str = ""
     effect: str = ""
+    seconds: int = -1
+    """How long it does not mind a `NoExecute` taint while it runs; -1: for ever."""
 
 
 class NodeRules(msgspec.Struct, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 
 from corral.model.inventory import Node, Taint
 from corral.model.requests import Expression, NodeRules, Toleration
@@ -102,6 +103,25 @@ def _says(node: Node, expression: Expression) -> bool:
 
 def _keeps_off(taint: Taint, rules: NodeRules) -> bool:
     return not any(_tolerates(toleration, taint) for toleration in rules.tolerations)
+
+
+def stays_until(
+    taints: Iterable[tuple[Taint, float]], rules: NodeRules, placed_at: float
+) -> tuple[float, Taint | None]:
+    """Until when a task that was placed at some time may stay on a node, and the taint that ends it; (inf, None): for ever.
+
+    `taints` are the node's with the time since when; only `NoExecute` matters. As in Kubernetes, the first toleration that
+    matches a taint counts, and the shortest time of all.
+    """
+    ends = [(_bears(taint, since, rules, placed_at), taint) for taint, since in taints if taint.effect == "NoExecute"]
+    return min(((end, taint) for end, taint in ends if end < inf), key=lambda found: found[0], default=(inf, None))
+
+
+def _bears(taint: Taint, since: float, rules: NodeRules, placed_at: float) -> float:
+    matching = next((each for each in rules.tolerations if _tolerates(each, taint)), None)
+    if matching is None:
+        return since
+    return inf if matching.seconds < 0 else max(since, placed_at) + matching.seconds
 
 
 def _tolerates(toleration: Toleration, taint: Taint) -> bool:

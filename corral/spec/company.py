@@ -141,6 +141,12 @@ class Toleration(SpecModel):
     effect: Literal["", "NoSchedule", "NoExecute", "PreferNoSchedule"] = Field(
         "", description='The taint\'s effect; "" is any.'
     )
+    toleration_seconds: int = Field(
+        -1,
+        ge=-1,
+        le=10**9,
+        description="How long the tasks stay on a node with a NoExecute taint before they yield; -1: for ever.",
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Toleration:
@@ -148,6 +154,8 @@ class Toleration(SpecModel):
             raise refusal("Equal needs a key; Exists without one tolerates every taint")
         if self.operator == "Exists" and self.value:
             raise refusal(f"Exists takes no value, got {describe(self.value)}")
+        if self.toleration_seconds >= 0 and self.effect != "NoExecute":
+            raise refusal("tolerationSeconds is for the effect NoExecute, which has to be named with it")
         return self
 
 

@@ -107,6 +107,12 @@ def test_nodes_are_chosen_by_name_label_and_taint() -> None:
         ),
         ("nodes: {expressions: [{key: a}]}", "", "roles.w.nodes.expressions[0]", "needs values"),
         ("nodes: {tolerations: [{value: x}]}", "", "roles.w.nodes.tolerations[0]", "needs a key"),
+        (
+            "nodes: {tolerations: [{key: a, operator: Exists, tolerationSeconds: 5}]}",
+            "",
+            "roles.w.nodes.tolerations[0]",
+            "NoExecute",
+        ),
         ("topology: {spread: rack, group: {size: 2, required: node}}", "", "roles.w.topology.spread", "not both"),
         ("topology: {spread: {maxSkew: 2}}", "", "roles.w.topology.spread.level", "missing"),
         ("resources: {other: {cpu: 2}}", "", "roles.w.resources.other.cpu", "a field of its own"),
