@@ -14,6 +14,7 @@ from corral.model.documents import GuaranteeFinding
 from corral.model.inventory import Inventory
 from corral.scheduler import Cluster, NodesSeen, QueuesConfigured
 from corral.scheduler.excess import bound_of, fragmenting, over_limit
+from corral.scheduler.queues import counted, shown
 from corral.spec.amounts import spoken_amount
 
 
@@ -45,7 +46,9 @@ def _missing_amounts(cluster: Cluster, twin: Cluster) -> Iterator[GuaranteeFindi
         if amount > there[resource] and amount > earlier.get(resource, 0):
             needs, has = spoken_amount(resource, amount), spoken_amount(resource, there[resource])
             message = f"queues are promised {needs} of {resource} together, and the machines have {has}"
-            yield GuaranteeFinding(message, level=resource, needed=amount, available=there[resource])
+            yield GuaranteeFinding(
+                message, level=resource, needed=shown(resource, amount), available=shown(resource, there[resource])
+            )
 
 
 def _deserved(cluster: Cluster) -> dict[str, int]:
@@ -114,8 +117,8 @@ def _lost_amounts(
         was = old.get(spec.name)
         held = _held(cluster, spec.name) | _held(twin, spec.name)
         for resource, amount in sorted(held.items()):
-            by_right = min(amount, was.deserved.get(resource, 0)) if was else 0
-            owed = spec.deserved.get(resource, 0)
+            by_right = min(amount, counted(resource, was.deserved.get(resource, 0))) if was else 0
+            owed = counted(resource, spec.deserved.get(resource, 0))
             if by_right > owed:
                 yield _finding(spec.name, resource, by_right, owed, "what it deserves", "they may be reclaimed")
         earlier = _bounds(cluster, spec.name)
@@ -142,4 +145,11 @@ def _held(cluster: Cluster, queue: str) -> dict[str, int]:
 def _finding(queue: str, resource: str, needed: int, available: int, right: str, cost: str) -> GuaranteeFinding:
     needs, has = spoken_amount(resource, needed), spoken_amount(resource, available)
     message = f"jobs of the queue {queue} hold {needs} of {resource} within {right}, which would be {has}: {cost}"
-    return GuaranteeFinding(message, queue, resource, needed=needed, available=available, preemptible=True)
+    return GuaranteeFinding(
+        message,
+        queue,
+        resource,
+        needed=shown(resource, needed),
+        available=shown(resource, available),
+        preemptible=True,
+    )

@@ -15,7 +15,7 @@ from corral.control.draft import Draft
 from corral.model.receipts import LedgerEntry
 
 Loans = Mapping[tuple[str, str], int]
-"""Devices lent now, by lender and borrower; a lender "" is what no queue owns."""
+"""Thousandths of devices lent now, by lender and borrower; a lender "" is what no queue owns."""
 HEARTBEAT_SECONDS: Final = 5.0
 """How much of a loan that ended while no control ran may be missing from the ledger."""
 
@@ -34,13 +34,14 @@ class Ledger:
         The first call after a start does not know when a loan that is gone ended: it counts until the last heartbeat.
         """
         changed = [
-            pair for pair in {*self._entries, *loans} if loans.get(pair, 0) != self._devices(pair) or not self._resumed
+            pair for pair in {*self._entries, *loans} if loans.get(pair, 0) != self._lent(pair) or not self._resumed
         ]
         for pair in changed:
             entry = self._entries.get(pair) or LedgerEntry(*pair, 0.0, 0, now, now)
-            lent = entry.devices if self._resumed else min(entry.devices, loans.get(pair, 0))
-            total = entry.device_seconds + lent * max(0.0, now - entry.at)
-            self._put(draft, msgspec.structs.replace(entry, device_seconds=total, devices=loans.get(pair, 0), at=now))
+            lent = entry.device_millis if self._resumed else min(entry.device_millis, loans.get(pair, 0))
+            total = msgspec.structs.replace(entry, device_millis=lent).until(now)
+            now_lent = loans.get(pair, 0)
+            self._put(draft, msgspec.structs.replace(entry, device_seconds=total, device_millis=now_lent, at=now))
         self._resumed = True
         self._keep(draft, now)
 
@@ -50,17 +51,17 @@ class Ledger:
             return
         self._beat = now
         for entry in list(self._entries.values()):
-            if entry.devices and entry.at < now:
+            if entry.device_millis and entry.at < now:
                 self._put(draft, msgspec.structs.replace(entry, device_seconds=entry.until(now), at=now))
 
     @property
     def running(self) -> bool:
         """Whether anything is lent now."""
-        return any(entry.devices for entry in self._entries.values())
+        return any(entry.device_millis for entry in self._entries.values())
 
-    def _devices(self, pair: tuple[str, str]) -> int:
+    def _lent(self, pair: tuple[str, str]) -> int:
         entry = self._entries.get(pair)
-        return entry.devices if entry else 0
+        return entry.device_millis if entry else 0
 
     def _put(self, draft: Draft, entry: LedgerEntry) -> None:
         self._entries[entry.lender, entry.borrower] = entry

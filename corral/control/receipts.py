@@ -9,6 +9,7 @@ import msgspec
 from corral.control.draft import Draft
 from corral.control.world import Job
 from corral.kernel.ids import JobId, TaskKey
+from corral.kernel.units import DEVICE, devices
 from corral.model.plan import Eviction, Rule
 from corral.model.receipts import Receipt
 from corral.model.runs import TaskRun
@@ -45,7 +46,7 @@ class Held(msgspec.Struct, frozen=True):
 
     yields: int
     tasks: dict[TaskKey, tuple[int, float | None]]
-    """Devices and start of each task that had its place and was not ending."""
+    """Thousandths of devices and start of each task that had its place and was not ending."""
 
     @classmethod
     def of(cls, job: Job) -> Held:
@@ -56,11 +57,11 @@ class Held(msgspec.Struct, frozen=True):
     def cost(self, tasks: Iterable[TaskKey], now: float) -> float:
         """Device-seconds since these tasks started."""
         uses = [self.tasks[key] for key in tasks]
-        return sum(devices * max(0.0, now - started) for devices, started in uses if started is not None)
+        return sum(millis / DEVICE * max(0.0, now - started) for millis, started in uses if started is not None)
 
 
 def _use(task: TaskRun) -> tuple[int, float | None]:
-    return len(task.placement.devices) if task.placement else 0, task.started_at
+    return task.placement.device_millis if task.placement else 0, task.started_at
 
 
 class Receipts:
@@ -95,7 +96,7 @@ class Receipts:
             rule=str(why.rule),
             message=why.message,
             at=now,
-            devices=sum(before.tasks[key][0] for key in gone),
+            devices=devices(sum(before.tasks[key][0] for key in gone)),
             tasks=() if whole else tuple(gone),
             by_job=why.by_job,
             by_queue=why.by_queue,

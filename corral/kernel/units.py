@@ -11,7 +11,11 @@ _MEMORY: Final = re.compile(r"(\d{1,19}(?:\.\d{1,9})?)([kKMGTPE]i?)?[bB]?", re.A
 _DURATION: Final = re.compile(r"(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,9})s)?", re.ASCII)
 _SECONDS: Final = re.compile(r"\d{1,10}", re.ASCII)
 _POWERS: Final = {"k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
+_DEVICES: Final = re.compile(r"\d{1,12}(?:\.\d{1,9})?|\.\d{1,9}", re.ASCII)
 _MAX_BYTES: Final = 2**63 - 1
+
+DEVICE: Final = 1000
+"""A whole device in the thousandths that queues count."""
 
 
 def parse_cpu(text: str) -> int:
@@ -28,6 +32,25 @@ def parse_cpu(text: str) -> int:
     if millis != int(millis):
         raise ValueError("a processor is divided into thousandths at most, such as 0.125 or 125m")
     return int(millis)
+
+
+def parse_devices(text: str) -> int:
+    """Thousandths of a device in `2` or `0.5`.
+
+    Raises ValueError when `text` is no such number, or finer than a thousandth.
+    """
+    if not _DEVICES.fullmatch(text):
+        raise ValueError("devices are written as 2 or 0.5")
+    millis = Decimal(text) * DEVICE
+    if millis != int(millis):
+        raise ValueError("a device is divided into thousandths at most, such as 0.125")
+    return int(millis)
+
+
+def devices(millis: float) -> int | float:
+    """How many devices so many thousandths are: 4, or 2.5."""
+    exact = round(millis)
+    return exact / DEVICE if exact % DEVICE else exact // DEVICE
 
 
 def parse_memory(text: str) -> int:
@@ -72,6 +95,12 @@ def format_memory(size: int) -> str:
 def format_cpu(millis: int) -> str:
     """The usual writing of thousandths of a processor: `2` or `500m`."""
     return str(millis // 1000) if millis % 1000 == 0 else f"{millis}m"
+
+
+def format_devices(millis: int) -> str:
+    """The exact writing of thousandths of a device: `4` or `2.5`."""
+    whole, rest = divmod(millis, DEVICE)
+    return f"{whole}.{rest:03}".rstrip("0") if rest else str(whole)
 
 
 def format_duration(seconds: int) -> str:

@@ -85,8 +85,8 @@ class GuaranteeFinding(Record, frozen=True):
     queue: str = ""
     level: str = ""
     model: str = ""
-    needed: int = 0
-    available: int = 0
+    needed: int | float = 0
+    available: int | float = 0
     preemptible: bool = False
     """Whether the change can be made all the same by ending what stands in its way."""
 

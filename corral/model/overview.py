@@ -1,7 +1,8 @@
 """Why: what the scheduler knows (who is owed what, who is next and why not yet, whose cells are whose) is shown as it is.
 
-These values are the API's JSON (see `corral.model.records`). Amounts are by resource name: `devices`, `devices/MODEL`,
-`cpu` (thousandths of a processor), `memory` (bytes); a name that is absent is 0, and in a limit: not bounded.
+These values are the API's JSON (see `corral.model.records`). Amounts are by resource name: `devices`, `devices/MODEL`
+(2, or 2.5: to the thousandth), `cpu` (thousandths of a processor), `memory` (bytes); a name that is absent is 0, and in
+a limit: not bounded.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 from corral.model.records import Record
 from corral.model.views import ReasonView
 
-Amounts = dict[str, int]
+Amounts = dict[str, int | float]
 
 
 class CellShare(Record, frozen=True):
@@ -25,8 +26,8 @@ class CellShare(Record, frozen=True):
     level: str
     model: str
     """"" when its devices are of several models."""
-    devices: int
-    """How many devices one such cell has."""
+    devices: int | float
+    """How many devices one such cell has; a slice is a part of one."""
     owned: int
     bound: int = 0
     free: int = 0
@@ -64,7 +65,7 @@ class QueueStanding(Record, frozen=True):
     cells: tuple[CellShare, ...] = ()
     pinned: tuple[str, ...] = ()
     """The ids of the cells that are its own wherever they stand."""
-    owned_devices: int = 0
+    owned_devices: int | float = 0
     """How many devices the cells that it owns have."""
     running: int = 0
     """Gangs that hold something."""
@@ -82,7 +83,7 @@ class QueueView(Record, frozen=True):
     name: str
     running: int = 0
     waiting: int = 0
-    devices: int = 0
+    devices: int | float = 0
     doc: dict[str, Any] = {}
     standing: QueueStanding | None = None
     """As the scheduler counts it, with the queues below it; None while it does not answer."""
@@ -100,7 +101,8 @@ class LineEntry(Record, frozen=True):
     priority: int
     submitted_at: str
     tasks: int
-    devices: int
+    devices: int | float
+    """Parts of devices count as parts: 2.5."""
     cpu_millis: int = 0
     memory_bytes: int = 0
     model: str = ""
@@ -177,7 +179,7 @@ class CellState(Record, frozen=True):
     unhealthy: int = 0
     closed: int = 0
     """Devices of nodes that take no new tasks."""
-    owners: Amounts = {}
+    owners: dict[str, int] = {}
     """By queue, how many of its devices are bound to it."""
     owner: str = ""
     """The queue that all of it is bound to."""
@@ -185,7 +187,7 @@ class CellState(Record, frozen=True):
     whole: bool = False
     """Whether it is of a type that somebody owns, and could be bound: nothing bound overlaps it."""
     queues: Amounts = {}
-    """By queue, how many of its devices are used."""
+    """By queue, how many of its devices are used; of a device in parts each uses its part."""
     state: str = ""
     """`cordoned`, `not-ready` or `unknown`; "" when all is well. Of nodes, and of engines that do not answer."""
     reason: str = ""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from corral.kernel.ids import JobId, TaskKey
+from corral.kernel.units import DEVICE
 
 
 class DeviceShare(msgspec.Struct, frozen=True):
@@ -37,6 +38,13 @@ class TaskPlacement(msgspec.Struct, frozen=True):
     def key(self) -> TaskKey:
         """The task placed."""
         return TaskKey(self.role, self.index)
+
+    @property
+    def device_millis(self) -> int:
+        """What it has, in thousandths of devices: of a part the larger of computing power and memory counts."""
+        if self.share is None:
+            return DEVICE * len(self.devices)
+        return max(1, max(self.share.compute, self.share.memory) * DEVICE // 1_000_000)
 
 
 class Placement(msgspec.Struct, frozen=True):

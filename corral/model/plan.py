@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 import msgspec
@@ -18,7 +19,7 @@ class Reason(msgspec.Struct, frozen=True):
     """A stable word: `not-enough-devices`, `no-cell-holds-gang`, `behind-head`, `node-selector`, `bad-hardware`, …"""
     message: str
     """One sentence for people, with the figures in it."""
-    counts: dict[str, int] = {}
+    counts: Mapping[str, int | float] = {}
 
 
 class Reasons(msgspec.Struct, frozen=True):

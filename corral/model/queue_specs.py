@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from corral.model.queues import CellQuota, QueueSpec, Reclaim, WithinQueue
+from corral.kernel import units
+from corral.model.queues import Amounts, CellQuota, QueueSpec, Reclaim, WithinQueue
 from corral.spec import amounts
 from corral.spec.machines import PinnedCell, TypeLevel
 from corral.spec.queue import QueueCells, QueueDocument
@@ -19,25 +20,30 @@ def queue_spec(
     `types` (`Machines.types`) say which cells are of a type: one that they do not know stands for a level of its name.
     `pins` are the scheduler's names of pinned cells. What is guaranteed is deserved too, whether or not it is repeated.
     """
-    guaranteed = amounts.count(queue.guaranteed)
+    guaranteed = _amounts(queue.guaranteed)
     return QueueSpec(
         name=queue.name,
         parent=queue.parent,
         weight=queue.weight,
         guaranteed=guaranteed,
-        deserved=guaranteed | amounts.count(queue.deserved),
-        limit=amounts.count(queue.limit),
-        borrowing_limit=amounts.count(queue.borrowing_limit),
-        lending_limit=amounts.count(queue.lending_limit),
+        deserved=guaranteed | _amounts(queue.deserved),
+        limit=_amounts(queue.limit),
+        borrowing_limit=_amounts(queue.borrowing_limit),
+        lending_limit=_amounts(queue.lending_limit),
         cells=tuple(_quota(cells, types or {}) for cells in queue.cells),
         pinned_cells=tuple((pins or {}).get(name, name) for name in queue.pinned_cells),
         min_runtime_seconds=float(queue.min_runtime_seconds),
-        user_limit=amounts.count(queue.user_limit),
-        group_limit=amounts.count(queue.group_limit),
+        user_limit=_amounts(queue.user_limit),
+        group_limit=_amounts(queue.group_limit),
         within_queue=WithinQueue(queue.preemption.within_queue),
         reclaim=Reclaim(queue.preemption.reclaim),
         half_life_seconds=float(queue.half_life_seconds),
     )
+
+
+def _amounts(written: Mapping[str, str]) -> Amounts:
+    counted = amounts.count(written)
+    return {name: units.devices(amount) if name.startswith("devices") else amount for name, amount in counted.items()}
 
 
 def _quota(cells: QueueCells, types: Mapping[str, TypeLevel]) -> CellQuota:

@@ -1,8 +1,8 @@
 """Why: what teams are owed is one tree of queues, whatever document or dialect it was written in.
 
-Amounts are by resource name: `devices`, `devices/MODEL`, `cpu` (thousandths of a processor), `memory` (bytes). A name that
-is absent from `limit` or a limit on borrowing, lending, users or groups bounds nothing; one that is absent from
-`guaranteed` or `deserved` is 0.
+Amounts are by resource name: `devices`, `devices/MODEL` (2, or 0.5: to the thousandth), `cpu` (thousandths of a
+processor), `memory` (bytes). A name that is absent from `limit` or a limit on borrowing, lending, users or groups bounds
+nothing; one that is absent from `guaranteed` or `deserved` is 0.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-Amounts = dict[str, int]
+Amounts = dict[str, int | float]
 
 
 class WithinQueue(StrEnum):

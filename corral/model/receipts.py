@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from corral.kernel.ids import JobId, TaskKey
+from corral.kernel.units import DEVICE, devices
 from corral.model.records import Record, rfc3339, rfc3339_or_none
 
 
@@ -25,8 +26,8 @@ class Receipt(msgspec.Struct, frozen=True):
     """`corral.model.plan.Rule`."""
     message: str
     at: float
-    devices: int
-    """How many devices were given up."""
+    devices: int | float
+    """How many devices were given up; parts of devices count as parts."""
     tasks: tuple[TaskKey, ...] = ()
     """The tasks of an elastic gang that left it; empty: the whole gang ended."""
     by_job: str = ""
@@ -48,18 +49,18 @@ class Receipt(msgspec.Struct, frozen=True):
 
 
 class LedgerEntry(msgspec.Struct, frozen=True):
-    """What one queue has lent to another since `since`; at `at` it was lending `devices`."""
+    """What one queue has lent to another since `since`; at `at` it was lending `device_millis` thousandths of devices."""
 
     lender: str
     borrower: str
     device_seconds: float
-    devices: int
+    device_millis: int
     since: float
     at: float
 
     def until(self, now: float) -> float:
         """The device-seconds until `now`, if nothing has changed since `at`."""
-        return self.device_seconds + self.devices * max(0.0, now - self.at)
+        return self.device_seconds + self.device_millis / DEVICE * max(0.0, now - self.at)
 
 
 class ReceiptView(Record, frozen=True):
@@ -75,7 +76,7 @@ class ReceiptView(Record, frozen=True):
     message: str
     at: str
     state: str
-    devices: int
+    devices: int | float
     tasks: tuple[str, ...] = ()
     by_job: str = ""
     by_queue: str = ""
@@ -92,7 +93,7 @@ class LedgerLine(Record, frozen=True):
 
     queue: str
     device_seconds: float
-    devices: int
+    devices: int | float
     since: str
 
 
@@ -148,4 +149,4 @@ def ledger_view(queue: str, entries: list[LedgerEntry], now: float) -> LedgerVie
 
 
 def _line(queue: str, entry: LedgerEntry, now: float) -> LedgerLine:
-    return LedgerLine(queue, round(entry.until(now), 3), entry.devices, rfc3339(entry.since))
+    return LedgerLine(queue, round(entry.until(now), 3), devices(entry.device_millis), rfc3339(entry.since))

@@ -6,7 +6,10 @@ document's schemas are generated from them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+from msgspec import field
 
 from corral.model.cordons import CordonView
 from corral.model.receipts import ReceiptView
@@ -49,7 +52,7 @@ class ReasonView(Record, frozen=True):
 
     code: str
     message: str
-    counts: dict[str, int] = {}
+    counts: Mapping[str, int | float] = {}
 
 
 class ReasonsView(Record, frozen=True):
@@ -114,6 +117,28 @@ class Validation(Record, frozen=True):
     document: dict[str, Any] | None = None
 
 
+class EstimateView(Record, frozen=True):
+    """When a waiting job is likely to start: `at`, how sure that is (`basis`), and what it rests on (`message`)."""
+
+    basis: str
+    message: str
+    at: str | None = None
+    seconds: float | None = None
+    """From now."""
+    after: tuple[JobSummary, ...] = ()
+    """The jobs whose end it is waited for last, or that have no known end; at most five."""
+
+
+class ChangeView(Record, frozen=True):
+    """One thing that, were it otherwise, would let the job start now, proven by the scheduler itself."""
+
+    path: str
+    """The field of the job file, or of a queue (`Queue/NAME: limit.devices`)."""
+    before: str | int | float = field(name="from")
+    after: str | int | float = field(name="to")
+    message: str = ""
+
+
 class Explanation(Record, frozen=True):
     """Why a job stands where it stands, as one sentence and in parts."""
 
@@ -122,9 +147,9 @@ class Explanation(Record, frozen=True):
     message: str
     reasons: ReasonsView | None = None
     ahead: tuple[JobSummary, ...] = ()
-    estimate_seconds: float | None = None
-    change: str = ""
-    """The smallest change that would start it now, proven on a fork of the live state; "" when none is known."""
+    estimate: EstimateView | None = None
+    changes: tuple[ChangeView, ...] = ()
+    """The smallest changes that would start it now, at most three, the smallest first."""
     receipts: tuple[ReceiptView, ...] = ()
     """The times it had to yield and is not yet back."""
 

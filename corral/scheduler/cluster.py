@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections import Counter
 from collections.abc import Collection, Hashable, Mapping
 from hashlib import blake2b
 from typing import NamedTuple
@@ -12,9 +11,11 @@ import msgspec
 
 from corral.kernel.errors import Conflict
 from corral.kernel.ids import JobId, TaskKey
+from corral.kernel.units import DEVICE
 from corral.model.inventory import Inventory, Node
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.plan import CellsReserved, Reason
+from corral.scheduler.counting import held
 from corral.scheduler.events import (
     FOREVER,
     ClusterEvent,
@@ -178,14 +179,14 @@ class Cluster:
                     out.setdefault(hold.node, {})[device] = (job, task)
         return out
 
-    def models_of(self, placement: Placement) -> Counter[str]:
-        """How many devices of each model a placement names."""
-        found: Counter[str] = Counter()
+    def devices_of(self, placement: Placement) -> list[int]:
+        """What the devices of a placement count for: in all, then by each model that the queues name."""
+        total = [0] * (1 + len(self.queues.models))
         for task in placement.tasks:
-            index = self._engine_of(task.node)
-            devices = index[0].tree.nodes[index[1]].devices if index else ()
-            found.update(device.model for device in devices if device.index in task.devices)
-        return found
+            use = _hold(JobId(""), task, sum(1 << device for device in task.devices), TaskUse())
+            devices, _, _, *of_models = self._amounts(use)
+            total = [was + more for was, more in zip(total, (devices, *of_models), strict=True)]
+        return total
 
     def nodes(self) -> tuple[Node, ...]:
         """Every node known, by engine in topology order."""
@@ -216,7 +217,7 @@ class Cluster:
             twin = self._emptied[healed] = Cluster()
             twin.engines = {name: engine.emptied(healed=healed) for name, engine in self.engines.items()}
             twin.queues = QueueTree(self.queues.specs.values())
-            twin.queues.total = self.queues.total[:]
+            twin._measure(twin.queues)
         return twin
 
     def digest(self) -> str:
@@ -265,15 +266,16 @@ class Cluster:
             self._own()
         self._seen[inventory.engine] = inventory
         self._tell_hived(NodesSeen(inventory))
-        if self.queues.models:
+        was_cut = self.queues.cut
+        self._measure(self.queues)
+        if self.queues.models or self.queues.cut or was_cut:
             self._configure(self.queues.cleared())
-        self.queues.total = self._total()
         return True
 
     def _configure(self, queues: QueueTree) -> None:
         """Take over the queues, and count anew what everybody holds."""
         self.queues = queues
-        queues.total = self._total()
+        self._measure(queues)
         for gang in self.gangs.by_job.values():
             gang.amounts = [0] * len(queues.names)
             for task in list(gang.charges):
@@ -282,27 +284,31 @@ class Cluster:
 
     def _amounts(self, hold: Hold) -> tuple[int, ...]:
         """What a task holds in the terms of the queues; devices of a node that is gone have no model."""
-        base = (hold.devices.bit_count(), hold.cpu, hold.memory)
         models = self.queues.models
-        if not models:
-            return base
+        shares = hold.extra.shares if hold.extra is not None else ()
+        if not (models or shares or self.queues.cut):
+            return (hold.devices.bit_count() * DEVICE, hold.cpu, hold.memory)
         found = self._engine_of(hold.node)
-        devices = found[0].tree.nodes[found[1]].devices if found else ()
-        held = [device.model for device in devices if hold.devices >> device.index & 1]
-        return (*base, *(held.count(name.removeprefix("devices/")) for name in models))
+        known = found[0].tree.nodes[found[1]].devices if found else ()
+        devices, *of_models = held(known, hold.devices, shares, ("devices", *models))
+        return (devices, hold.cpu, hold.memory, *of_models)
 
-    def _total(self) -> list[int]:
-        """What all machines have, in the terms of the queues."""
-        nodes = [node for engine in self.engines.values() for node in engine.tree.nodes]
-        total = [
-            sum(len(node.devices) for node in nodes),
+    def _measure(self, queues: QueueTree) -> None:
+        """Have the queues know what all machines have: slices only as devices of their model."""
+        queues.trees = tuple(engine.tree for engine in self.engines.values())
+        queues.cut = any(tree.rivals for tree in queues.trees)
+        nodes = [node for tree in queues.trees for node in tree.nodes]
+        devices = sum(len(node.devices) for node in nodes)
+        if queues.cut:
+            devices -= sum(device.parent >= 0 for node in nodes for device in node.devices)
+        queues.total = [
+            devices * DEVICE,
             sum(node.cpu_millis for node in nodes),
             sum(node.memory_bytes for node in nodes),
         ]
-        for name in self.queues.names[len(BASE) :]:
+        for name in queues.names[len(BASE) :]:
             model = name.removeprefix("devices/")
-            total.append(sum(device.model == model for node in nodes for device in node.devices))
-        return total
+            queues.total.append(DEVICE * sum(device.model == model for node in nodes for device in node.devices))
 
     def _index(self, inventory: Inventory, holds: dict[JobId, dict[TaskKey, Hold]]) -> None:
         """Index an engine anew; what is held on a node that went away counts again when it comes back."""

@@ -168,7 +168,7 @@ class Cycle:
             self.trial.started(allowed, marks, self.now)
             self._take([entry.request], [placement])
             self._done.add(entry.key)
-        elif self._preemption.leaving_place(allowed, asked(allowed, self._queues.names), place):
+        elif self._preemption.leaving_place(allowed, asked(allowed, self._queues), place):
             self._tell_one(entry, self._yielding_reasons())
             self._done.add(entry.key)
 
@@ -263,7 +263,7 @@ class Cycle:
         """As many tasks of a gang as the bounds of its queue and its user let begin, or why they let none."""
         if self._queues.plain or (owner_of(self.trial, request) and self._fits_in_cells(request)):
             return request
-        never = self._queues.never(request.queue, asked(request, self._queues.names))
+        never = self._queues.never(request.queue, asked(request, self._queues))
         if never:
             return Reasons(Reason(*never), possible=False)
         extra = sum(len(role.indexes) - role.minimum for role in request.roles)
@@ -280,7 +280,7 @@ class Cycle:
         return request if low == extra else with_extra(request, low)
 
     def _refusal(self, request: GangRequest) -> Refusal | None:
-        ask = asked(request, self._queues.names, every=True)
+        ask = asked(request, self._queues, every=True)
         return self._queues.refusal(request.queue, request.user, request.groups, ask)
 
     def _fits_in_cells(self, request: GangRequest) -> bool:
@@ -341,7 +341,7 @@ class Cycle:
             return None
         if self._preemption.plainly_nobody(request):
             return None
-        ask = asked(request, self._queues.names)
+        ask = asked(request, self._queues)
         if not self._preemption.might(request, ask):
             return None
         if self.reservation is not None:
@@ -396,7 +396,7 @@ class Cycle:
         head = self.queue.first(self.reservation.job) if self.reservation is not None else None
         if head is not None and self.reservation is not None and self.policy.consolidation:
             self.reservation.lift()
-            victims = moves.for_head(head.request, self.reservation.start, asked(head.request, self._queues.names))
+            victims = moves.for_head(head.request, self.reservation.start, asked(head.request, self._queues))
             if victims:
                 self.evictions += self._evictions(victims, head.request)
                 self._tell_one(head, self._yielding_reasons())

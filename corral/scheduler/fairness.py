@@ -25,7 +25,7 @@ class Fairness:
         self._parts: dict[str, dict[str, list[float]]] = {}
         self._ownership = cluster.ownership
         self._owned: dict[str, int] | None = None
-        """By queue, the devices of the cells that it owns: it deserves those too."""
+        """By queue, the devices of the cells that it owns, in thousandths: it deserves those too."""
         for job in cluster.gangs.leaving:
             gang = cluster.gangs.by_job[job]
             for task in gang.leaving:

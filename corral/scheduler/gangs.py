@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import structs
 
 from corral.kernel.ids import JobId, TaskKey
+from corral.kernel.units import DEVICE
 from corral.model.requests import GangRequest
 from corral.scheduler.events import GangPlaced
 
@@ -64,7 +65,7 @@ class Running:
 
     def cost(self, now: float) -> float:
         """Device-seconds of work that are lost if it ends now."""
-        return max(1, self.amounts[0]) * max(0.0, now - self.placed_at)
+        return _devices(self.amounts[0]) * max(0.0, now - self.placed_at)
 
     def charge(self, task: TaskKey, amounts: tuple[int, ...]) -> None:
         """Count a task."""
@@ -88,6 +89,11 @@ class Running:
         twin.charges, twin.amounts, twin.leaving = dict(self.charges), self.amounts[:], set(self.leaving)
         twin.cells = dict(self.cells)
         return twin
+
+
+def _devices(thousandths: int) -> float:
+    """How many devices' time counts; that of a gang that has none counts as that of one."""
+    return thousandths / DEVICE or 1.0
 
 
 def joined(first: GangRequest | None, more: GangRequest | None) -> GangRequest | None:

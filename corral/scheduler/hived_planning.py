@@ -156,7 +156,7 @@ class _Turn:
         """The bounds of queues, users and groups hold as under every policy."""
         if self._queues.plain:
             return None
-        refused = self._queues.refusal(request.queue, request.user, request.groups, asked(request, self._queues.names))
+        refused = self._queues.refusal(request.queue, request.user, request.groups, asked(request, self._queues))
         return Reasons(Reason(*refused)) if refused else None
 
     def _place(self, found: Found) -> None:

@@ -195,6 +195,10 @@ class EngineIndex:
                 free &= ~rivals.get(device, 0)
         return free
 
+    def shareable(self, at: int) -> int:
+        """The devices of a node of which parts may be given, as far as there is room on them."""
+        return self.free[at] | (self.offered[at] & self.held[at])
+
     def refresh(self, inventory: Inventory) -> bool:
         """Take over what is new about the health of the nodes; False when more than that changed."""
         tree = self.tree.refreshed(inventory)

@@ -20,23 +20,19 @@ _NONE: Mapping[str, int] = {}
 
 
 def owned_devices(ownership: Ownership) -> dict[str, int]:
-    """By queue, how many devices are in the cells that it owns; changes only with the configuration and the machines."""
+    """By queue the devices of the cells that it owns, in thousandths; changes only with configuration and machines."""
     owned: dict[str, int] = {}
     for cells in ownership.cells.values():
         for owner, quotas in cells.quotas.items():
             for kind, count in quotas.items():
-                numbers = cells.structure.cells(kind)
-                size = (
-                    sum(mask.bit_count() for _, mask in cells.structure.masks(kind.depth, numbers[0])) if numbers else 0
-                )
-                owned[owner] = owned.get(owner, 0) + size * count
+                owned[owner] = owned.get(owner, 0) + cells.structure.thousandths(kind) * count
     return owned
 
 
 def lending(tree: QueueTree, owned: Mapping[str, int] = _NONE) -> dict[tuple[str, str], int]:
-    """Devices lent now, by lender and borrower, only where there are any: O(queues), plus O(lenders x borrowers).
+    """Thousandths of devices lent now, by lender and borrower, only where there are any.
 
-    `owned` are the devices of the cells of each virtual cluster.
+    `owned` are those of the cells of each virtual cluster. O(queues), plus O(lenders x borrowers).
     """
     if not owned and not any(node.deserved[_DEVICES] for node in tree.nodes.values()):
         return {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
+from corral.kernel.units import DEVICE
 from corral.model.plan import Rule
 from corral.model.requests import GangRequest
 from corral.scheduler.gangs import joined
@@ -38,9 +39,9 @@ class Moves:
     def for_head(self, request: GangRequest, start: float, ask: Sequence[int]) -> tuple[Victim, ...]:
         """Gangs that fit elsewhere too, so that the first that waits fits now; none when waiting to `start` is better."""
         free = self._free_devices()
-        if free < ask[0] or not ask[0]:
+        if free * DEVICE < ask[0] or not ask[0]:
             return ()
-        gain = ask[0] * min(HORIZON, start - self._now if start < inf else HORIZON)
+        gain = ask[0] / DEVICE * min(HORIZON, start - self._now if start < inf else HORIZON)
         movers = [
             victim
             for gang in self._cluster.gangs.by_job.values()
@@ -57,7 +58,9 @@ class Moves:
 
     def _free_devices(self) -> int:
         """How many devices are free, as the indexes keep it for tasks of one device."""
-        return sum(int(index.slots(_SINGLE).totals[0][0]) for index in self._cluster.engines.values() if index.tree.nodes)
+        return sum(
+            int(index.slots(_SINGLE).totals[0][0]) for index in self._cluster.engines.values() if index.tree.nodes
+        )
 
     def for_growth(self, queue: Queue) -> tuple[Victim, GangRequest] | None:
         """An elastic gang that waits to grow and gets more tasks by starting anew, and all it asks for; one a cycle."""
@@ -73,7 +76,7 @@ class Moves:
                 request = joined(gang.request, entry.request) or gang.request
                 held = len(gang.charges)
                 more = self._preemption.tasks_without(request, [move])
-                gain = (more - held) * gang.amounts[0] / held * HORIZON
+                gain = (more - held) * gang.amounts[0] / DEVICE / held * HORIZON
                 if more >= _WORTHWHILE * held and gain > move.cost:
                     return move, request
         return None

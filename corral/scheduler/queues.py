@@ -1,6 +1,7 @@
 """Why: what teams are owed, and what they hold of it now, is one tree; every rule about shares is answered here.
 
-Amounts are vectors: devices, processors (thousandths), memory (bytes), then the device models that some queue names.
+Amounts are vectors: devices (thousandths), processors (thousandths), memory (bytes), then the device models that some
+queue names (thousandths).
 Shares follow dominant-resource fairness (Ghodsi et al., NSDI 2011) over a hierarchy; what a queue deserves comes first,
 the rest is divided by weight and demand (water-filling, as KAI and Volcano do).
 """
@@ -9,15 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import exp, inf, log
+from typing import TYPE_CHECKING
 
+from corral.kernel.units import DEVICE, devices, format_devices
 from corral.model.queues import Amounts, QueueSpec
+
+if TYPE_CHECKING:
+    from corral.scheduler.tree import Tree
 
 BASE = ("devices", "cpu", "memory")
 """The resources that every vector begins with."""
 ROOT = ""
 
 Vector = list[int]
-Refusal = tuple[str, str, dict[str, int]]
+Refusal = tuple[str, str, dict[str, int | float]]
 """A stable word, a sentence, and its figures."""
 
 
@@ -35,14 +41,16 @@ class QueueNode:
         self.parent = parent
         self.children: list[QueueNode] = []
         self.limit = _bound(spec.limit, names)
-        self.deserved = [max(spec.deserved.get(name, 0), spec.guaranteed.get(name, 0)) for name in names]
+        guaranteed = [counted(name, spec.guaranteed.get(name, 0)) for name in names]
+        deserved = [counted(name, spec.deserved.get(name, 0)) for name in names]
+        self.deserved = [max(amounts) for amounts in zip(deserved, guaranteed, strict=True)]
         self.borrowing = [
             deserved + bound for deserved, bound in zip(self.deserved, _bound(spec.borrowing_limit, names), strict=True)
         ]
         lending = _bound(spec.lending_limit, names)
         self.kept = [
-            max(spec.guaranteed.get(name, 0), int(deserved - lend) if lend < inf else 0)
-            for name, deserved, lend in zip(names, self.deserved, lending, strict=True)
+            max(own, int(most - lend) if lend < inf else 0)
+            for own, most, lend in zip(guaranteed, self.deserved, lending, strict=True)
         ]
         """What others may never use of it, even while it is idle."""
         self.user_limit = _bound(spec.user_limit, names)
@@ -69,6 +77,10 @@ class QueueTree:
         self.models = self.names[len(BASE) :]
         self.total: Vector = [0] * len(self.names)
         """What all machines have."""
+        self.trees: tuple[Tree, ...] = ()
+        """The machines, for what their devices count for."""
+        self.cut = False
+        """Whether some device can be given in slices."""
         self.root = QueueNode(QueueSpec(ROOT), None, self.names)
         self.nodes: dict[str, QueueNode] = {}
         for spec in self.specs.values():
@@ -175,8 +187,13 @@ class QueueTree:
 
     def _over(self, code: str, who: str, at: int, most: float, used: int, amount: int) -> Refusal:
         held, asked = self._spoken(at, used), self._spoken(at, amount)
-        sentence = f"{who} {self._spoken(at, most)}; {held} are held and this asks for {asked}."
-        return code, sentence, {"limit": int(most), "used": used, "needed": amount}
+        are = "is" if used == DEVICE and is_devices(self.names[at]) else "are"
+        sentence = f"{who} {self._spoken(at, most)}; {held} {are} held and this asks for {asked}."
+        return code, sentence, self._figures(at, limit=most, used=used, needed=amount)
+
+    def _figures(self, at: int, **amounts: float) -> dict[str, int | float]:
+        """As people count: devices, not thousandths of them."""
+        return {what: shown(self.names[at], amount) for what, amount in amounts.items()}
 
     def _spoken(self, at: int, amount: float) -> str:
         name = self.names[at]
@@ -185,7 +202,8 @@ class QueueTree:
         if name == "memory":
             return f"{amount / 2**30:.4g} GiB of memory"
         model = name.partition("/")[2]
-        return " ".join(filter(None, (f"{amount:g}", model, "device" if amount == 1 else "devices")))
+        number = format_devices(round(amount))
+        return " ".join(filter(None, (number, model, "device" if amount == DEVICE else "devices")))
 
     def _person_over(self, leaf: QueueNode, user: str, groups: Sequence[str], ask: Sequence[int]) -> Refusal | None:
         for key in self._persons(leaf.name, user, groups) if self.limited else ():
@@ -214,7 +232,7 @@ class QueueTree:
                         f"{self._spoken(at, kept)} are kept for {names}, and not lent; {self._spoken(at, free + amount)} "
                         f"are not held and this asks for {self._spoken(at, amount)}."
                     )
-                    return "kept-for-others", sentence, {"kept": kept, "free": free + amount, "needed": amount}
+                    return "kept-for-others", sentence, self._figures(at, kept=kept, free=free + amount, needed=amount)
         finally:
             self.charge(leaf.name, "", (), ask, -1)
         return None
@@ -233,7 +251,7 @@ class QueueTree:
     def copy(self) -> QueueTree:
         """An independent copy with the same usage."""
         twin = QueueTree(self.specs.values())
-        twin.total = self.total[:]
+        twin.total, twin.trees, twin.cut = self.total[:], self.trees, self.cut
         twin.root.used = self.root.used[:]
         for name, node in self.nodes.items():
             other = twin.find(name)
@@ -287,7 +305,22 @@ def _models(specs: Iterable[QueueSpec]) -> set[str]:
 
 
 def _bound(amounts: Amounts, names: Sequence[str]) -> list[float]:
-    return [amounts.get(name, inf) for name in names]
+    return [counted(name, amounts[name]) if name in amounts else inf for name in names]
+
+
+def is_devices(name: str) -> bool:
+    """Whether a resource is counted in thousandths of devices in the tree, and in devices everywhere else."""
+    return name == "devices" or name.startswith("devices/")
+
+
+def counted(name: str, amount: float) -> int:
+    """An amount as a document has it, in the units of the tree."""
+    return round(amount * DEVICE) if is_devices(name) else int(amount)
+
+
+def shown(name: str, amount: float) -> int | float:
+    """An amount of the tree as people count it."""
+    return devices(amount) if is_devices(name) else round(amount)
 
 
 def divide(total: float, claims: Sequence[tuple[float, float, float]]) -> list[float]:

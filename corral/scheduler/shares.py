@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corral.model.inventory import MPS_LABEL, Device, Node
+from corral.model.inventory import MPS_LABEL, Node
+from corral.scheduler.counting import WHOLE_DEVICE, part_of
 from corral.scheduler.fitting import WHOLE
-from corral.scheduler.shapes import ShareShape
 from corral.scheduler.slots import SECOND, Slots
 from corral.scheduler.takes import Part
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from corral.scheduler.search import Spot
     from corral.scheduler.tree import Tree
 
-WHOLE_DEVICE = 1_000_000
 _NAMED = 3
 
 
@@ -77,20 +76,6 @@ class Shared:
         return twin
 
 
-def part_of(device: Device, share: ShareShape) -> Part | None:
-    """The part of a device that a share of it is; None where the device has no such share to give.
-
-    Of computing power and memory what is not said is as much as the other.
-    """
-    memory = share.memory
-    if share.memory_bytes:
-        if device.memory_bytes < share.memory_bytes:
-            return None
-        memory = -(-share.memory_bytes * WHOLE_DEVICE // device.memory_bytes)
-    compute = share.compute or memory
-    return Part(device.index, compute, memory or compute)
-
-
 class ShareSlots(Slots):
     """How many tasks that want a part of a device fit on each node of an engine."""
 
@@ -123,12 +108,12 @@ class ShareSlots(Slots):
         """
         share, node = self.shape.share, index.tree.nodes[at]
         assert share is not None
-        mask, used = self.masks[at] & within, index.shared.at.get(at, {})
+        mask, used = self.masks[at] & within & index.shareable(at), index.shared.at.get(at, {})
         found: list[tuple[tuple[int, ...], Part, int]] = []
         for device in node.devices:
             bit = 1 << device.index
             given = used.get(device.index)
-            if not mask & bit or not (index.free[at] & bit or (given and index.offered[at] & bit)):
+            if not mask & bit or not (given or index.free[at] & bit):
                 continue
             part = part_of(device, share)
             if part is None:

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from corral.kernel.units import DEVICE
 from corral.model.inventory import Device
+from corral.scheduler.counting import whole
 from corral.scheduler.levels import resolve
 from corral.scheduler.tree import Tree
 
@@ -91,6 +93,15 @@ class Structure:
             masks = self.masks(kind.depth, first) if first is not None else ()
             self._sizes[kind] = sum(mask.bit_count() for _, mask in masks)
         return self._sizes[kind]
+
+    def thousandths(self, kind: CellType) -> int:
+        """The thousandths of devices of a cell of a type: slices do not count beside what they are cut from."""
+        tree, first = self.tree, next(iter(self.cells(kind)), None)
+        masks = self.masks(kind.depth, first) if first is not None else ()
+        return sum(
+            whole(tree.nodes[at].devices, mask) if at in tree.rivals else mask.bit_count() * DEVICE
+            for at, mask in masks
+        )
 
     def masks(self, depth: int, number: int) -> Iterator[tuple[int, int]]:
         """The positions and devices of a cell."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Sequence
 from copy import copy
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from corral.model.inventory import Inventory, Node
+from corral.scheduler.counting import Counted, counted
 from corral.scheduler.layout import Layout
 from corral.scheduler.levels import complete
 
@@ -66,6 +68,17 @@ class Tree:
         layouts: dict[Any, Layout] = {}
         by_wiring = {key: self._layout(self.nodes[at], layouts) for key, at in _firsts(wirings).items()}
         self.layouts = tuple(by_wiring[key] for key in wirings)
+
+    @cached_property
+    def kinds(self) -> tuple[Counted, ...]:
+        """One device of each kind, model and size of memory, whole ones and slices, with what it counts for."""
+        found: dict[tuple[object, ...], Counted] = {}
+        for node in self.nodes:
+            for each in counted(node.devices):
+                device = each.device
+                key = (device.kind, device.model, device.memory_bytes, device.parent >= 0, each.thousandths)
+                found.setdefault(key, each)
+        return tuple(found.values())
 
     def _cells(self, paths: list[tuple[str, ...]]) -> tuple[Cells, ...]:
         count = len(self.nodes)

@@ -40,6 +40,10 @@ class View(EngineIndex):
             self.allowed[at] = mask
             self.follow(at)
 
+    def shareable(self, at: int) -> int:
+        """As of the engine, of the devices that are seen."""
+        return super().shareable(at) & self.allowed[at]
+
     def follow(self, at: int) -> None:
         """Something changed on a node."""
         self.free[at] = self.base.free[at] & self.allowed[at]

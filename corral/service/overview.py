@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
+from corral.kernel.units import devices
 from corral.model.overview import CellTree, QueueStanding, QueueView, WaitingLine
 from corral.model.records import Page
 from corral.service.actor import Actor
@@ -45,9 +46,9 @@ class Overview(ServiceBase):
             "default": {}
         }
         counts = await self.store.count_jobs()
-        devices: dict[str, int] = defaultdict(int)
+        millis: dict[str, int] = defaultdict(int)
         for holder in await self.store.holders():
-            devices[holder.queue] += len(holder.task.placement.devices) if holder.task.placement else 0
+            millis[holder.queue] += holder.task.placement.device_millis if holder.task.placement else 0
         standings = await self._standings()
         rest = sorted(docs.keys() - standings.keys())
         return [
@@ -55,7 +56,7 @@ class Overview(ServiceBase):
                 name,
                 running=sum(counts.get(name, {}).get(phase, 0) for phase in ("starting", "running", "stopping")),
                 waiting=counts.get(name, {}).get("waiting", 0),
-                devices=devices.get(name, 0),
+                devices=devices(millis.get(name, 0)),
                 doc=docs.get(name, {}),
                 standing=standings.get(name),
             )

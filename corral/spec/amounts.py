@@ -1,4 +1,7 @@
-"""Why: what a queue is owed is written as people speak (`devices: 8`, `memory: 1Ti`) and counted in whole units."""
+"""Why: what a queue is owed is written as people speak (`devices: 8`, `memory: 1Ti`) and counted in whole units.
+
+Devices and processors are counted in thousandths, memory in bytes.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,10 @@ from corral.spec.errors import describe, did_you_mean
 from corral.spec.scalars import written
 
 RESOURCE: Final = re.compile(r"devices(/[A-Za-z0-9][-A-Za-z0-9_.+() ]{0,126})?|cpu|memory")
-_WHOLE: Final = re.compile(r"[0-9]{1,12}", re.ASCII)
 
 
 def parse_amount(resource: str, text: str) -> int:
-    """Devices, thousandths of a processor, or bytes, by the name of the resource.
+    """Thousandths of devices or of processors, or bytes, by the name of the resource.
 
     Raises ValueError when the text is no such amount.
     """
@@ -26,20 +28,18 @@ def parse_amount(resource: str, text: str) -> int:
         return units.parse_cpu(text)
     if resource == "memory":
         return units.parse_memory(text)
-    if not _WHOLE.fullmatch(text):
-        raise ValueError("devices are counted in whole numbers from 0")
-    return int(text)
+    return units.parse_devices(text)
 
 
 def spoken_amount(resource: str, amount: int) -> str:
-    """An amount as people write it: `8`, `500m`, `2Gi`."""
+    """An amount as people write it: `8`, `0.5`, `500m`, `2Gi`."""
     if resource == "cpu":
         return units.format_cpu(amount)
-    return units.format_memory(amount) if resource == "memory" else str(amount)
+    return units.format_memory(amount) if resource == "memory" else units.format_devices(amount)
 
 
 def count(amounts: Mapping[str, str]) -> dict[str, int]:
-    """Checked amounts in whole units by resource name."""
+    """Checked amounts in whole units (thousandths of devices) by resource name."""
     return {resource: parse_amount(resource, text) for resource, text in amounts.items()}
 
 

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from corral.kernel import units
 from corral.spec import amounts
 from corral.spec.errors import Path, did_you_mean
 from corral.spec.machines import DeviceDescription, NodeDescription
@@ -139,13 +140,13 @@ def _above(cluster: ClusterDocument, queues: Mapping[str, QueueDocument]) -> Ite
 
 
 def capacity(cluster: ClusterDocument) -> dict[str, int]:
-    """What the nodes of a document have together, by resource name; {} when it describes none."""
+    """What the nodes of a document have together, by resource name, as amounts are counted; {} when it describes none."""
     nodes = cluster.nodes
     total: Counter[str] = Counter()
     for devices, count in _alike(nodes):
         for device in devices:
-            total["devices"] += count if device.parent < 0 else 0
-            total[f"devices/{device.model}"] += count
+            total["devices"] += count * units.DEVICE if device.parent < 0 else 0
+            total[f"devices/{device.model}"] += count * units.DEVICE
     for resource, each_has in (("cpu", [n.cpu_millis for n in nodes]), ("memory", [n.memory_bytes for n in nodes])):
         if all(each_has):
             total[resource] = sum(each_has)

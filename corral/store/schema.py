@@ -12,9 +12,9 @@ from sqlalchemy import Engine, inspect, text
 
 from corral.store.faults import StoreRefused
 
-HEAD: Final = "0004"
+HEAD: Final = "0005"
 """The newest migration."""
-KNOWN: Final = ("0001", "0002", "0003", "0004")
+KNOWN: Final = ("0001", "0002", "0003", "0004", "0005")
 """Every migration, oldest first."""
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 

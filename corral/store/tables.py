@@ -165,7 +165,7 @@ ledger = Table(
     Column("lender", Text, primary_key=True),
     Column("borrower", Text, primary_key=True),
     Column("device_seconds", Double, nullable=False),
-    Column("devices", Integer, nullable=False),
+    Column("device_millis", Integer, nullable=False),
     Column("since", Double, nullable=False),
     Column("at", Double, nullable=False),
 )

@@ -60,7 +60,7 @@ class Yields(Database):
         if queue:
             query = query.where(or_(_ledger.c.lender == queue, _ledger.c.borrower == queue))
         found = await self.read(lambda connection: rows(connection, query))
-        return [LedgerEntry(r.lender, r.borrower, r.device_seconds, r.devices, r.since, r.at) for r in found]
+        return [LedgerEntry(r.lender, r.borrower, r.device_seconds, r.device_millis, r.since, r.at) for r in found]
 
     async def cordons(self) -> dict[str, Cordon]:
         """The nodes that are closed to new tasks, by name."""

@@ -23,36 +23,48 @@ def stored(draft: Draft) -> list[LedgerEntry]:
 
 def test_device_seconds_are_added_up_at_every_change() -> None:
     ledger, draft = Ledger(), Draft()
-    ledger.fold(draft, {PAIR: 4}, 100.0)
-    ledger.fold(draft, {PAIR: 1}, 110.0)
+    ledger.fold(draft, {PAIR: 4000}, 100.0)
+    ledger.fold(draft, {PAIR: 1000}, 110.0)
     ledger.fold(draft, {}, 120.0)
     (entry,) = stored(draft)
-    assert (entry.device_seconds, entry.devices, entry.since) == (50.0, 0, 100.0)
+    assert (entry.device_seconds, entry.device_millis, entry.since) == (50.0, 0, 100.0)
     assert not ledger.running
-    ledger.fold(draft, {PAIR: 2}, 1000.0)
+    ledger.fold(draft, {PAIR: 2000}, 1000.0)
     assert draft.ledger[PAIR].until(1010.0) == pytest.approx(70.0)
+
+
+def test_half_a_device_for_an_hour_is_half_a_device_hour() -> None:
+    ledger, draft = Ledger(), Draft()
+    ledger.fold(draft, {PAIR: 500}, 0.0)
+    ledger.fold(draft, {PAIR: 1500}, 3600.0)
+    (line,) = ledger_view("a", stored(draft), 3600.0).lent
+    assert (line.device_seconds / 3600, line.devices) == (0.5, 1.5)
+    ledger.fold(draft, {PAIR: 2000}, 7200.0)
+    (line,) = ledger_view("b", stored(draft), 10_800.0).borrowed
+    assert (line.device_seconds / 3600, line.devices) == (4.0, 2)
+    assert isinstance(line.devices, int), "whole devices are shown as whole numbers"
 
 
 def test_nothing_is_written_while_nothing_changes_but_a_heartbeat() -> None:
     ledger = Ledger()
-    ledger.fold(Draft(), {PAIR: 4}, 100.0)
+    ledger.fold(Draft(), {PAIR: 4000}, 100.0)
     quiet = Draft()
-    ledger.fold(quiet, {PAIR: 4}, 100.0 + HEARTBEAT_SECONDS - 1)
+    ledger.fold(quiet, {PAIR: 4000}, 100.0 + HEARTBEAT_SECONDS - 1)
     assert quiet.empty
-    ledger.fold(quiet, {PAIR: 4}, 100.0 + HEARTBEAT_SECONDS)
+    ledger.fold(quiet, {PAIR: 4000}, 100.0 + HEARTBEAT_SECONDS)
     assert [(entry.device_seconds, entry.at) for entry in stored(quiet)] == [(4 * HEARTBEAT_SECONDS, 105.0)]
 
 
 def test_a_loan_that_went_on_while_no_control_ran_is_counted_and_one_that_ended_is_not_guessed() -> None:
-    found = [LedgerEntry("a", "b", 10.0, 4, 0.0, 100.0), LedgerEntry("a", "c", 10.0, 4, 0.0, 100.0)]
+    found = [LedgerEntry("a", "b", 10.0, 4000, 0.0, 100.0), LedgerEntry("a", "c", 10.0, 4000, 0.0, 100.0)]
     ledger, draft = Ledger(found), Draft()
-    ledger.fold(draft, {("a", "b"): 3}, 200.0)
+    ledger.fold(draft, {("a", "b"): 3000}, 200.0)
     assert draft.ledger["a", "b"].device_seconds == 10.0 + 3 * 100
-    assert (draft.ledger["a", "c"].device_seconds, draft.ledger["a", "c"].devices) == (10.0, 0)
+    assert (draft.ledger["a", "c"].device_seconds, draft.ledger["a", "c"].device_millis) == (10.0, 0)
 
 
 def test_a_queue_sees_both_sides_of_its_account() -> None:
-    entries = [LedgerEntry("a", "b", 10.0, 2, 0.0, 100.0), LedgerEntry("c", "a", 5.0, 0, 0.0, 100.0)]
+    entries = [LedgerEntry("a", "b", 10.0, 2000, 0.0, 100.0), LedgerEntry("c", "a", 5.0, 0, 0.0, 100.0)]
     view = ledger_view("a", entries, 110.0)
     assert (view.lent_device_seconds, view.borrowed_device_seconds) == (30.0, 5.0)
     assert [(line.queue, line.devices) for line in (*view.lent, *view.borrowed)] == [("b", 2), ("c", 0)]
@@ -72,14 +84,14 @@ async def test_a_queue_lends_what_it_does_not_use_and_takes_it_back_against_a_re
         while not await house.store.ledger("b"):
             await house.store.wakeup.wait(0.05)
         (entry,) = await house.store.ledger("b")
-        assert (entry.lender, entry.borrower, entry.devices) == ("b", "a", 2)
+        assert (entry.lender, entry.borrower, entry.device_millis) == ("b", "a", 2000)
         await house.abandon()
         await house.begin()
         owner = await house.submit(short("owner", devices=4, queue="b"))
         await house.until(owner, "running")
         (receipt,) = (await house.store.receipts(queue="b")).items
         assert (receipt.job, receipt.queue, receipt.by_queue, receipt.rule) == (borrower, "a", "b", "reclaim")
-        while (entry := (await house.store.ledger("b"))[0]).devices:
+        while (entry := (await house.store.ledger("b"))[0]).device_millis:
             await house.store.wakeup.wait(0.05)
         assert entry.device_seconds > 0
     finally:
@@ -99,7 +111,7 @@ async def test_the_devices_of_a_virtual_clusters_cells_are_lent_while_it_is_idle
         await house.until(job, "running")
         while len(found := await house.store.ledger("guest")) < 2:
             await house.store.wakeup.wait(0.05)
-        assert {(entry.lender, entry.devices) for entry in found} == {("", 4), ("owner", 4)}
+        assert {(entry.lender, entry.device_millis) for entry in found} == {("", 4000), ("owner", 4000)}
         claimed = await house.submit(short("claims", devices=4, queue="owner"))
         await house.until(claimed, "running")
         (receipt,) = (await house.store.receipts(job=job)).items

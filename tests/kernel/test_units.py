@@ -23,6 +23,25 @@ def test_what_is_no_amount_of_processors_is_refused(text: str) -> None:
         units.parse_cpu(text)
 
 
+@pytest.mark.parametrize(("text", "millis"), [("2", 2000), ("0.5", 500), (".125", 125), ("0", 0), ("1.000", 1000)])
+def test_devices_are_read(text: str, millis: int) -> None:
+    assert units.parse_devices(text) == millis
+
+
+@pytest.mark.parametrize("text", ["", "-1", "0.0001", "1k", "500m", "1 ", "1e3", "½", "٣", "9" * 13])
+def test_what_is_no_number_of_devices_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="device"):
+        units.parse_devices(text)
+
+
+@given(st.integers(0, 10**12))
+def test_devices_are_written_exactly(millis: int) -> None:
+    assert units.parse_devices(units.format_devices(millis)) == millis
+    shown = units.devices(millis)
+    assert isinstance(shown, int) == (millis % 1000 == 0)
+    assert round(shown * units.DEVICE) == millis
+
+
 @pytest.mark.parametrize(
     ("text", "size"),
     [

@@ -12,7 +12,9 @@ from corral.model.inventory import Device, Inventory, Node
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.requests import DeviceAsk, GangRequest, RoleAsk, TopologyAsk
 from corral.scheduler import Cluster, GangPlaced, NodesSeen, Queue, TaskUse
+from corral.scheduler.counting import WHOLE_DEVICE
 from corral.scheduler.events import GangQueued
+from corral.scheduler.layout import indexes
 from corral.scheduler.placing import Trial
 
 LEVELS = ("block", "rack", "node", "numa", "pcie-switch", "device")
@@ -135,21 +137,38 @@ def cells_used(target: Cluster, tasks: Iterable[TaskPlacement], level: str) -> s
     return {cell_of(nodes[task.node], device, level) for task in tasks for device in (task.devices or (None,))}
 
 
+def parts_held(target: Cluster) -> dict[tuple[str, int], tuple[int, int]]:
+    """By node and device what is given of its computing power and of its memory."""
+    given: dict[tuple[str, int], tuple[int, int]] = {}
+    for job in target.gangs.by_job:
+        for hold in target.holds(job).values():
+            parts = {part.device: (part.compute, part.memory) for part in (hold.extra.shares if hold.extra else ())}
+            for device in indexes(hold.devices):
+                compute, memory = given.get((hold.node, device), (0, 0))
+                more = parts.get(device, (WHOLE_DEVICE, WHOLE_DEVICE))
+                given[hold.node, device] = (compute + more[0], memory + more[1])
+    return given
+
+
 def check(target: Cluster, request: GangRequest, placement: Placement) -> None:
     """Every rule that a placement has to keep, said without the scheduler's own words."""
     nodes = {each.name: each for each in target.nodes()}
     held = target.holders()
     asks = {ask.role: ask for ask in request.roles}
-    given: set[tuple[str, int]] = set()
+    given = parts_held(target)
     assert len({task.key for task in placement.tasks}) == len(placement.tasks)
     for task in placement.tasks:
         assert task.index in asks[task.role].indexes
         assert len(task.devices) == asks[task.role].devices.count
         for device in task.devices:
             assert nodes[task.node].devices[device].healthy
-            assert device not in held.get(task.node, {})
-            assert (task.node, device) not in given
-            given.add((task.node, device))
+            assert task.share or device not in held.get(task.node, {})
+            part = (task.share.compute, task.share.memory) if task.share else (WHOLE_DEVICE, WHOLE_DEVICE)
+            compute, memory = (
+                was + more for was, more in zip(given.get((task.node, device), (0, 0)), part, strict=True)
+            )
+            assert compute <= WHOLE_DEVICE and memory <= WHOLE_DEVICE
+            given[task.node, device] = (compute, memory)
     for name, owner in nodes.items():
         here = [task for task in placement.tasks if task.node == name]
         assert not here or owner.ready

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corral.kernel.units import DEVICE, devices
 from corral.model.queues import QueueSpec
 from corral.scheduler.lending import lending
 from corral.scheduler.queues import QueueTree
@@ -13,24 +14,29 @@ from corral.scheduler.queues import QueueTree
 def tree(total: int, **queues: tuple[int, int]) -> QueueTree:
     """Queues under the root, each with what it deserves and what it holds."""
     built = QueueTree(QueueSpec(name, deserved={"devices": deserved}) for name, (deserved, _) in queues.items())
-    built.total[0] = total
+    built.total[0] = total * DEVICE
     for name, (_, used) in queues.items():
-        built.charge(name, "ada", (), [used, *[0] * (len(built.names) - 1)])
+        built.charge(name, "ada", (), [used * DEVICE, *[0] * (len(built.names) - 1)])
     return built
 
 
+def loans(built: QueueTree) -> dict[tuple[str, str], int | float]:
+    """What is lent, in devices."""
+    return {pair: devices(amount) for pair, amount in lending(built).items()}
+
+
 def test_nobody_lends_while_everybody_stays_within_their_own() -> None:
-    assert lending(tree(16, a=(8, 8), b=(8, 3))) == {}
-    assert lending(tree(16, a=(0, 9), b=(0, 3))) == {}, "where nobody deserves anything nothing is lent"
+    assert loans(tree(16, a=(8, 8), b=(8, 3))) == {}
+    assert loans(tree(16, a=(0, 9), b=(0, 3))) == {}, "where nobody deserves anything nothing is lent"
 
 
 def test_what_nobody_deserves_is_used_first() -> None:
-    assert lending(tree(20, a=(8, 11), b=(8, 0))) == {("", "a"): 3}
-    assert lending(tree(20, a=(8, 14), b=(8, 0))) == {("", "a"): 4, ("b", "a"): 2}
+    assert loans(tree(20, a=(8, 11), b=(8, 0))) == {("", "a"): 3}
+    assert loans(tree(20, a=(8, 14), b=(8, 0))) == {("", "a"): 4, ("b", "a"): 2}
 
 
 def test_idle_queues_lend_in_proportion() -> None:
-    assert lending(tree(24, a=(8, 14), b=(8, 0), c=(8, 4))) == {("b", "a"): 4, ("c", "a"): 2}
+    assert loans(tree(24, a=(8, 14), b=(8, 0), c=(8, 4))) == {("b", "a"): 4, ("c", "a"): 2}
 
 
 def test_an_inner_queue_borrows_as_one_and_its_own_lend_each_other() -> None:
@@ -41,9 +47,9 @@ def test_an_inner_queue_borrows_as_one_and_its_own_lend_each_other() -> None:
         QueueSpec("l2", "left", deserved={"devices": 4}),
     ]
     built = QueueTree(specs)
-    built.total[0] = 16
-    built.charge("l1", "ada", (), [10, 0, 0])
-    assert lending(built) == {("right", "left"): 2, ("l2", "l1"): 4}
+    built.total[0] = 16 * DEVICE
+    built.charge("l1", "ada", (), [10 * DEVICE, 0, 0])
+    assert loans(built) == {("right", "left"): 2, ("l2", "l1"): 4}
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 12)), min_size=1, max_size=6), st.integers(0, 20))
@@ -58,5 +64,5 @@ def test_every_device_beyond_ones_own_is_somebodys_and_no_more_is_lent_than_is_i
     for name, (owned, used) in named.items():
         borrowed = sum(amount for (_, borrower), amount in found.items() if borrower == name)
         lent = sum(amount for (lender, _), amount in found.items() if lender == name)
-        assert borrowed == (max(0, used - owned) if deserved else 0)
-        assert lent <= max(0, owned - used)
+        assert borrowed == (max(0, used - owned) * DEVICE if deserved else 0)
+        assert lent <= max(0, owned - used) * DEVICE

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corral.devices.described import described_inventory
+from corral.kernel.units import DEVICE
 from corral.scheduler.tree import Tree
 from corral.spec import ranges
 from corral.spec.cluster import load_cluster
@@ -64,7 +65,8 @@ def test_every_leaf_is_a_device_of_its_node_and_every_cell_is_counted(
     assert {node.name: [device.index for device in node.devices] for node in cluster.nodes} == wanted
     counts = census(cluster)
     total = sum(map(len, wanted.values()))
-    assert counts["device", ""] == total == capacity(cluster)["devices"]
+    assert counts["device", ""] == total
+    assert capacity(cluster)["devices"] == total * DEVICE
     tree = Tree(described_inventory(cluster, "local"))
     assert sum(layout.all.bit_count() for layout in tree.layouts) == total
     for name, rule in document["cellTypes"].items():

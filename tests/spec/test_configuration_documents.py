@@ -121,8 +121,12 @@ def test_equal_amounts_are_stored_in_equal_words() -> None:
             'x.yaml:1:31: limit: "gpus" is no resource that queues divide',
         ),
         (
-            "{kind: Queue, name: q, limit: {devices: 1.5}}",
-            "x.yaml:1:31: limit: devices: devices are counted in whole numbers from 0, got 1.5",
+            "{kind: Queue, name: q, limit: {devices: 0.0005}}",
+            "x.yaml:1:31: limit: devices: a device is divided into thousandths at most, such as 0.125, got 0.0005",
+        ),
+        (
+            "{kind: Queue, name: q, limit: {devices: -1}}",
+            "x.yaml:1:31: limit: devices: devices are written as 2 or 0.5, got -1",
         ),
         (
             "{kind: Queue, name: q, limit: {devices: 2}, deserved: {devices: 4}}",

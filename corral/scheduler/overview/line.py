@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from corral.kernel.ids import JobId
+from corral.kernel.units import devices
 from corral.model.overview import LineEntry, WaitingLine
 from corral.model.plan import Reasons
 from corral.model.records import rfc3339
@@ -37,7 +38,9 @@ def waiting_line(
         if not only or entry.request.queue in wanted
     ]
     shown = list(islice((each for each in found if each[0] > after), limit))
-    items = tuple(_entry(position, group, entry, name_of(entry.request.job)) for position, group, entry in shown)
+    items = tuple(
+        _entry(queues, position, group, entry, name_of(entry.request.job)) for position, group, entry in shown
+    )
     more = bool(shown) and shown[-1][0] < found[-1][0]
     return WaitingLine(rfc3339(now), len(found), items, str(shown[-1][0]) if more else None)
 
@@ -101,9 +104,9 @@ def _below(node: QueueNode) -> Iterator[QueueNode]:
         yield from _below(child)
 
 
-def _entry(position: int, group: Group, entry: Entry, name: str) -> LineEntry:
+def _entry(queues: QueueTree, position: int, group: Group, entry: Entry, name: str) -> LineEntry:
     request, told = entry.request, entry.told or group.told
-    devices, cpu, memory = asked(request, BASE)
+    amounts, cpu, memory = asked(request, queues)[: len(BASE)]
     models = {role.devices.model for role in request.roles if role.devices.count or role.devices.ids}
     return LineEntry(
         position=position,
@@ -114,7 +117,7 @@ def _entry(position: int, group: Group, entry: Entry, name: str) -> LineEntry:
         priority=request.priority,
         submitted_at=rfc3339(request.submitted_at),
         tasks=sum(role.minimum for role in request.roles) or len(request.tasks),
-        devices=devices,
+        devices=devices(amounts),
         cpu_millis=cpu,
         memory_bytes=memory,
         model=models.pop() if len(models) == 1 else "",

@@ -7,8 +7,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from corral.kernel.ids import TaskKey
+from corral.kernel.units import DEVICE
 from corral.scheduler.cluster import Cluster, Hold
+from corral.scheduler.counting import held
 from corral.scheduler.gangs import Running
+from corral.scheduler.takes import Part
+from corral.scheduler.tree import Tree
 
 
 class Use(NamedTuple):
@@ -21,8 +25,17 @@ class Use(NamedTuple):
 
     def percent(self, device: int) -> int:
         """How much of a device's computing power it has."""
-        shares = self.hold.extra.shares if self.hold.extra is not None else ()
-        return next((round(part.compute / 10_000) for part in shares if part.device == device), 100)
+        return next((round(part.compute / 10_000) for part in self._shares if part.device == device), 100)
+
+    def thousandths(self, tree: Tree, at: int, mask: int) -> int:
+        """What it has of the devices of a mask, which are among its own, counts for."""
+        if not self._shares and at not in tree.rivals:
+            return DEVICE * mask.bit_count()
+        return held(tree.nodes[at].devices, mask, self._shares, ("devices",))[0]
+
+    @property
+    def _shares(self) -> tuple[Part, ...]:
+        return self.hold.extra.shares if self.hold.extra is not None else ()
 
 
 class Occupancy:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from corral.kernel.ids import TaskKey
+from corral.kernel.units import devices
 from corral.model.overview import CellShare
 from corral.scheduler.cells import Cell, Cells
 from corral.scheduler.cluster import Cluster, Hold
@@ -89,7 +90,7 @@ class QuotaOwners:
         for kind in self._cells.types:
             structure, number = self._cells.structure, self._cells.structure.cells(kind)[0]
             models = set(structure.models(kind.depth, number))
-            size = sum(mask.bit_count() for _, mask in structure.masks(kind.depth, number))
+            size = devices(structure.thousandths(kind))
             level, model = self._cells.index.tree.levels[kind.depth], next(iter(models)) if len(models) == 1 else ""
             claims = [
                 Claim(owner, quotas[kind], self._cells.remaining(owner, kind))

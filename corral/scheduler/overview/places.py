@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from corral.kernel.ids import JobId
+from corral.kernel.units import devices as devices_of
 from corral.model.overview import CellDevice, CellState, DeviceUse
 from corral.scheduler.cluster import Cluster
 from corral.scheduler.index import EngineIndex
@@ -48,7 +49,7 @@ class Counts(NamedTuple):
     owners: dict[str, int]
     """By queue, how many of the devices are bound to it."""
     queues: dict[str, int]
-    """By queue, how many it uses; a device in parts counts for each queue on it."""
+    """By queue the thousandths that it uses."""
 
 
 class EngineCells:
@@ -151,7 +152,7 @@ class EngineCells:
             owner=next((owner for owner, count in owners.items() if count == devices), "") if devices else "",
             pinned=bool(devices) and counts.pinned == devices,
             whole=self._is_whole(place),
-            queues=counts.queues,
+            queues={queue: devices_of(amount) for queue, amount in counts.queues.items()},
             state=word,
             reason=reason,
             inside=sum(1 for _ in self.inside(place)) or devices,
@@ -189,7 +190,7 @@ class EngineCells:
                 used |= held
                 leaving |= held if use.leaving else 0
                 guests |= held if self._is_guest(use) else 0
-                queues[use.gang.queue] = queues.get(use.gang.queue, 0) + held.bit_count()
+                queues[use.gang.queue] = queues.get(use.gang.queue, 0) + use.thousandths(self.tree, at, held)
         closed = 0 if self.index.usable[at] else mask & ~used
         masks = (mask, self.index.free[at] & mask, used, leaving, guests, mask & ~self.index.offered[at], closed)
         owners = {

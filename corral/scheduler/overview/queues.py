@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
+from corral.kernel.units import DEVICE, devices
 from corral.model.overview import Amounts, CellShare, QueueStanding
 from corral.scheduler.amounts import asked
 from corral.scheduler.cluster import Cluster
@@ -13,7 +14,7 @@ from corral.scheduler.gangs import Running
 from corral.scheduler.lending import lending
 from corral.scheduler.overview.owners import owners_of
 from corral.scheduler.queue import Queue
-from corral.scheduler.queues import QueueNode, QueueTree
+from corral.scheduler.queues import QueueNode, QueueTree, shown
 
 
 def queue_standings(cluster: Cluster, queue: Queue, now: float) -> list[QueueStanding]:
@@ -52,7 +53,11 @@ class _Standings:
         self.cells: dict[str, list[CellShare]] = {}
         for owner, share in (each for found in self.owners.values() for each in found.shares()):
             self.cells.setdefault(owner, []).append(share)
-        self.owned = {name: sum(each.owned * each.devices for each in shares) for name, shares in self.cells.items()}
+        self.owned = {
+            name: sum(round(each.owned * each.devices * DEVICE) for each in shares)
+            for name, shares in self.cells.items()
+        }
+        """In thousandths, as everything of the tree."""
         self.lending = lending(self.tree, self.owned)
         deserved = (node.deserved for node in self.tree.nodes.values())
         self.deserved = [any(amounts) for amounts in zip(*deserved, strict=True)] or [False] * len(self.tree.names)
@@ -82,7 +87,7 @@ class _Standings:
             if group.starts:
                 tally, count = self.tallies[group.queue], len(group.keys)
                 tally.waiting += count
-                each = asked(group.entries[group.keys[0]].request, self.tree.names)
+                each = asked(group.entries[group.keys[0]].request, self.tree)
                 tally.wanted = [was + count * amount for was, amount in zip(tally.wanted, each, strict=True)]
 
     def all(self) -> list[QueueStanding]:
@@ -103,6 +108,7 @@ class _Standings:
     def _standing(self, node: QueueNode, depth: int, tally: _Tally) -> QueueStanding:
         spec, name = node.spec, node.name
         lent_to = {other: n for (lender, other), n in self.lending.items() if lender == name}
+        borrowed_from = {lender: n for (lender, other), n in self.lending.items() if other == name}
         return QueueStanding(
             name=name,
             parent=spec.parent,
@@ -113,14 +119,14 @@ class _Standings:
             limit=dict(spec.limit),
             borrowing_limit=dict(spec.borrowing_limit),
             used=self._named(node.used),
-            fair={key: round(part, 3) for key, part in zip(self.tree.names, self.fair[name], strict=True) if part},
+            fair=self._named(self.fair[name]),
             borrowed=self._borrowed(node),
-            lent={"devices": sum(lent_to.values())} if lent_to else {},
-            lent_to=lent_to,
-            borrowed_from={lender: n for (lender, other), n in self.lending.items() if other == name},
+            lent={"devices": devices(sum(lent_to.values()))} if lent_to else {},
+            lent_to={other: devices(n) for other, n in lent_to.items()},
+            borrowed_from={lender: devices(n) for lender, n in borrowed_from.items()},
             cells=tuple(self.cells.get(name, ())),
             pinned=spec.pinned_cells,
-            owned_devices=self.owned.get(name, 0),
+            owned_devices=devices(self.owned.get(name, 0)),
             running=tally.running,
             guests=tally.guests,
             waiting=tally.waiting,
@@ -135,7 +141,7 @@ class _Standings:
 
     def _named(self, vector: Sequence[float]) -> Amounts:
         pairs = zip(self.tree.names, vector, strict=True)
-        return {name: int(amount) for name, amount in pairs if amount and amount < inf}
+        return {name: shown(name, amount) for name, amount in pairs if amount and amount < inf}
 
 
 def _by_name(node: QueueNode) -> list[QueueNode]:
