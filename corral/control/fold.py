@@ -14,7 +14,6 @@ from corral.control.receipts import Held, Receipts, Yielded
 from corral.control.world import Job, World
 from corral.kernel.ids import AttemptId, JobId, TaskKey, parse_attempt_id
 from corral.launcher import InvalidTransition, LaunchPolicy, Step
-from corral.model.asks import gang_request
 from corral.model.commands import ForgetTask, ReleasePlacement, RequestPlacement, StopTask
 from corral.model.events import (
     DependencyFailed,
@@ -59,7 +58,7 @@ class Folder:
         """Begin a job that was accepted and never folded."""
         self.world.jobs[job.id] = job
         self.wait_for(job)
-        hold = DEPENDENCY if job.document.spec.depends_on else ""
+        hold = DEPENDENCY if job.needs else ""
         self._apply(job, launcher.create(job.id, job.view, now, hold=hold), now)
 
     def wait_for(self, job: Job) -> None:
@@ -72,10 +71,9 @@ class Folder:
         placed = [task for task in job.tasks.values() if task.placement is not None and task.holds]
         if placed:
             keys = [task.key for task in placed]
-            request = gang_request(
+            request = job.terms.request(
                 job.id,
                 job.run.attempt,
-                job.document,
                 keys,
                 user=job.user,
                 created_at=job.created_at,
@@ -176,7 +174,7 @@ class Folder:
             before = job.tasks.get(key)
             job.spread.change(before, task)
             if before is None or task is None or before.placement is not task.placement or before.holds != task.holds:
-                job.gang = None
+                self.world.gangs.forget(job.id)
             if task is None:
                 job.tasks.pop(key, None)
                 continue
@@ -203,10 +201,9 @@ class Folder:
 
     def _queue(self, job: Job, tasks: Iterable[TaskKey], *, grow: bool) -> None:
         running = job.placements() if grow else ()
-        request = gang_request(
+        request = job.terms.request(
             job.id,
             job.run.attempt,
-            job.document,
             tasks,
             user=job.user,
             created_at=job.created_at,
@@ -235,10 +232,10 @@ class Folder:
     def dependency_ended(self, job: Job, other: Job, now: float) -> None:
         """Tell a job that one of those it waits for is over."""
         succeeded = other.run.completion is not None and other.run.completion.succeeded
-        needs = [need for need in job.document.spec.depends_on if need.job in (other.id, other.document.name)]
+        needs = [need for need in job.needs if need.job in (other.id, other.name)]
         needs_success = any(need.condition == "succeeded" for need in needs)
-        job.waits_for.discard(other.id)
+        job.waits_for -= {other.id}
         if needs_success and not succeeded:
-            self.event(job, DependencyFailed(f"{other.document.name} ({other.id}) did not succeed"), now)
+            self.event(job, DependencyFailed(f"{other.name} ({other.id}) did not succeed"), now)
         elif not job.waits_for:
             self.event(job, HoldReleased(), now)

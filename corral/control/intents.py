@@ -116,7 +116,7 @@ class Intents:
     async def _needed(self, job: Job) -> dict[str, Job | None]:
         """The jobs that a job depends on, live or over; None where one is gone."""
         world = self._folder.world
-        names = [JobId(need.job) for need in job.document.spec.depends_on]
+        names = [JobId(need.job) for need in job.needs]
         stored = await self._store.load_jobs([name for name in names if name not in world.jobs])
         found = {record.id: Job.from_record(record) for record in stored}
         return {name: world.jobs.get(name) or found.get(name) for name in names}
@@ -147,13 +147,13 @@ async def know_groups(store: Store, jobs: Iterable[Job]) -> None:
         job.groups = users[job.user]
 
 
-def _live(others: Mapping[str, Job | None]) -> set[JobId]:
-    return {JobId(name) for name, other in others.items() if other is not None and not other.completed}
+def _live(others: Mapping[str, Job | None]) -> frozenset[JobId]:
+    return frozenset(JobId(name) for name, other in others.items() if other is not None and not other.completed)
 
 
 def settle_dependencies(folder: Folder, job: Job, others: Mapping[str, Job | None], now: float) -> None:
     """Tell a held job of the jobs it depends on that are over already: it fails, goes on, or waits for the rest."""
-    for need in job.document.spec.depends_on:
+    for need in job.needs:
         other = others.get(need.job)
         if (other is not None and not other.completed) or need.condition == "ended":
             continue
@@ -161,7 +161,7 @@ def settle_dependencies(folder: Folder, job: Job, others: Mapping[str, Job | Non
             folder.event(job, DependencyFailed(f"{need.job} does not exist any more"), now)
             return
         if other.run.completion is None or not other.run.completion.succeeded:
-            folder.event(job, DependencyFailed(f"{other.document.name} ({other.id}) did not succeed"), now)
+            folder.event(job, DependencyFailed(f"{other.name} ({other.id}) did not succeed"), now)
             return
-    if job.document.spec.depends_on and not job.waits_for:
+    if job.needs and not job.waits_for:
         folder.event(job, HoldReleased(), now)

@@ -307,7 +307,7 @@ class Control:
         job = self.world.jobs.get(eviction.job)
         if job is not None:
             own = self.launch_policy.default_grace if job.view.grace_seconds is None else job.view.grace_seconds
-            grace = self.configured.grace(job.document.spec.queue, own)
+            grace = self.configured.grace(job.terms.queue, own)
             event = Preempted(
                 eviction.job_attempt,
                 eviction.rule,

@@ -124,7 +124,7 @@ class Views:
 
 def _name(world: World, job: JobId) -> str:
     found = world.jobs.get(job)
-    return found.document.name if found is not None else str(job)
+    return found.name if found is not None else str(job)
 
 
 def _number(request: Request, name: str, usual: int = 0) -> int:

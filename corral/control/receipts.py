@@ -89,9 +89,9 @@ class Receipts:
         receipt = Receipt(
             job=job.id,
             number=job.run.yields,
-            name=job.document.name,
+            name=job.name,
             user=job.user,
-            queue=job.document.spec.queue,
+            queue=job.terms.queue,
             job_attempt=job.run.attempt,
             rule=str(why.rule),
             message=why.message,

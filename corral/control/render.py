@@ -12,7 +12,6 @@ from corral.kernel import units
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.model.inventory import Device, Node
 from corral.model.launch import PortRequest, RuntimePlan, SecretDelivery, TaskLaunch
-from corral.model.placement import Placement
 from corral.model.runs import TaskRun
 from corral.spec.job import UnifiedJob
 from corral.spec.role import Role
@@ -43,33 +42,25 @@ async def render(world: World, attempt: AttemptId, context: LaunchContext) -> Ta
     task = job.tasks.get(key.task) if job else None
     if job is None or task is None or task.placement is None or job.run.attempt_of(task) != attempt:
         return None
-    command = framework(job.document.spec.job_type).render(_gang(job), task.placement)
-    role = job.document.role(task.role)
+    gang = world.gangs.of(job)
+    command = framework(gang.job.spec.job_type).render(gang, task.placement)
     await context.ready_user(job.user)
-    values = await context.open_secrets(job) if role.secrets else {}
-    return _launch(job, task, attempt, role, command, values, context)
-
-
-def _gang(job: Job) -> Gang:
-    if job.gang is None or job.gang.attempt != job.run.attempt:
-        placement = Placement(tuple(job.members()))
-        job.gang = Gang(
-            job_id=job.id, name=job.document.name, attempt=job.run.attempt, job=job.document, placement=placement
-        )
-    return job.gang
+    values = await context.open_secrets(job) if gang.role(task.placement).secrets else {}
+    return _launch(job, task, attempt, gang, command, values, context)
 
 
 def _launch(
     job: Job,
     task: TaskRun,
     attempt: AttemptId,
-    role: Role,
+    gang: Gang,
     command: TaskCommand,
     values: Mapping[str, str],
     context: LaunchContext,
 ) -> TaskLaunch:
     assert task.placement is not None
-    runtime = _runtime(job.document, role, command)
+    role = gang.role(task.placement)
+    runtime = _runtime(gang.job, role, command)
     secrets = tuple(
         SecretDelivery(values[secret.name], secret.env, secret.file) for secret in role.secrets if secret.name in values
     )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import msgspec
 
 from corral.frameworks import Gang
 from corral.kernel.ids import JobId, TaskKey
 from corral.launcher import JobView, view_of
-from corral.model.placement import TaskPlacement
+from corral.model.asks import GangTerms, gang_terms
+from corral.model.placement import Placement, TaskPlacement
 from corral.model.plan import Reasons
 from corral.model.records import JobSummary
 from corral.model.runs import JobRun, TaskRun
@@ -18,7 +20,11 @@ from corral.model.states import JobState, TaskState
 from corral.model.writes import LiveJob
 from corral.scheduler import Cluster, Queue
 from corral.spec.job import UnifiedJob
+from corral.spec.parts import Dependency
 
+_READ = 512
+"""So many documents are kept as they were read: a document in memory is fifteen times as large as its text."""
+_GANGS = 512
 _ENDING = frozenset({TaskState.DELETION_PENDING, TaskState.DELETION_REQUESTED, TaskState.DELETING})
 
 
@@ -61,13 +67,22 @@ def _add(counts: dict[str, int], node: str, by: int) -> None:
         del counts[node]
 
 
+@lru_cache(_READ)
+def _read(text: str) -> UnifiedJob:
+    return UnifiedJob.model_validate_json(text)
+
+
 @dataclass(slots=True)
 class Job:
     """One job that is not over, with everything its rules read."""
 
     id: JobId
-    document: UnifiedJob
+    text: str
+    """Its canonical document as it is stored."""
     view: JobView
+    terms: GangTerms
+    needs: tuple[Dependency, ...]
+    """The jobs that it depends on, and what of them it needs."""
     user: str
     created_at: float
     run: JobRun
@@ -77,23 +92,23 @@ class Job:
     groups: tuple[str, ...] = ()
     """The groups of its user, as they were when control heard of the job."""
     reasons: Reasons | None = None
-    waits_for: set[JobId] = field(default_factory=set)
+    waits_for: frozenset[JobId] = frozenset()
     spread: Spread = field(default_factory=Spread)
     """Where its tasks are, counted by node."""
-    gang: Gang | None = None
-    """What its tasks are started from, kept until a placement changes: to find ranks costs as much as the job is large."""
 
     @classmethod
     def from_record(cls, record: LiveJob) -> Job:
         """The job as it was stored."""
-        document = UnifiedJob.model_validate_json(record.doc)
+        document = _read(record.doc)
         spread = Spread(document.counted_role.name)
         for task in record.tasks.values():
             spread.change(None, task)
         return cls(
             id=record.id,
-            document=document,
+            text=record.doc,
             view=view_of(document),
+            terms=gang_terms(document),
+            needs=tuple(document.spec.depends_on),
             user=record.user,
             created_at=record.created_at,
             run=record.run,
@@ -102,6 +117,16 @@ class Job:
             revision=record.revision,
             spread=spread,
         )
+
+    @property
+    def document(self) -> UnifiedJob:
+        """Its document, read anew if that was long ago."""
+        return _read(self.text)
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.summary.name
 
     @property
     def completed(self) -> bool:
@@ -127,6 +152,31 @@ class Job:
         ]
 
 
+class Gangs:
+    """What the tasks of jobs are started from: to find their ranks costs as much as a job is large.
+
+    They are kept for the jobs that start now, and no longer than until a placement changes.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[JobId, Gang] = {}
+
+    def of(self, job: Job) -> Gang:
+        """The gang of a job as it is placed now."""
+        gang = self._known.get(job.id)
+        if gang is None or gang.attempt != job.run.attempt:
+            placement = Placement(tuple(job.members()))
+            gang = Gang(job_id=job.id, name=job.name, attempt=job.run.attempt, job=job.document, placement=placement)
+            if len(self._known) >= _GANGS:
+                del self._known[next(iter(self._known))]
+            self._known[job.id] = gang
+        return gang
+
+    def forget(self, job: JobId) -> None:
+        """A placement of the job has changed."""
+        self._known.pop(job, None)
+
+
 @dataclass
 class World:
     """All jobs that are not over, the machines, and who waits."""
@@ -138,6 +188,7 @@ class World:
     """Jobs by the job that they wait for."""
     timers: list[tuple[float, JobId]] = field(default_factory=list)
     plan_wanted: bool = True
+    gangs: Gangs = field(default_factory=Gangs)
 
     def held_nodes(self) -> set[str]:
         """The nodes on which some task holds something: O(tasks)."""

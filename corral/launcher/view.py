@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -29,7 +30,7 @@ class RoleView(msgspec.Struct, frozen=True):
     min_succeeded: int = -1
 
 
-class JobView(msgspec.Struct, frozen=True):
+class JobView(msgspec.Struct, frozen=True, weakref=True):
     """What the launcher knows of a job document."""
 
     roles: dict[str, RoleView]
@@ -42,8 +43,11 @@ class JobView(msgspec.Struct, frozen=True):
     stop_signal: str = "TERM"
 
 
+_KNOWN: WeakValueDictionary[bytes, JobView] = WeakValueDictionary()
+
+
 def view_of(job: UnifiedJob) -> JobView:
-    """The view of a canonical job document; keep it beside the document, it is read at every step."""
+    """The view of a canonical job document, to be kept, as it is read at every step; equal ones are one object."""
     spec = job.spec
     counted, elastic = spec.replica_spec, job.is_elastic
     roles = {
@@ -57,10 +61,11 @@ def view_of(job: UnifiedJob) -> JobView:
         )
         for role in spec.roles
     }
-    return JobView(
+    view = JobView(
         roles=roles,
         retry=RetryView(spec.retry_policy.max_retries, spec.retry_policy.fancy),
         max_duration_seconds=spec.max_duration_seconds,
         grace_seconds=spec.checkpoint.grace_seconds,
         stop_signal=spec.checkpoint.signal.removeprefix("SIG") or "TERM",
     )
+    return _KNOWN.setdefault(msgspec.msgpack.encode(view), view)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from weakref import WeakValueDictionary
+
+import msgspec
 
 from corral.kernel import units
 from corral.kernel.ids import JobId, TaskKey
@@ -26,59 +29,97 @@ from corral.spec.parts import Topology
 from corral.spec.role import Role
 
 
-def gang_request(
-    job: JobId,
-    attempt: int,
-    document: UnifiedJob,
-    tasks: Iterable[TaskKey],
-    *,
-    user: str,
-    created_at: float,
-    groups: tuple[str, ...] = (),
-    running: Sequence[TaskPlacement] = (),
-) -> GangRequest:
-    """What the scheduler is asked for so that `tasks` of the job can start.
+class GangTerms(msgspec.Struct, frozen=True, weakref=True):
+    """What a job document asks of the scheduler, whichever of its tasks want placing; equal ones are one object."""
 
-    `running` is the part of the gang that has its places: the tasks join it, and only as many of them are insisted on
-    as the job lacks to its minimum.
-    """
-    indexes: dict[str, list[int]] = {}
-    for key in tasks:
-        indexes.setdefault(key.role, []).append(key.index)
-    held = Counter(placement.role for placement in running)
-    least = document.gang_size()
-    spec = document.spec
-    return GangRequest(
-        job=job,
-        job_attempt=attempt,
-        user=user,
+    queue: str
+    priority: int
+    roles: tuple[RoleAsk, ...]
+    """In the document's order, without indexes; `minimum` is the fewest tasks that the job can begin with."""
+    topology: TopologyAsk
+    network_rdma: str
+    tags: tuple[str, ...]
+    company: Company | None
+    max_duration_seconds: int
+    deadline_seconds: int
+    preemptible: bool
+
+    def request(
+        self,
+        job: JobId,
+        attempt: int,
+        tasks: Iterable[TaskKey],
+        *,
+        user: str,
+        created_at: float,
+        groups: tuple[str, ...] = (),
+        running: Sequence[TaskPlacement] = (),
+    ) -> GangRequest:
+        """What the scheduler is asked for so that `tasks` of the job can start.
+
+        `running` is the part of the gang that has its places: the tasks join it, and only as many of them are insisted
+        on as the job lacks to its minimum.
+        """
+        indexes: dict[str, list[int]] = {}
+        for key in tasks:
+            indexes.setdefault(key.role, []).append(key.index)
+        held = Counter(placement.role for placement in running)
+        return GangRequest(
+            job=job,
+            job_attempt=attempt,
+            user=user,
+            queue=self.queue,
+            priority=self.priority,
+            submitted_at=created_at,
+            roles=tuple(
+                _for_tasks(role, tuple(sorted(indexes[role.role])), role.minimum - held[role.role])
+                for role in self.roles
+                if role.role in indexes
+            ),
+            topology=self.topology,
+            network_rdma=self.network_rdma,
+            tags=self.tags,
+            company=self.company,
+            max_duration_seconds=self.max_duration_seconds,
+            deadline=created_at + self.deadline_seconds if self.deadline_seconds else 0.0,
+            groups=groups,
+            preemptible=self.preemptible,
+            beside=tuple(dict.fromkeys(placement.node for placement in running)),
+        )
+
+
+_KNOWN: WeakValueDictionary[bytes, GangTerms] = WeakValueDictionary()
+
+
+def gang_terms(document: UnifiedJob) -> GangTerms:
+    """What a job document asks of the scheduler."""
+    spec, least = document.spec, document.gang_size()
+    terms = GangTerms(
         queue=spec.queue,
         priority=document.priority,
-        submitted_at=created_at,
-        roles=tuple(
-            _role_ask(spec, role, tuple(sorted(indexes[role.name])), least[role.name] - held[role.name])
-            for role in spec.roles
-            if role.name in indexes
-        ),
+        roles=tuple(_role_ask(spec, role, least[role.name]) for role in spec.roles),
         topology=_topology(spec.topology, ""),
         network_rdma=spec.network.rdma,
         tags=tuple(sorted(set(spec.tags))),
         company=_company(spec.sharing),
         max_duration_seconds=spec.max_duration_seconds,
-        deadline=created_at + spec.deadline_seconds if spec.deadline_seconds else 0.0,
-        groups=groups,
+        deadline_seconds=spec.deadline_seconds,
         preemptible=spec.preemptible,
-        beside=tuple(dict.fromkeys(placement.node for placement in running)),
     )
+    return _KNOWN.setdefault(msgspec.msgpack.encode(terms), terms)
 
 
-def _role_ask(spec: JobSpec, role: Role, indexes: tuple[int, ...], minimum: int) -> RoleAsk:
+def _for_tasks(role: RoleAsk, indexes: tuple[int, ...], minimum: int) -> RoleAsk:
+    return msgspec.structs.replace(role, indexes=indexes, minimum=max(0, min(minimum, len(indexes))))
+
+
+def _role_ask(spec: JobSpec, role: Role, minimum: int) -> RoleAsk:
     devices = role.resources.devices
     spread = role.topology.spread if role.topology.spread.level else spec.topology.spread
     return RoleAsk(
         role=role.name,
-        indexes=indexes,
-        minimum=max(0, min(minimum, len(indexes))),
+        indexes=(),
+        minimum=minimum,
         cpu_millis=role.resources.cpu_millis,
         memory_bytes=role.resources.memory_bytes,
         shm_bytes=units.parse_memory(role.shm) if role.shm else 0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corral.kernel.ids import JobId, TaskKey
-from corral.model.asks import gang_request
+from corral.model.asks import gang_terms
 from corral.model.requests import Company, Expression, GangRequest, NodeRules, ShareAsk, Toleration
 from corral.spec.cluster import load_cluster
 from corral.spec.errors import SpecError
@@ -19,7 +19,7 @@ def asked(text: str) -> GangRequest:
     tasks = [TaskKey(role.name, 0) for role in job.spec.roles]
     assert load_job(short_form(job)).to_json() == job.to_json()
     assert type(job).from_document(job.to_document()).to_json() == job.to_json()
-    return gang_request(JobId("job"), 0, job, tasks, user="ada", created_at=0.0)
+    return gang_terms(job).request(JobId("job"), 0, tasks, user="ada", created_at=0.0)
 
 
 def role(fields: str, job: str = "") -> str:
