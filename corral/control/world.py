@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import msgspec
 
-from corral.frameworks import Gang
+from corral.frameworks import Gang, port_counts
 from corral.kernel.ids import JobId, TaskKey
 from corral.launcher import JobView, view_of
 from corral.model.asks import GangTerms, gang_terms
@@ -107,7 +107,7 @@ class Job:
             id=record.id,
             text=record.doc,
             view=view_of(document),
-            terms=gang_terms(document),
+            terms=gang_terms(document, port_counts(document)),
             needs=tuple(document.spec.depends_on),
             user=record.user,
             created_at=record.created_at,

@@ -136,6 +136,29 @@ class Framework:
         """The names of the ports that the framework needs in this task."""
         return ()
 
+    def port_counts(self, job: UnifiedJob) -> dict[str, int]:
+        """By role how many ports its tasks need at most besides the role's own: what their nodes have to have.
+
+        Asked of a gang of two tasks of each role, before there is any placement; roles that need none are left out.
+        """
+        if type(self).ports is Framework.ports:
+            return {}
+        tasks = [
+            TaskPlacement(role.name, index, "")
+            for role in job.spec.roles
+            for index in range(min(2, role_size(job, role)))
+        ]
+        gang = Gang(JobId(""), job.name, 0, job, Placement(tuple(tasks)))
+        found: dict[str, int] = {}
+        for task in tasks:
+            found[task.role] = max(found.get(task.role, 0), len(self._own_ports(gang, task)))
+        return {role: count for role, count in found.items() if count}
+
+    def _own_ports(self, gang: Gang, task: TaskPlacement) -> list[str]:
+        """The names of the ports that the framework needs and the role does not ask for itself."""
+        named = {port.name for port in gang.role(task).ports}
+        return [port for port in self.ports(gang, task) if port not in named]
+
     def check(self, job: UnifiedJob) -> tuple[Finding, ...]:
         """What of `job` this framework cannot run, in document order; asked before the job is accepted."""
         findings = list(_unknown_references(job))
@@ -155,17 +178,22 @@ class Framework:
         env = {"OMP_NUM_THREADS": str(max(1, role.resources.cpu_millis // _MILLIS // role.processes))}
         env |= self.env(gang, task) | role.env | identity(gang, task)
         env = {name: expand_lists(value, gang.members) for name, value in env.items()}
-        own = [port for port in self.ports(gang, task) if port not in {port.name for port in role.ports}]
         texts = (*command, *env.values())
         named = {TaskKey(found.role, found.task) for found in references(texts) if found.task is not None}
         return TaskCommand(
             command=command,
             env=env,
-            ports=tuple(map(PortRequest, own)),
+            ports=tuple(map(PortRequest, self._own_ports(gang, task))),
             resolve=tuple(str(key) for key in sorted(named)),
             runtime=needs_runtime(texts),
             barrier=self.barrier,
         )
+
+
+def role_size(job: UnifiedJob, role: Role) -> int:
+    """How many tasks of a role there can be."""
+    count = job.spec.replica_spec
+    return max(count.replicas, count.max_replicas) if role.name == job.counted_role.name else role.replicas
 
 
 def identity(gang: Gang, task: TaskPlacement) -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from corral.frameworks.base import Framework
 from corral.frameworks.horovod import Horovod
@@ -20,6 +20,9 @@ from corral.frameworks.shell import External, Shell
 from corral.frameworks.tensorflow import TensorFlow
 from corral.kernel.errors import InvalidInput
 from corral.spec.errors import did_you_mean, shorten
+
+if TYPE_CHECKING:
+    from corral.spec.job import UnifiedJob
 
 GROUP: Final = "corral.frameworks"
 """The entry-point group that plug-ins register in."""
@@ -51,6 +54,18 @@ def framework(job_type: str) -> Framework:
             f'no framework is called "{shorten(job_type)}"{did_you_mean(job_type, known)}; known are {", ".join(known)}',
         )
     return _loaded(plug_in)
+
+
+def port_counts(job: UnifiedJob) -> dict[str, int]:
+    """By role how many ports its tasks need at most besides the role's own.
+
+    None where the framework cannot be loaded any more: the launch of the job's tasks is what says so.
+    """
+    try:
+        found = framework(job.spec.job_type)
+    except InvalidInput:
+        return {}
+    return found.port_counts(job)
 
 
 @cache

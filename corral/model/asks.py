@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -27,6 +28,8 @@ from corral.spec.company import MILLIONTHS, Share
 from corral.spec.job import JobSpec, UnifiedJob
 from corral.spec.parts import Topology
 from corral.spec.role import Role
+
+NO_PORTS: Mapping[str, int] = MappingProxyType({})
 
 
 class GangTerms(msgspec.Struct, frozen=True, weakref=True):
@@ -91,13 +94,16 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
 _KNOWN: WeakValueDictionary[bytes, GangTerms] = WeakValueDictionary()
 
 
-def gang_terms(document: UnifiedJob) -> GangTerms:
-    """What a job document asks of the scheduler."""
+def gang_terms(document: UnifiedJob, ports: Mapping[str, int] = NO_PORTS) -> GangTerms:
+    """What a job document asks of the scheduler.
+
+    `ports` are, by role, those of its framework, besides the role's own.
+    """
     spec, least = document.spec, document.gang_size()
     terms = GangTerms(
         queue=spec.queue,
         priority=document.priority,
-        roles=tuple(_role_ask(spec, role, least[role.name]) for role in spec.roles),
+        roles=tuple(_role_ask(spec, role, least[role.name], ports.get(role.name, 0)) for role in spec.roles),
         topology=_topology(spec.topology, ""),
         network_rdma=spec.network.rdma,
         tags=tuple(sorted(set(spec.tags))),
@@ -113,7 +119,7 @@ def _for_tasks(role: RoleAsk, indexes: tuple[int, ...], minimum: int) -> RoleAsk
     return msgspec.structs.replace(role, indexes=indexes, minimum=max(0, min(minimum, len(indexes))))
 
 
-def _role_ask(spec: JobSpec, role: Role, minimum: int) -> RoleAsk:
+def _role_ask(spec: JobSpec, role: Role, minimum: int, ports: int) -> RoleAsk:
     devices = role.resources.devices
     spread = role.topology.spread if role.topology.spread.level else spec.topology.spread
     return RoleAsk(
@@ -126,17 +132,17 @@ def _role_ask(spec: JobSpec, role: Role, minimum: int) -> RoleAsk:
         devices=DeviceAsk(devices.count, devices.kind, devices.model, devices.named, _share(devices.share)),
         topology=_topology(role.topology, spread.level, spread.max_skew),
         node_selector=dict(role.node_selector),
-        resources=amounts_of(role),
+        resources=amounts_of(role, ports),
         nodes=node_rules(spec.nodes, role.nodes),
     )
 
 
-def amounts_of(role: Role) -> dict[str, int]:
-    """Every resource besides processors, memory, shared memory and devices."""
+def amounts_of(role: Role, ports: int = 0) -> dict[str, int]:
+    """Every resource besides processors, memory, shared memory and devices; `ports` are those of its framework."""
     found = {name: amount for name, amount in role.resources.other.items() if amount}
     if disk := units.parse_memory(role.resources.disk):
         found["disk"] = disk
-    if ports := sum(port.count for port in role.ports):
+    if ports := ports + sum(port.count for port in role.ports):
         found["ports"] = ports
     return found
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from corral.frameworks import port_counts
 from corral.frameworks.reading import load_runnable_job
 from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import JobId, TaskKey
@@ -378,7 +379,7 @@ async def _read(text: bytes | str, parameters: Mapping[str, str] | None, filenam
 def _gang(job: UnifiedJob, *, user: str = "", created_at: float = 0.0) -> GangRequest:
     """The gang that the job would be, were it stored."""
     tasks = [TaskKey(role.name, index) for role in job.spec.roles for index in range(job.replicas_of(role.name))]
-    return gang_terms(job).request(JobId("?"), 0, tasks, user=user, created_at=created_at)
+    return gang_terms(job, port_counts(job)).request(JobId("?"), 0, tasks, user=user, created_at=created_at)
 
 
 def _names_levels(job: UnifiedJob) -> bool:

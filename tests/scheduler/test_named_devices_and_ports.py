@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 
 from corral.engines.local.ports import PortLedger
+from corral.frameworks import port_counts
 from corral.kernel.ids import JobId, TaskKey
-from corral.model.asks import gang_request
+from corral.model.asks import gang_terms
 from corral.model.launch import PortRequest
 from corral.model.requests import GangRequest
 from corral.scheduler import TasksReleased, gang_placed
@@ -14,11 +15,13 @@ from corral.spec.reading import load_job
 from tests.scheduler.machines import cluster, node, occupy, place
 
 
-def asked(job: str, fields: str, replicas: int = 1) -> GangRequest:
+def asked(job: str, fields: str, replicas: int = 1, *, framework: str = "shell") -> GangRequest:
     """What a job file of one role with these fields asks for."""
-    document = load_job(f"name: {job}\nroles: {{w: {{command: x, replicas: {replicas}, {fields}}}}}\n")
+    document = load_job(
+        f"name: {job}\nframework: {framework}\nroles: {{w: {{command: x, replicas: {replicas}, {fields}}}}}\n"
+    )
     tasks = [TaskKey("w", at) for at in range(replicas)]
-    return gang_request(JobId(job), 0, document, tasks, user="ada", created_at=0.0)
+    return gang_terms(document, port_counts(document)).request(JobId(job), 0, tasks, user="ada", created_at=0.0)
 
 
 def test_y2_the_bits_of_a_bitmap_have_to_be_free_on_one_node() -> None:
@@ -66,6 +69,20 @@ def test_y8_a_node_gives_no_more_ports_than_it_has() -> None:
 
 def test_y8_nodes_that_count_no_ports_give_as_many_as_are_asked_for() -> None:
     assert place(cluster(node("n1", 0)), asked("a", "ports: {http: 900}", 4)) is not None
+
+
+def test_y8_the_port_of_a_rendezvous_counts_too() -> None:
+    target = cluster(node("n1", 0, resources={"ports": 2}))
+    one = asked("a", "ports: {http: 1}", framework="pytorch")
+    assert [role.resources for role in one.roles] == [{"ports": 2}]
+    placement = place(target, one)
+    assert placement is not None
+    target.apply(gang_placed(one, placement, 0.0))
+    assert place(target, asked("b", "", framework="shell")) is not None
+    assert place(target, asked("b", "", framework="pytorch")) is None
+    assert place(target, asked("b", "ports: {rendezvous: 1}", framework="pytorch")) is None
+    target.apply(TasksReleased(JobId("a"), (TaskKey("w", 0),)))
+    assert place(target, asked("b", "", framework="pytorch")) is not None
 
 
 def test_y8_no_two_tasks_ever_have_the_same_port() -> None:
