@@ -11,6 +11,7 @@ import selectors
 import socket
 import ssl
 from collections.abc import Iterable, Iterator
+from typing import Any
 from urllib.parse import urlsplit
 
 from corral.client.calls import Call, raise_for
@@ -35,7 +36,7 @@ class Transport:
         self._timeout = timeout
         self._kept: http.client.HTTPConnection | None = None
 
-    def send(self, call: Call) -> tuple[int, http.client.HTTPMessage, bytes]:
+    def send(self, call: Call[Any]) -> tuple[int, http.client.HTTPMessage, bytes]:
         """The status, headers and body of the answer to `call`.
 
         Raises the error that a refusal stands for, Unavailable when no server answers.
@@ -70,7 +71,7 @@ class Transport:
         kept.close()
         return None
 
-    def stream(self, call: Call, *, timeout: float | None = None) -> Iterator[bytes]:
+    def stream(self, call: Call[Any], *, timeout: float | None = None) -> Iterator[bytes]:
         """The answer's body as it arrives, on a connection of its own."""
         connection = self._connect()
         line = connection.sock
@@ -86,12 +87,12 @@ class Transport:
         finally:
             connection.close()
 
-    def upload(self, call: Call, pieces: Iterable[bytes], size: int) -> bytes:
-        """Send a long body in pieces; a server that refuses early is listened to."""
+    def upload(self, call: Call[Any], pieces: Iterable[bytes]) -> bytes:
+        """Send a long body in pieces, whose length the call says; a server that refuses early is listened to."""
         connection = self._connect()
         try:
             connection.putrequest(call.method, self._base + call.path)
-            for name, value in {**self._headers(), **call.headers, "Content-Length": str(size)}.items():
+            for name, value in {**self._headers(), **call.headers}.items():
                 connection.putheader(name, value)
             connection.endheaders()
             try:
@@ -114,7 +115,7 @@ class Transport:
             self._kept.close()
             self._kept = None
 
-    def _exchange(self, connection: http.client.HTTPConnection, call: Call) -> http.client.HTTPResponse:
+    def _exchange(self, connection: http.client.HTTPConnection, call: Call[Any]) -> http.client.HTTPResponse:
         connection.request(call.method, self._base + call.path, call.body, {**self._headers(), **call.headers})
         return connection.getresponse()
 

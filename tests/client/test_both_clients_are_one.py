@@ -10,8 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from corral.client import AsyncClient, Client, config
+from corral.client import AsyncClient, Client, config, operations
+from corral.client.operations.streams import Feed
 from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unauthenticated, Unavailable
 from tests.api.harness import Server, serving
 from tests.api.test_jobs_are_submitted_and_read import job
@@ -35,6 +38,37 @@ def test_the_methods_and_their_parameters_are_the_same() -> None:
         assert list(signature.parameters) == list(asynchronous[name].parameters), name
         kinds = [each.kind for each in signature.parameters.values()]
         assert kinds == [each.kind for each in asynchronous[name].parameters.values()], name
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_every_operation_is_a_method_with_its_words_and_parameters(kind: type) -> None:
+    shelves = (operations.accounts, operations.jobs, operations.cluster, operations.configuration)
+    found = {name: each for shelf in shelves for name, each in vars(shelf).items() if inspect.isfunction(each)}
+    own = {name: each for name, each in found.items() if each.__module__.startswith(operations.__name__)}
+    public_ones = {name: each for name, each in own.items() if not name.startswith("_")}
+    assert {"submit", "apply", "drain", "create_token"} <= public_ones.keys()
+    for name, operation in public_ones.items():
+        method = getattr(kind, name)
+        given = list(inspect.signature(method).parameters.values())
+        assert given[1:] == list(inspect.signature(operation).parameters.values()), name
+        assert name == "login" or method.__doc__ == operation.__doc__, name
+    assert str(inspect.signature(kind.job)) == "(self, /, ref: 'str') -> 'Job'"  # type: ignore[attr-defined]
+
+
+@given(
+    st.lists(st.integers(0, 9) | st.none(), max_size=6),
+    st.lists(st.integers(1, 40), min_size=1, max_size=6),
+)
+def test_events_are_read_wherever_the_pieces_of_the_stream_end(sent: list[int | None], sizes: list[int]) -> None:
+    text = b"".join(
+        b": alive\n\n" if each is None else f'id: {each}\ndata: {{"seq": {each}}}\n\n'.encode() for each in sent
+    )
+    feed, read, at = Feed(), [], 0
+    while at < len(text):
+        size = sizes[at % len(sizes)]
+        read += list(feed.read(text[at : at + size]))
+        at += size
+    assert [event and event["seq"] for event in read] == sent
 
 
 async def test_the_async_client_does_what_the_sync_one_does(server: Server) -> None:

@@ -45,14 +45,8 @@ export function Findings({ findings }: { findings: readonly Finding[] }) {
   return (
     <ul aria-label="Guarantees that it would break" className="space-y-2 border-l-[3px] border-wait bg-wait-ground px-4 py-2.5 text-sm">
       {findings.map((each) => (
-        <li key={each.message}>
-          <span className="break-words">{each.message}.</span>
-          {each.needed > 0 && (
-            <span className="block text-xs text-muted">
-              {each.queue && `${each.queue}: `}
-              {each.needed} {each.level} needed, {each.available} available
-            </span>
-          )}
+        <li key={each.message} className="break-words">
+          {each.message}.
         </li>
       ))}
     </ul>

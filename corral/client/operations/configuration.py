@@ -1,0 +1,93 @@
+"""Why: a change of the configuration carries a note, a guard and how bold it is, in the same words for both clients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from corral.client.calls import Call, call, written
+
+if TYPE_CHECKING:
+    from corral.client.types import Page, Record
+
+
+def documents(*, kind: str = "", limit: int = 200, after: str = "") -> Call[Page[Record]]:
+    """A page of the documents that configure the cluster."""
+    return call("GET", "/documents", {"kind": kind, "limit": limit, "after": after})
+
+
+def configuration(kind: str, name: str, *, revision: int | None = None) -> Call[Record]:
+    """One configuration document, as data and as YAML (`text`)."""
+    return call("GET", _path(kind, name), {"revision": revision})
+
+
+def apply(text: str | bytes, *, note: str = "", dry_run: bool = False, preempt: bool = False) -> Call[Record]:
+    """Apply every document of a file, or none."""
+    return written(call("POST", "/documents", _change(note, dry_run, preempt)), text)
+
+
+def put_configuration(
+    kind: str,
+    name: str,
+    text: str | bytes,
+    *,
+    guard: int | None = None,
+    note: str = "",
+    dry_run: bool = False,
+    preempt: bool = False,
+) -> Call[Record]:
+    """Apply one document; `guard` is the revision that must be the current one, 0 when there must be none."""
+    return written(call("PUT", _path(kind, name), _change(note, dry_run, preempt), **_guarded(guard)), text)
+
+
+def diff(text: str | bytes) -> Call[Record]:
+    """What applying a file would change."""
+    return written(call("POST", "/documents/diff"), text)
+
+
+def configuration_history(kind: str, name: str, *, limit: int = 100, after: str = "") -> Call[Page[Record]]:
+    """A page of a document's revisions, the latest first."""
+    return call("GET", _path(kind, name, "history"), {"limit": limit, "after": after})
+
+
+def configuration_diff(kind: str, name: str, *, before: int | None = None, after: int | None = None) -> Call[Record]:
+    """What differs between two revisions, by default the last two."""
+    query = {"from": None if before is None else str(before), "to": after}
+    return call("GET", _path(kind, name, "diff"), query)
+
+
+def roll_back(
+    kind: str,
+    name: str,
+    revision: int,
+    *,
+    guard: int | None = None,
+    note: str = "",
+    dry_run: bool = False,
+    preempt: bool = False,
+) -> Call[Record]:
+    """Make an earlier revision the current one again, as a new revision."""
+    path, query = _path(kind, name, "rollback"), _change(note, dry_run, preempt)
+    return call("POST", path, query, data={"revision": revision}, **_guarded(guard))
+
+
+def delete_configuration(
+    kind: str, name: str, *, guard: int | None = None, note: str = "", dry_run: bool = False, preempt: bool = False
+) -> Call[Record]:
+    """Delete a document; its revisions stay."""
+    return call("DELETE", _path(kind, name), _change(note, dry_run, preempt), **_guarded(guard))
+
+
+def _path(kind: str, name: str, *parts: str) -> str:
+    return "/".join(["/documents", quote(kind, safe=""), quote(name, safe=""), *parts])
+
+
+def _guarded(guard: int | None) -> dict[str, str]:
+    """The header that says which revision must be the current one."""
+    if guard is None:
+        return {}
+    return {"if_match": f'"{guard}"'} if guard else {"if_none_match": "*"}
+
+
+def _change(note: str, dry_run: bool, preempt: bool) -> dict[str, Any]:
+    return {"note": note, "dryRun": dry_run, "preempt": preempt}
