@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
+import msgspec
 from fastapi import APIRouter, Query, Request
 
 from corral.api.callers import Caller, service_of
-from corral.api.wire import Json, answers, no_content, read_json
+from corral.api.wire import Json, answers, json_body, no_content, read_json
 from corral.model.views import PeersView
 
 router = APIRouter(prefix="/runtime", tags=["runtime"])
+_DAY: Final = 86_400.0
+
+
+class CheckpointBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Which task attempt saved the job's work, and how many seconds ago (at most a day)."""
+
+    attempt: Annotated[str, msgspec.Meta(max_length=200)]
+    age_seconds: Annotated[float, msgspec.Meta(ge=0, le=_DAY)] = 0.0
 
 
 @router.get("/peers", responses=answers(PeersView))
@@ -33,4 +42,14 @@ async def report(request: Request, actor: Caller) -> Json:
     """What the runtime saw: stages passed, the exit pattern that matched."""
     body: dict[str, Any] = read_json(await request.body(), dict[str, Any])
     await service_of(request).report(actor, body)
+    return no_content()
+
+
+@router.post(
+    "/checkpoint", status_code=204, responses=answers(None, 204, also=(409,)), openapi_extra=json_body(CheckpointBody)
+)
+async def checkpoint(request: Request, actor: Caller) -> Json:
+    """The job has saved its work: if it has to yield, what it did until then is not lost."""
+    body: CheckpointBody = read_json(await request.body(), CheckpointBody)
+    await service_of(request).checkpointed(actor, attempt=body.attempt, age_seconds=body.age_seconds)
     return no_content()

@@ -33,6 +33,7 @@ def _head(job: Job) -> str:
         "Devices": job["devices"] or "",
         "Submitted": f"{job['createdAt']} ({age(job['createdAt'])} ago)",
         "Ran": age(job["startedAt"], job["endedAt"]),
+        "Checkpoint": _checkpoint(job),
         "Retries": _retries(job),
         "Depends on": ", ".join(job.get("dependsOn", ())),
         "Tags": ", ".join(job["tags"]),
@@ -49,6 +50,12 @@ def _replicas(job: Job) -> str:
     where = ", ".join(f"{count} on {node}" for node, count in list(targets.items())[:5])
     bounds = f"{sum(targets.values())} of {counted['replicas']}, at least {counted['minReplicas']}"
     return bounds + (f" ({where}{', …' if len(targets) > 5 else ''})" if where else "")
+
+
+def _checkpoint(job: Job) -> str:
+    """When it last said that it had saved its work; only what it did since then would be lost."""
+    saved = job.get("checkpointedAt")
+    return f"{saved} ({age(saved)} ago)" if saved and job["state"] in ("running", "stopping") else ""
 
 
 def _retries(job: Job) -> str:

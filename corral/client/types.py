@@ -68,6 +68,7 @@ class Job(TypedDict):
     dependsOn: NotRequired[list[str]]
     notes: NotRequired[list[str]]
     suspended: NotRequired[bool]
+    checkpointedAt: NotRequired[str | None]
     receipts: NotRequired[list[Record]]
 
 

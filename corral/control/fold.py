@@ -8,7 +8,7 @@ from itertools import count
 import msgspec
 import structlog
 
-from corral import launcher
+from corral import launcher, scheduler
 from corral.control.draft import Draft
 from corral.control.receipts import Held, Receipts, Yielded
 from corral.control.world import Job, World
@@ -16,6 +16,7 @@ from corral.kernel.ids import AttemptId, JobId, TaskKey, parse_attempt_id
 from corral.launcher import InvalidTransition, LaunchPolicy, Step
 from corral.model.commands import ForgetTask, ReleasePlacement, RequestPlacement, StopTask
 from corral.model.events import (
+    Checkpointed,
     DependencyFailed,
     HoldReleased,
     JobEvent,
@@ -81,6 +82,7 @@ class Folder:
             )
             placements = tuple(task.placement for task in placed if task.placement is not None)
             self.world.cluster.apply(gang_placed(request, Placement(placements), job.run.placed_at or now))
+            self._tell_saved(job)
             self._leave(job, tuple(task.key for task in placed if task.state in _LEAVING))
         if unplaced := job.unplaced():
             self._queue(job, unplaced, grow=bool(placed))
@@ -95,6 +97,15 @@ class Folder:
             )
             return
         self._apply(job, step, now)
+
+    def checkpointed(self, job: Job, attempt: int, at: float, now: float) -> None:
+        """A job has saved its work: have the scheduler know, so that it yields before others that lose more."""
+        self.event(job, Checkpointed(attempt, at), now)
+        self._tell_saved(job)
+
+    def _tell_saved(self, job: Job) -> None:
+        if job.run.checkpointed_at is not None:
+            self.world.cluster.apply(scheduler.Checkpointed(job.id, job.run.attempt, job.run.checkpointed_at))
 
     def have_yield(self, job: Job, event: Preempted | SuspendRequested, why: Yielded, now: float) -> None:
         """Have a job, or some tasks of it, give up what it holds, against a receipt."""

@@ -72,11 +72,13 @@ class Intents:
         if intent.kind == CORDONS_CHANGED:
             self.cordons_changed = True
             return
-        world = self._folder.world
-        job = world.jobs.get(intent.job) or self._loaded.get(intent.job)
+        job = self._folder.world.jobs.get(intent.job) or self._loaded.get(intent.job)
         if job is None:
             log.warning("intent for a job that is gone", job=intent.job, kind=intent.kind)
             return
+        await self._carry_out(job, intent, now)
+
+    async def _carry_out(self, job: Job, intent: Intent, now: float) -> None:
         match intent.kind:
             case IntentKind.SUBMITTED:
                 if job.run.roles:
@@ -86,13 +88,15 @@ class Intents:
                 if not job.completed:
                     self._folder.event(job, StopRequested(intent.actor), now)
             case IntentKind.RESTART:
-                world.jobs[job.id] = job
+                self._folder.world.jobs[job.id] = job
                 self._folder.event(job, RestartRequested(intent.actor), now)
             case IntentKind.SCALE:
                 self._scale(job, intent, now)
             case IntentKind.SUSPEND:
                 why = Yielded(Rule.SUSPENDED, f"{intent.actor} suspended the job", by_user=intent.actor)
                 self._folder.have_yield(job, SuspendRequested(intent.actor), why, now)
+            case IntentKind.CHECKPOINTED:
+                self._folder.checkpointed(job, int(intent.data["jobAttempt"]), intent.at, now)
             case IntentKind.RESUME:
                 self._folder.event(job, ResumeRequested(intent.actor), now)
             case IntentKind.DELETE:

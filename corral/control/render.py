@@ -92,7 +92,8 @@ def _runtime(document: UnifiedJob, role: Role, command: TaskCommand) -> RuntimeP
     spec = document.spec
     digest = spec.code.uri.removeprefix(BLOB_SCHEME) if spec.code.uri.startswith(BLOB_SCHEME) else ""
     barrier = spec.barrier.enabled or command.barrier
-    if not (digest or spec.inputs or spec.outputs or barrier or command.runtime or command.resolve or role.secrets):
+    around = (digest, spec.inputs, spec.outputs, barrier, spec.checkpoint.path)
+    if not (any(around) or command.runtime or command.resolve or role.secrets):
         return None
     return RuntimePlan(
         code_digest=digest,
@@ -102,6 +103,7 @@ def _runtime(document: UnifiedJob, role: Role, command: TaskCommand) -> RuntimeP
         barrier=barrier,
         barrier_timeout_seconds=spec.barrier.timeout_seconds,
         resolve=command.resolve,
+        checkpoint=spec.checkpoint.path,
     )
 
 

@@ -17,6 +17,7 @@ from corral.launcher.scaling import HELD, UNPLACED, can_spare, check_scale, scal
 from corral.launcher.task_machine import fold_task, stop_command
 from corral.model.commands import StopTask
 from corral.model.events import (
+    Checkpointed,
     DependencyFailed,
     HoldReleased,
     JobEvent,
@@ -274,7 +275,7 @@ def _complete(change: Change) -> None:
 
 def _next_attempt(change: Change) -> None:
     attempt = change.run.attempt + 1
-    fresh: dict[str, Any] = {"started_at": None, "ended_at": None, "wake_at": None, "completion": None}
+    fresh: dict[str, Any] = dict.fromkeys(("started_at", "checkpointed_at", "ended_at", "wake_at", "completion"))
     _move(change, S.CREATION_PENDING, attempt=attempt, **fresh)
     populate(change)
     begin(change)
@@ -335,6 +336,12 @@ def _resume(change: Change, run: JobRun, event: ResumeRequested) -> None:
     if run.hold == SUSPENDED:
         change.set_job(hold="")
         begin(change)
+
+
+def _checkpointed(change: Change, run: JobRun, event: Checkpointed) -> None:
+    """Work that is saved is not lost when the attempt ends; the latest word counts."""
+    if event.job_attempt == run.attempt and event.at > (run.checkpointed_at or 0.0):
+        change.set_job(checkpointed_at=event.at)
 
 
 # -- what people and clocks want -------------------------------------------------------------------------------------------
@@ -441,16 +448,19 @@ _BEGUN = "the job has begun, and its dependencies are looked at before that only
 _DECIDED = "how the attempt ends is decided"
 _NO_TIMER = "the job waits for no time"
 _OVER = "the job is over"
+_LATE: tuple[type, ...] = (Preempted, Checkpointed, SuspendRequested, ResumeRequested, StopRequested, TimePassed)
 _NOT_SUSPENDED = "the job is not suspended"
 _NOTHING_HELD = "nothing of the job runs"
 
 _TO_YIELD: dict[type, Row] = {
     Preempted: go(_preempted, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
+    Checkpointed: go(_checkpointed),
     SuspendRequested: go(_suspend, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
     ResumeRequested: ignore(_NOT_SUSPENDED),
 }
 _YIELDS_ALREADY: dict[type, Row] = {
     Preempted: ignore(_DECIDED),
+    Checkpointed: ignore(_DECIDED),
     SuspendRequested: go(_suspend_next),
     ResumeRequested: go(_resume),
 }
@@ -461,6 +471,7 @@ JOB_MACHINE: Machine[S] = Machine(
     {
         S.CREATION_PENDING: {
             Preempted: ignore(_NOTHING_HELD),
+            Checkpointed: ignore(_NOTHING_HELD),
             SuspendRequested: go(_suspend_next),
             ResumeRequested: go(_resume, S.CREATION_REQUESTED),
             HoldReleased: go(_release_hold, S.CREATION_REQUESTED),
@@ -476,6 +487,7 @@ JOB_MACHINE: Machine[S] = Machine(
         S.CREATION_REQUESTED: {
             **_TO_YIELD,
             Preempted: ignore(_NOTHING_HELD),
+            Checkpointed: ignore(_NOTHING_HELD),
             HoldReleased: ignore(_NOT_HELD),
             DependencyFailed: ignore(_BEGUN),
             StopRequested: go(_stop, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
@@ -574,17 +586,13 @@ JOB_MACHINE: Machine[S] = Machine(
             **_words(go(_word)),
         },
         S.COMPLETED: {
-            Preempted: ignore(_OVER),
-            SuspendRequested: ignore(_OVER),
-            ResumeRequested: ignore(_OVER),
+            **dict.fromkeys(_LATE, ignore(_OVER)),
             HoldReleased: ignore(_NOT_HELD),
             DependencyFailed: ignore(_BEGUN),
-            StopRequested: ignore(_OVER),
             RestartRequested: go(_restart_ended, S.CREATION_PENDING),
             ScaleRequested: go(_scale_next),
             Placed: go(_placed),
             Unplaceable: go(_unplaceable),
-            TimePassed: ignore(_OVER),
             **_words(go(_word)),
         },
     },

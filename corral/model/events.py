@@ -51,6 +51,13 @@ class Preempted(msgspec.Struct, frozen=True, tag=True):
     """Between being asked to end and being killed; None: as the job says."""
 
 
+class Checkpointed(msgspec.Struct, frozen=True, tag=True):
+    """The attempt saved its work: what it did until `at` is not lost if it ends. Of an older attempt it means nothing."""
+
+    job_attempt: int
+    at: float
+
+
 class SuspendRequested(msgspec.Struct, frozen=True, tag=True):
     """A person wants the job to end like one that is preempted, and to stay held until it is resumed."""
 
@@ -121,6 +128,7 @@ JobEvent = (
     | RestartRequested
     | ScaleRequested
     | Preempted
+    | Checkpointed
     | SuspendRequested
     | ResumeRequested
     | HoldReleased

@@ -41,6 +41,8 @@ class RuntimePlan(msgspec.Struct, frozen=True):
     barrier_timeout_seconds: int = 600
     resolve: tuple[str, ...] = ()
     """The peers whose addresses the command and environment name, `worker-0` …; "*" is all."""
+    checkpoint: str = ""
+    """The file or folder, within the working directory unless absolute, that changes when the job has saved its work."""
     exit_patterns: bool = True
     """Whether the tail of the log is matched against OpenPAI's patterns to explain a failure."""
 

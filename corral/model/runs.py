@@ -126,6 +126,8 @@ class JobRun(msgspec.Struct, frozen=True):
     """When the gang was last given places while it held none."""
     started_at: float | None = None
     """When the first task of the current attempt ran."""
+    checkpointed_at: float | None = None
+    """When the current attempt last said that it had saved its work."""
     ended_at: float | None = None
     wake_at: float | None = None
     """The earliest time that the job or one of its tasks waits for: send `TimePassed` then."""

@@ -86,6 +86,8 @@ class JobDetail(JobSummary, frozen=True, kw_only=True):
     depends_on: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     suspended: bool = False
+    checkpointed_at: str | None = None
+    """When the current attempt last said that it had saved its work."""
     receipts: tuple[ReceiptView, ...] = ()
     """The latest ten times that it had to yield."""
 

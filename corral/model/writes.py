@@ -19,7 +19,7 @@ from corral.model.runs import JobRun, TaskRun
 
 
 class IntentKind(StrEnum):
-    """What a person wants of a job; each is an event in the log with this kind, which control reads and carries out."""
+    """What a person wants of a job, or its runtime says of it; each is an event of this kind, which control carries out."""
 
     SUBMITTED = "job.submitted"
     """Run it: `data` is empty, the job is read with `load_job`."""
@@ -35,6 +35,8 @@ class IntentKind(StrEnum):
     """Let a suspended job go on."""
     DELETE = "job.delete-requested"
     """Remove it from the store, once it is over."""
+    CHECKPOINTED = "job.checkpointed"
+    """It saved its work at the time of the event; `data`: {"jobAttempt": int}. Only the latest of a job is kept."""
 
 
 class NewJob(msgspec.Struct, frozen=True):

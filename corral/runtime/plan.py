@@ -35,6 +35,8 @@ class Plan:
     barrier_timeout_seconds: float = 600.0
     resolve: list[str] = field(default_factory=list)
     """The tasks (`worker-0`) whose addresses must be known; `*` is all."""
+    checkpoint: str = ""
+    """The file or folder that changes when the job has saved its work."""
     exit_patterns: bool = False
     log: str = ""
     """Where the command's output is, to look for exit patterns."""

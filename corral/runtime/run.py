@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from corral.runtime.checkpoints import VARIABLE as CHECKPOINT_VARIABLE
+from corral.runtime.checkpoints import Checkpoints, watch
 from corral.runtime.patterns import Match, recognise, tail_of
 from corral.runtime.peers import (
     Address,
@@ -65,7 +67,8 @@ def main(plan_file: str) -> int:
     try:
         with _stoppable():
             argv, env = _prepare(plan, api)
-        code = _run(argv, env, plan.directory or plan.work)
+        with _watching(plan, api):
+            code = _run(argv, env, plan.directory or plan.work)
         result["exit_code"] = code
         match = recognise(code, tail_of(plan.log)) if plan.exit_patterns else None
         if match is not None:
@@ -96,6 +99,8 @@ def _prepare(plan: Plan, api: Api | None) -> tuple[list[str], dict[str, str]]:
     except Unresolved as error:
         raise Failed(BARRIER_REFUSED, f"the command cannot be completed: {error}") from error
     _deliver_secrets(plan, env)
+    if plan.checkpoint:
+        env[CHECKPOINT_VARIABLE] = plan.checkpoint
     if plan.owner >= 0:
         _give_away(plan.work, plan.owner)
     if plan.entry_file:
@@ -161,6 +166,23 @@ def _give_away(folder: str, owner: int) -> None:
     for here, _, names in os.walk(folder):
         for path in (here, *(os.path.join(here, name) for name in names)):
             os.chown(path, owner, owner, follow_symlinks=False)
+
+
+@contextmanager
+def _watching(plan: Plan, api: Api | None) -> Iterator[None]:
+    """Meanwhile tell the server of every checkpoint; the task ends without waiting for the last of them."""
+    if not plan.checkpoint or api is None:
+        yield
+        return
+    import threading  # most tasks are not watched
+
+    stop = threading.Event()
+    checkpoints = Checkpoints(api, plan.attempt, plan.checkpoint)
+    threading.Thread(target=watch, args=(checkpoints, stop), daemon=True).start()
+    try:
+        yield
+    finally:
+        stop.set()
 
 
 def _run(argv: list[str], env: dict[str, str], directory: str) -> int:

@@ -2,6 +2,7 @@
 
 from corral.scheduler.cluster import Cluster, Hold
 from corral.scheduler.events import (
+    Checkpointed,
     ClusterEvent,
     EngineUnknown,
     GangNominated,
@@ -24,6 +25,7 @@ from corral.scheduler.policy import Order, Policy, PriorityOrder, find_policy
 from corral.scheduler.queue import Queue
 
 __all__ = [
+    "Checkpointed",
     "Cluster",
     "ClusterEvent",
     "EngineUnknown",

@@ -18,6 +18,7 @@ from corral.model.plan import CellsReserved, Reason
 from corral.scheduler.counting import held
 from corral.scheduler.events import (
     FOREVER,
+    Checkpointed,
     ClusterEvent,
     EngineUnknown,
     GangPlaced,
@@ -116,8 +117,8 @@ class Cluster:
                 if not self._release(event.job, event.tasks, event.at) and not kept:
                     return
                 self.gains += 1
-            case TasksLeaving(job=job, tasks=tasks):
-                if not self.gangs.leave(job, tasks):
+            case TasksLeaving() | Checkpointed():
+                if not self.gangs.hear(event):
                     return
             case QueuesConfigured(queues=queues):
                 self._configure(QueueTree(queues))

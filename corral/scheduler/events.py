@@ -80,6 +80,14 @@ class TasksLeaving(msgspec.Struct, frozen=True, tag=True):
     tasks: tuple[TaskKey, ...]
 
 
+class Checkpointed(msgspec.Struct, frozen=True, tag=True):
+    """A gang saved its work: what it did until `at`, in seconds since 1970, is not lost if it ends. Older news: nothing."""
+
+    job: JobId
+    job_attempt: int
+    at: float
+
+
 class GangNominated(msgspec.Struct, frozen=True, tag=True):
     """Others were told to end for this job: it comes first when they have, until it is placed or withdrawn."""
 
@@ -126,6 +134,7 @@ ClusterEvent = (
     | GangPlaced
     | TasksReleased
     | TasksLeaving
+    | Checkpointed
     | QueuesConfigured
     | HivedConfigured
     | CellsReserved

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from msgspec import structs
 
 from corral.kernel.ids import JobId, TaskKey
 from corral.kernel.units import DEVICE
 from corral.model.requests import GangRequest
-from corral.scheduler.events import GangPlaced
+from corral.scheduler.events import Checkpointed, GangPlaced, TasksLeaving
 
 
 class Running:
     """One gang that holds something. `amounts` are what all its tasks hold, in the terms of the queues."""
 
     __slots__ = (
-        "amounts", "attempt", "cells", "charges", "groups", "job", "leaving", "placed_at", "preemptible", "priority",
-        "queue", "request", "user",
+        "amounts", "attempt", "cells", "charges", "checkpointed_at", "groups", "job", "leaving", "placed_at",
+        "preemptible", "priority", "queue", "request", "user",
     )  # fmt: skip
 
     def __init__(self, event: GangPlaced, size: int) -> None:
@@ -31,6 +31,8 @@ class Running:
         self.request = event.request
         """What its tasks asked for, those that it may still grow by too; None when nobody said."""
         self.placed_at = event.placed_at
+        self.checkpointed_at = 0.0
+        """When it last saved its work; 0: it never said so."""
         self.charges: dict[TaskKey, tuple[int, ...]] = {}
         self.amounts = [0] * size
         self.leaving: set[TaskKey] = set()
@@ -64,8 +66,15 @@ class Running:
             yield from held[: max(0, len(held) - max(role.minimum, 1))]
 
     def cost(self, now: float) -> float:
-        """Device-seconds of work that are lost if it ends now."""
-        return _devices(self.amounts[0]) * max(0.0, now - self.placed_at)
+        """Device-seconds of work that are lost if it ends now: since its last checkpoint, else since its start."""
+        return _devices(self.amounts[0]) * self._unsaved(now)
+
+    def cost_of(self, tasks: Iterable[TaskKey], now: float) -> float:
+        """Device-seconds of work that are lost if these tasks end now, and the others go on."""
+        return _devices(sum(self.charges[task][0] for task in tasks)) * self._unsaved(now)
+
+    def _unsaved(self, now: float) -> float:
+        return max(0.0, now - max(self.placed_at, self.checkpointed_at))
 
     def charge(self, task: TaskKey, amounts: tuple[int, ...]) -> None:
         """Count a task."""
@@ -145,15 +154,21 @@ class Gangs:
         if not of_queue:
             del self.by_queue[gang.queue]
 
-    def leave(self, job: JobId, tasks: Sequence[TaskKey]) -> bool:
-        """These tasks were told to end; whether that is news."""
-        gang = self.by_job.get(job)
-        fresh = {task for task in tasks if task in gang.charges} - gang.leaving if gang else set()
-        if gang is None or not fresh:
+    def hear(self, event: TasksLeaving | Checkpointed) -> bool:
+        """Tasks of a gang were told to end, or it has saved its work; whether that is news."""
+        gang = self.by_job.get(event.job)
+        if gang is None:
             return False
+        if isinstance(event, Checkpointed):
+            if gang.attempt != event.job_attempt or event.at <= gang.checkpointed_at:
+                return False
+            gang.checkpointed_at = event.at
+            return True
+        fresh = {task for task in event.tasks if task in gang.charges} - gang.leaving
         gang.leaving |= fresh
-        self.leaving.add(job)
-        return True
+        if fresh:
+            self.leaving.add(event.job)
+        return bool(fresh)
 
     def released(self, gang: Running) -> None:
         """Some of its tasks ended."""
@@ -184,6 +199,7 @@ class Gangs:
                 gang.queue,
                 gang.priority,
                 gang.placed_at,
+                gang.checkpointed_at,
                 sorted(gang.leaving),
                 gang.amounts,
                 sorted(gang.cells.items()),

@@ -67,6 +67,17 @@ class Inside(ServiceBase):
         )
         await self.store.tell(FactWrite(JobId(record.id), self.clock.now(), fact, actor="runtime"))
 
+    async def checkpointed(self, actor: Actor, *, attempt: str, age_seconds: float) -> None:
+        """Note that a task saved its job's work so many seconds ago; said again soon after, it changes nothing.
+
+        Raises Conflict `attempt-over` for a task of an earlier attempt of the job.
+        """
+        record = await self._own(actor, "runtime.checkpoint")
+        if _parsed(attempt, record.id).job_attempt != record.run.attempt:
+            raise Conflict("attempt-over", "This attempt of the job is over; what it saved is no matter any more.")
+        begun = record.run.started_at or record.created_at
+        await self.store.checkpointed(AttemptId(attempt), max(begun, self.clock.now() - age_seconds))
+
     async def _own(self, actor: Actor, action: str) -> JobRecord:
         record = await self.store.find_job(actor.job) if actor.job else None
         await self.check(actor, action, Resource("job", record.id if record else actor.job))

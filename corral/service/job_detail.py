@@ -9,7 +9,7 @@ import msgspec
 
 from corral.model.placement import TaskPlacement, in_rank_order
 from corral.model.receipts import ReceiptView
-from corral.model.records import TaskRecord
+from corral.model.records import TaskRecord, rfc3339_or_none
 from corral.model.views import JobDetail, JobStatus, PlacementRecord, ReasonsView, ReasonView, RoleView
 from corral.model.writes import JobRecord
 
@@ -41,6 +41,7 @@ def job_detail(
         links=_links(record),
         retries_left=_retries_left(spec.get("retryPolicy", {}), record),
         suspended=record.run.suspended,
+        checkpointed_at=rfc3339_or_none(record.run.checkpointed_at),
         receipts=receipts,
         depends_on=tuple(need["job"] for need in spec.get("dependsOn", ())),
     )

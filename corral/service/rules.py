@@ -60,7 +60,7 @@ def _owner(actor: Actor, _: str, resource: Resource) -> bool:
     return resource.owner == actor.user
 
 
-RUNTIME: Final = frozenset({"runtime.peers", "runtime.report", "runtime.code"})
+RUNTIME: Final = frozenset({"runtime.peers", "runtime.report", "runtime.checkpoint", "runtime.code"})
 OPEN: Final = frozenset(
     {"job.list", "job.read", "job.validate", "cluster.read", "queue.read", "code.put", "event.read", "document.read"}
 )

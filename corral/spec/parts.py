@@ -186,12 +186,23 @@ def _signal(value: Any) -> Any:
 
 
 class Checkpoint(SpecModel):
-    """How a replica is asked to end."""
+    """How a replica is asked to end, and how it is known when it has saved its work."""
 
     signal: Annotated[str, BeforeValidator(_signal)] = Field(
         "", description='The signal that asks for a checkpoint, such as SIGUSR1; "" sends only SIGTERM.'
     )
     grace_seconds: int = Field(30, ge=0, le=86_400, description="Seconds between being asked to end and being killed.")
+    path: Text = Field(
+        "",
+        max_length=1024,
+        description="A file or folder that changes with every checkpoint (within the working directory unless absolute): "
+        'work saved is not lost when the job yields, and who loses least yields first. "" is none.',
+    )
+
+    @field_validator("path")
+    @classmethod
+    def _stays_inside(cls, value: str) -> str:
+        return value if value.startswith("/") or not value else _inside(value)
 
 
 class Barrier(SpecModel):

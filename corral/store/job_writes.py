@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
 from sqlalchemy import bindparam, delete, insert, select
 
 from corral.kernel.errors import Conflict, NotFound
-from corral.kernel.ids import JobId
+from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.model.accounts import AuditWrite
 from corral.model.runs import JobRun
 from corral.model.writes import FactWrite, IntentKind, NewJob, Submitted
@@ -19,6 +20,8 @@ from corral.store.writer import Transaction
 
 IDEMPOTENCY_SECONDS: Final = 24 * 3600.0
 """How long a repeated submit is recognised."""
+CHECKPOINT_SECONDS: Final = 5.0
+"""At most one checkpoint of a job attempt is kept in so many seconds."""
 
 _jobs, _idempotency = tables.jobs, tables.idempotency
 _NAMED: Final = select(_jobs.c.id).where(_jobs.c.user == bindparam("u"), _jobs.c.name == bindparam("n")).limit(1)
@@ -27,6 +30,17 @@ _REPEATED: Final = select(_idempotency).where(
     _idempotency.c.user == bindparam("u"), _idempotency.c.key == bindparam("k"), _idempotency.c.at > bindparam("since")
 )
 _JOB: Final = select(_jobs.c.id).where(_jobs.c.id == bindparam("i"))
+_events = tables.events
+_SAVED: Final = (
+    select(_events.c.at, _events.c.data)
+    .where(_events.c.job == bindparam("i"), _events.c.kind == str(IntentKind.CHECKPOINTED))
+    .order_by(_events.c.seq.desc())
+    .limit(1)
+)
+_FORGET_SAVED: Final = delete(_events).where(
+    _events.c.job == bindparam("i"), _events.c.kind == str(IntentKind.CHECKPOINTED)
+)
+_DATA: Final = msgspec.json.Decoder(dict[str, int])
 _FORGET_KEY: Final = delete(_idempotency).where(
     _idempotency.c.user == bindparam("u"), _idempotency.c.key == bindparam("k")
 )
@@ -85,6 +99,40 @@ class JobWrites(Database):
 
         return await self.write(run)
 
+    async def checkpointed(self, attempt: AttemptId, at: float) -> bool:
+        """Store that a task of a job attempt saved the job's work at a time, in place of what was said before.
+
+        False when nothing was stored: the job is gone, or said so within the last `CHECKPOINT_SECONDS` or later.
+        """
+        key = parse_attempt_id(attempt)
+
+        def run(transaction: Transaction) -> bool:
+            last = transaction.read(_SAVED, {"i": key.job}).first()
+            if last is not None and not _is_news(key.job_attempt, at, _DATA.decode(last.data)["jobAttempt"], last.at):
+                return False
+            if transaction.read(_JOB, {"i": key.job}).first() is None:
+                return False
+            transaction.write(_FORGET_SAVED, {"i": key.job})
+            data: dict[str, object] = {"jobAttempt": key.job_attempt}
+            row = event_row(
+                key.job,
+                at,
+                IntentKind.CHECKPOINTED,
+                f"{key.task} has saved the work",
+                actor="runtime",
+                role=key.role,
+                index=key.index,
+                attempt=attempt,
+                data=data,
+                intent=True,
+            )
+            add_events(transaction, [row])
+            transaction.ring("control")
+            transaction.ring("front")
+            return True
+
+        return await self.write(run)
+
     async def tell(self, write: FactWrite) -> int:
         """Store one fact that somebody else than control saw; returns its seq."""
 
@@ -93,6 +141,11 @@ class JobWrites(Database):
             return add_events(transaction, [fact_row(write)])
 
         return await self.write(run)
+
+
+def _is_news(attempt: int, at: float, last_attempt: int, last_at: float) -> bool:
+    """Whether a checkpoint says more than the last one that was kept."""
+    return attempt > last_attempt or (attempt == last_attempt and at >= last_at + CHECKPOINT_SECONDS)
 
 
 _WORDS: Final = {

@@ -101,6 +101,14 @@ CALLS = {
     "another's account": ("GET", "/api/v3/users/root", {}, 403, "not-allowed"),
     "the audit log": ("GET", "/api/v3/audit", {}, 403, "not-allowed"),
     "the runtime's address": ("GET", "/api/v3/runtime/peers", {}, 403, "not-allowed"),
+    "a checkpoint of the future": (
+        "POST",
+        "/api/v3/runtime/checkpoint",
+        {"json": {"attempt": "a", "ageSeconds": -1}},
+        400,
+        "invalid-body",
+    ),
+    "a checkpoint of a person": ("POST", "/api/v3/runtime/checkpoint", {"json": {"attempt": "a"}}, 403, "not-allowed"),
     "a node that is not there": ("GET", "/api/v3/nodes/local/none", {}, 404, ""),
 }
 

@@ -212,6 +212,11 @@ class House:
         )
         return job
 
+    @staticmethod
+    def patience() -> asyncio.Timeout:
+        """What is waited for comes in this time, or the test fails."""
+        return asyncio.timeout(10)
+
     async def until(self, job: JobId, *states: str) -> JobRecord:
         """Wait until a job is in one of these states."""
         async with asyncio.timeout(10):

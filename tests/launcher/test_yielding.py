@@ -6,7 +6,7 @@ import pytest
 
 from corral.launcher import LaunchPolicy, RetryView
 from corral.model.commands import ReleasePlacement, RequestPlacement, StopTask
-from corral.model.events import Preempted, ResumeRequested, SuspendRequested
+from corral.model.events import Checkpointed, Preempted, ResumeRequested, SuspendRequested
 from corral.model.exits import PREEMPTED
 from corral.model.phases import Phase, phase
 from corral.model.plan import Rule
@@ -193,3 +193,18 @@ def test_a_retry_leaves_a_node_that_takes_no_new_tasks() -> None:
         driver.exited("a-0", 1)
         expected = TaskState.PREPARING if stays else TaskState.CREATION_REQUESTED
         assert driver.state("a-0") is expected
+
+
+def test_the_latest_word_of_saved_work_is_kept_for_as_long_as_the_attempt_lasts() -> None:
+    driver = running(role(replicas=2))
+    assert driver.run.checkpointed_at is None
+    for at, kept in ((20.0, 20.0), (15.0, 20.0), (30.0, 30.0)):
+        driver.send(Checkpointed(0, at))
+        assert driver.run.checkpointed_at == kept
+    driver.send(Checkpointed(1, 99.0))
+    assert driver.run.checkpointed_at == 30.0, "of an attempt that is not there yet, or over, it means nothing"
+    preempt(driver)
+    driver.send(Checkpointed(0, 40.0))
+    driver.exited("a-0", 143)
+    driver.exited("a-1", 143)
+    assert driver.run.attempt == 1 and driver.run.checkpointed_at is None

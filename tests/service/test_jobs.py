@@ -12,7 +12,7 @@ from corral.kernel.ids import JobId, TaskKey, attempt_id
 from corral.kernel.tokens import mint_job_token
 from corral.model.outcome import Completion, ExitClass
 from corral.model.placement import TaskPlacement
-from corral.model.records import ExitView, JobFilter
+from corral.model.records import ExitView, JobFilter, rfc3339
 from corral.model.runs import JobRun, RoleCount, TaskRun
 from corral.model.states import JobState, TaskState
 from corral.model.summary import summarize
@@ -249,6 +249,29 @@ async def test_a_job_knows_its_started_peers_and_reports(service: Service, store
     assert (event.kind, event.message, event.role, event.attempt) == ("runtime.staged", "2 files", "worker", own)
     with pytest.raises(InvalidInput):
         await service.report(actor, {"message": "x" * 20_000})
+
+
+async def test_a_job_tells_of_its_checkpoints_and_of_nobody_elses(
+    service: Service, store: Store, epoch: int, clock: VirtualClock
+) -> None:
+    job = await _submit(service)
+    actor = await service.authenticate(mint_job_token(KEY, job, START + 1000))
+    await _run(store, epoch, job)
+    own = attempt_id(job, 0, "worker", 0, 0)
+    clock.advance(100)
+    await service.checkpointed(actor, attempt=own, age_seconds=30)
+    (told,) = [event for event in await service.events_after(0) if event.kind == "job.checkpointed"]
+    assert (told.at, told.attempt, told.actor) == (rfc3339(START + 70), own, "runtime")
+    await service.checkpointed(actor, attempt=own, age_seconds=30)
+    await service.checkpointed(actor, attempt=own, age_seconds=86_400)
+    assert [event for event in await service.events_after(0) if event.kind == "job.checkpointed"] == [told]
+    with pytest.raises(Conflict, match="over"):
+        await service.checkpointed(actor, attempt=attempt_id(job, 1, "worker", 0, 0), age_seconds=0)
+    for attempt, error in ((attempt_id(JobId("other"), 0, "worker", 0, 0), NotFound), ("nonsense", InvalidInput)):
+        with pytest.raises(error):
+            await service.checkpointed(actor, attempt=attempt, age_seconds=0)
+    with pytest.raises(Forbidden):
+        await service.checkpointed(ANN, attempt=own, age_seconds=0)
 
 
 async def test_a_log_is_the_latest_attempts_and_a_missing_one_ends_with_its_attempt(

@@ -8,10 +8,11 @@ import pytest
 from sqlalchemy import insert
 
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
-from corral.kernel.ids import JobId
+from corral.kernel.ids import JobId, attempt_id
 from corral.model.accounts import Group, QueueRecord
 from corral.model.writes import IntentKind
 from corral.store import Store, tables
+from corral.store.job_writes import CHECKPOINT_SECONDS
 from corral.store.writer import Transaction
 from tests.store.makers import ME, START, batch, ended, new_job
 
@@ -83,6 +84,30 @@ async def test_an_intent_needs_a_job_and_keeps_its_data(store: Store) -> None:
     assert (scale.seq, scale.kind, scale.data) == (seq, "job.scale-requested", {"role": "worker", "replicas": 3})
     with pytest.raises(NotFound):
         await store.intend(JobId("nothing"), IntentKind.STOP, actor="bob", at=START)
+
+
+async def test_only_the_latest_checkpoint_of_a_job_is_kept_and_not_one_for_every_word(store: Store) -> None:
+    job = new_job()
+    await store.submit(job)
+    first, other = attempt_id(job.id, 0, "worker", 0, 0), attempt_id(job.id, 0, "worker", 3, 0)
+    answers = [
+        await store.checkpointed(first, START),
+        await store.checkpointed(first, START),
+        await store.checkpointed(other, START + CHECKPOINT_SECONDS - 0.1),
+        await store.checkpointed(other, START - 50),
+        await store.checkpointed(other, START + CHECKPOINT_SECONDS),
+        await store.checkpointed(attempt_id(job.id, 1, "worker", 0, 0), START + CHECKPOINT_SECONDS),
+        await store.checkpointed(first, START + 1000),
+        await store.checkpointed(attempt_id(JobId("gone"), 0, "worker", 0, 0), START),
+    ]
+    assert answers == [True, False, False, False, True, True, False, False]
+    (_, kept) = await store.intents(0)
+    assert (kept.kind, kept.job, kept.at, kept.data) == (
+        "job.checkpointed",
+        job.id,
+        START + CHECKPOINT_SECONDS,
+        {"jobAttempt": 1},
+    )
 
 
 async def test_one_bad_submit_does_not_spoil_those_of_the_same_moment(store: Store) -> None:

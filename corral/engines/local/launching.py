@@ -179,6 +179,7 @@ def _write_plan(
         "barrier": plan.barrier,
         "barrier_timeout_seconds": plan.barrier_timeout_seconds,
         "resolve": plan.resolve,
+        "checkpoint": _checkpoint(launch, plan, around),
         "exit_patterns": plan.exit_patterns and launch.runtime is not None,
         "log": around.log,
         "api_url": launch.api_url,
@@ -187,6 +188,14 @@ def _write_plan(
         **files,
     }
     return folder.write_private("plan", json.dumps(content).encode(), uid)
+
+
+def _checkpoint(launch: TaskLaunch, plan: RuntimePlan, around: _Around) -> str:
+    """Where checkpoints are written, as the runtime sees it; of what is in a container only the work folder is there."""
+    if not plan.checkpoint:
+        return ""
+    path = os.path.normpath(os.path.join(around.directory, plan.checkpoint))
+    return "" if launch.image and not path.startswith(f"{around.base}/") else path
 
 
 @functools.cache

@@ -1,0 +1,87 @@
+"""What a job says that it has saved decides who yields, is on the receipt, and is known after every restart."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from corral.kernel.ids import AttemptId, JobId, attempt_id
+from corral.model.receipts import Receipt
+from corral.model.writes import IntentKind, JobRecord
+from tests.control.harness import House, PaperEngine, short
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    made = House(tmp_path, PaperEngine(nodes=1, devices=4))
+    await made.open()
+    yield made
+    await made.close()
+
+
+def first_task(job: JobId, attempt: int = 0) -> AttemptId:
+    return attempt_id(job, attempt, "worker", 0, 0)
+
+
+async def running(house: House, name: str, devices: int = 2, priority: int = 10) -> JobId:
+    job = await house.submit(short(name, devices=devices, priority=priority))
+    await house.until(job, "running")
+    return job
+
+
+async def saved(house: House, job: JobId, at: float) -> JobRecord:
+    """Have the runtime of a job say so, and wait until control has folded it."""
+    assert await house.store.checkpointed(first_task(job), at)
+    async with house.patience():
+        while True:
+            record = await house.store.find_job(job)
+            assert record is not None
+            if record.run.checkpointed_at == at:
+                return record
+            await house.store.wakeup.wait(0.05)
+
+
+async def receipt_of(house: House, job: JobId) -> Receipt:
+    async with house.patience():
+        while not (found := (await house.store.receipts(job=job)).items):
+            await house.store.wakeup.wait(0.05)
+    return found[0]
+
+
+@pytest.mark.parametrize("restart", [False, True])
+async def test_of_two_equal_jobs_the_one_that_saved_its_work_yields_restart_or_not(house: House, restart: bool) -> None:
+    control = await house.begin()
+    first, second = await running(house, "first"), await running(house, "second")
+    await saved(house, first, house.clock.now())
+    known = control.world.cluster.gangs.columns()
+    if restart:
+        await house.abandon()
+        control = await house.begin()
+        assert control.world.cluster.gangs.columns() == known
+    urgent = await running(house, "urgent", priority=100)
+    receipt = await receipt_of(house, first)
+    assert (receipt.by_job, receipt.rule) == (urgent, "priority")
+    assert receipt.cost_device_seconds < 60, "since the checkpoint: the engine says that the task runs since 1970"
+    assert not (await house.store.receipts(job=second)).items
+
+
+async def test_a_word_that_came_while_nobody_led_counts_and_one_that_comes_late_does_not(house: House) -> None:
+    await house.begin()
+    job = await running(house, "job")
+    await house.abandon()
+    at = house.clock.now()
+    assert await house.store.checkpointed(first_task(job), at)
+    await house.begin()
+    async with house.patience():
+        while (record := await house.until(job, "running")).run.checkpointed_at != at:
+            await house.store.wakeup.wait(0.05)
+    await house.store.intend(job, IntentKind.RESTART, {}, actor="ada", at=house.clock.now())
+    async with house.patience():
+        while (record := await house.until(job, "running")).run.attempt == 0:
+            await house.store.wakeup.wait(0.05)
+    assert record.run.checkpointed_at is None, "a new attempt has saved nothing"
+    assert await house.store.checkpointed(first_task(job), at + 100)
+    await running(house, "other")
+    assert (await house.until(job, "running")).run.checkpointed_at is None, "it was of the attempt before"
