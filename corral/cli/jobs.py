@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from corral.cli.output import age, output_option, paint, say, show, state, table
+from corral.cli.output import age, output_option, paint, say, show, span, state, table
 from corral.cli.server_of import connect
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def get_command(thing: str, revision: int | None, output: str) -> None:
 @click.argument("job")
 @output_option
 def explain_command(job: str, output: str) -> None:
-    """Say why a job waits: the binding constraint, the jobs ahead, and what would start it."""
+    """Say why a job waits: what binds, who is ahead, when it is likely to start, and what would start it now."""
     with connect() as client:
         found = client.explain(job)
     if show(found, output, names=[found["job"]]):
@@ -160,8 +160,21 @@ def explain_command(job: str, output: str) -> None:
             click.echo(f"  {reasons['ahead']} ahead of it" + _names(found.get("ahead", ())))
     for receipt in found.get("receipts", ()):
         click.echo(f"  it had to yield {age(receipt['at'])} ago ({receipt['rule']}): {receipt['message']}")
-    if found.get("change"):
-        click.echo(f"  {paint('It would start now with:', bold=True)} {found['change']}")
+    if found.get("estimate"):
+        click.echo(f"  {paint('Start:', bold=True)} {_start(found['estimate'])}")
+    for change in found.get("changes", ()):
+        click.echo(f"  {paint(change['path'], bold=True)}: {change['message']}")
+
+
+_STARTS = {"at-latest": "at the latest in", "expected": "expected in", "not-before": "not within the next"}
+
+
+def _start(estimate: Mapping[str, Any]) -> str:
+    """When a waiting job is likely to start, and what that rests on."""
+    how = _STARTS.get(estimate["basis"])
+    if how is None or estimate["seconds"] is None:
+        return str(estimate["message"])
+    return f"{how} {span(estimate['seconds'])}. {estimate['message']}"
 
 
 @click.command("stop")

@@ -27,6 +27,7 @@ from corral.model.documents import ConfigurationQuestion, GuaranteeFinding
 from corral.model.requests import GangRequest
 from corral.model.writes import IntentKind
 from corral.scheduler import GangQueued, could_ever_fit, explain
+from corral.scheduler.outlook import outlook
 from corral.scheduler.overview import ahead_of
 from corral.spec.documents import load_document
 
@@ -79,17 +80,35 @@ class Door:
         return JSONResponse({"ready": self._control.ready.is_set()})
 
     async def _explain(self, request: Request) -> Response:
-        """Why a job waits, thought out anew on the live state, and the first of those `before` it."""
+        """Why a job waits, thought out anew on the live state, the first of those `before` it, and what it may hope for."""
         control = await self._world_is_there()
         job = control.world.jobs.get(JobId(request.path_params["job"]))
         if job is None or not job.unplaced():
             return JSONResponse(None)
-        queue = control.world.queue
-        reasons = explain(control.world.cluster, queue, control.policy, job.id, control.clock.now())
+        cluster, queue, now = control.world.cluster, control.world.queue, control.clock.now()
+        reasons = explain(cluster, queue, control.policy, job.id, now)
         if reasons is None:
             return JSONResponse(None)
-        ahead = ahead_of(control.world.cluster.queues, queue, control.policy, control.clock.now(), job.id)
-        return JSONResponse({**msgspec.to_builtins(reasons), "ahead": len(ahead), "before": ahead[:_MOST_BEFORE]})
+        ahead = ahead_of(cluster.queues, queue, control.policy, now, job.id)
+        hopes = outlook(cluster, queue, control.policy, job.id, reasons, now, self._grace)
+        return JSONResponse(
+            {
+                **msgspec.to_builtins(reasons),
+                "ahead": len(ahead),
+                "before": ahead[:_MOST_BEFORE],
+                "outlook": msgspec.to_builtins(hopes),
+            }
+        )
+
+    def _grace(self, job_id: JobId) -> float:
+        """How long a job may take to end once it is told to."""
+        job = self._control.world.jobs.get(job_id)
+        if job is None:
+            return 0.0
+        default, own = self._control.launch_policy.default_grace, job.view.grace_seconds
+        own = default if own is None else own
+        bounded = self._control.configured.grace(job.document.spec.queue, own)
+        return own if bounded is None else bounded
 
     async def _fit(self, request: Request) -> Response:
         """Whether a gang could ever run on the machines known now: null, or the reasons why not."""

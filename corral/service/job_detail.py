@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
+from corral.model.outlook import Estimate
 from corral.model.placement import TaskPlacement, in_rank_order
 from corral.model.receipts import ReceiptView
-from corral.model.records import TaskRecord, rfc3339_or_none
-from corral.model.views import JobDetail, JobStatus, PlacementRecord, ReasonsView, ReasonView, RoleView
+from corral.model.records import JobSummary, TaskRecord, rfc3339_or_none
+from corral.model.views import EstimateView, JobDetail, JobStatus, PlacementRecord, ReasonsView, ReasonView, RoleView
 from corral.model.writes import JobRecord
 
 PLACEMENT_LIMIT: Final = 2000
@@ -75,6 +76,12 @@ def reasons_view(answer: dict[str, Any]) -> ReasonsView:
         answer.get("ahead", 0),
         answer.get("possible", True),
     )
+
+
+def estimate_view(found: Estimate, after: tuple[JobSummary, ...], now: float) -> EstimateView:
+    """Control's estimate as the API shows it."""
+    seconds = None if found.at is None else round(max(0.0, found.at - now), 3)
+    return EstimateView(str(found.basis), found.message, rfc3339_or_none(found.at), seconds, after)
 
 
 def placement_records(

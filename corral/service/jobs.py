@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
+from corral.model.outlook import Estimate
 from corral.model.receipts import ReceiptView, receipt_view
 from corral.model.records import (
     ENDED_PHASES,
@@ -19,13 +21,14 @@ from corral.model.records import (
     Page,
     TaskRecord,
 )
-from corral.model.views import Explanation, JobDetail, PlacementRecord, ReasonsView, ReasonView
+from corral.model.views import ChangeView, Explanation, JobDetail, PlacementRecord, ReasonsView, ReasonView
 from corral.model.writes import IntentKind, JobRecord
 from corral.service.actor import Actor
 from corral.service.base import ServiceBase, job_resource
 from corral.service.job_detail import (
     PLACEMENT_LIMIT,
     document_of,
+    estimate_view,
     job_detail,
     placement_records,
     reasons_view,
@@ -135,9 +138,21 @@ class Jobs(ServiceBase):
         answer = await self.door.ask(f"/explain/{record.id}")
         reasons = stored_reasons(record) if answer is None else reasons_view(answer)
         message = reasons.binding.message if reasons is not None else "It is about to be placed."
-        before = [await self.store.find_job(job) for job in answer.get("before", ())] if answer else []
-        ahead = tuple(other.summary for other in before if other is not None)
-        return Explanation(record.id, record.phase, message, reasons, ahead)
+        ahead = await self._summaries(answer.get("before", ()) if answer else ())
+        explanation = Explanation(record.id, record.phase, message, reasons, ahead)
+        hopes = answer.get("outlook") if answer else None
+        if hopes is None:
+            return explanation
+        after = await self._summaries(hopes["estimate"]["after"][:_MOST_NAMED])
+        estimate = estimate_view(msgspec.convert(hopes["estimate"], Estimate), after, self.clock.now())
+        return msgspec.structs.replace(
+            explanation, estimate=estimate, changes=msgspec.convert(hopes["changes"], tuple[ChangeView, ...])
+        )
+
+    async def _summaries(self, jobs: Iterable[str]) -> tuple[JobSummary, ...]:
+        """Those of some jobs that are still known."""
+        found = [await self.store.find_job(job) for job in jobs]
+        return tuple(job.summary for job in found if job is not None)
 
     async def _explain_dependencies(self, actor: Actor, record: JobRecord) -> Explanation:
         needs = msgspec.json.decode(record.doc)["spec"].get("dependsOn", ())

@@ -1,0 +1,243 @@
+"""Why: a made-up time is worse than none: an estimate says what it rests on, and where nothing is known it says so.
+
+Few jobs: the scheduler is played forward (`Future`). Many: only what is certain is told, from the head's reservation
+(`backfill`) or from the ends that are known; what would take longer than an answer may is not estimated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from corral.kernel.ids import JobId
+from corral.kernel.units import counted
+from corral.model.outlook import Basis, Estimate
+from corral.model.plan import Reasons
+from corral.scheduler.backfill import Reservation
+from corral.scheduler.cluster import Cluster
+from corral.scheduler.cycle import BEHIND
+from corral.scheduler.events import FOREVER
+from corral.scheduler.future import Future, Graces, at_once
+from corral.scheduler.gangs import Running
+from corral.scheduler.guarantees import place_best
+from corral.scheduler.placing import Trial
+from corral.scheduler.planning import Memory
+from corral.scheduler.policy import Policy
+from corral.scheduler.queue import Entry, Queue
+
+MOST_WAITING = 512
+"""Among so many gangs that wait the future is played."""
+MOST_RUNNING = 2048
+"""And among so many that run."""
+_MOST_LOOKS = 4096
+"""So many shapes that wait are looked at in all cycles of a future together."""
+_MOST_ENDS = 64
+_MOST_ENDLESS = 512
+_MOST_NAMED = 3
+_IF = "if what runs takes as long as its maxDuration allows"
+
+
+def estimate(
+    cluster: Cluster,
+    queue: Queue,
+    policy: Policy,
+    job: JobId,
+    reasons: Reasons,
+    now: float,
+    graces: Graces = at_once,
+) -> Estimate | None:
+    """When a waiting job is likely to start, and what that rests on; None when it does not wait.
+
+    `reasons` are why it waits, `graces` how long who is told to end may take. Nothing is changed.
+    """
+    entry = queue.first(job)
+    if entry is None:
+        return None
+    code = reasons.binding.code
+    if code == "starts-now":
+        return Estimate(Basis.NOW, "There is room: it starts with the next cycle.", now)
+    if not reasons.possible:
+        return Estimate(Basis.NEVER, "It never starts as it is: what there is cannot hold it.")
+    if policy.hived and cluster.hived is not None:
+        said = (
+            "HiveD's algorithm decides here, and it is not played forward: it knows no durations and no reservations."
+        )
+        return Estimate(Basis.NOT_ESTIMATED, said)
+    if not any(role.minimum for role in entry.request.roles):
+        said = "It runs; tasks by which a job may grow come after everybody who waits to start."
+        return Estimate(Basis.NOT_ESTIMATED, said)
+    if code in ("bad-hardware", "cordoned", "engine-unknown"):
+        return Estimate(Basis.UNKNOWN, "Nobody knows when the machines that it needs are open and well again.")
+    if len(queue) <= MOST_WAITING and len(cluster.gangs.by_job) <= MOST_RUNNING:
+        return _played(Future(cluster, queue, policy, now, graces), job, now)
+    return _certain(cluster, queue, entry, now)
+
+
+def _played(future: Future, job: JobId, now: float) -> Estimate:
+    """The time at which the scheduler itself starts the job, as far ahead as may be looked."""
+    first = _head(future.queue) in (None, job)
+    looks, begun = _MOST_LOOKS, False
+    while looks > 0:
+        looks -= 1 + len(future.queue.groups)
+        found = future.cycle()
+        if any(placed.job == job for placed in found.placements):
+            return _starts(future, first=first, now=now)
+        if not begun:
+            begun, first = True, _head(future.queue) == job
+        if not found.placements and not found.evictions and not future.advance():
+            return _endless(future, job)
+    message = f"It still waits then, {_IF}; so much happens before that nobody looked further ahead."
+    return Estimate(Basis.NOT_BEFORE, message, future.now)
+
+
+def _starts(future: Future, *, first: bool, now: float) -> Estimate:
+    if future.now <= now:
+        return Estimate(Basis.EXPECTED, "It starts as soon as the next cycles have placed those before it.", now)
+    named = _named(future.ended)
+    whose = f"when {named} {'have' if len(future.ended) > 1 else 'has'} ended" if named else "when protections end"
+    if first:
+        message = f"It is the first that waits, and starts {whose}, {_IF}; sooner if they end sooner."
+        return Estimate(Basis.AT_LATEST, message, future.now, future.ended)
+    message = f"The scheduler, played forward, starts it {whose}, {_IF} and nobody else comes."
+    return Estimate(Basis.EXPECTED, message, future.now, future.ended)
+
+
+def _certain(cluster: Cluster, queue: Queue, entry: Entry, now: float) -> Estimate:
+    """What is known of one gang among many."""
+    memory = queue.memory
+    head = memory.reservation if isinstance(memory, Memory) and memory.cluster is cluster else None
+    if head is not None and head.job == entry.request.job:
+        return _of_head(cluster, head)
+    many = f"{counted(len(queue), 'job')} wait and {len(cluster.gangs.by_job)} run: too many to play the future"
+    found = _alone(cluster, entry, now)
+    if found is None:
+        message = f"Not estimated: {many}, and even if it were the first, no end that is known makes room for it."
+        return Estimate(Basis.NOT_ESTIMATED, message)
+    at, after = found
+    if at <= now:
+        return Estimate(Basis.NOT_ESTIMATED, f"Not estimated: {many}.")
+    ended = f"{_named(after)} {'have' if len(after) > 1 else 'has'} ended"
+    message = f"Even if it were the first it would wait until {ended}, {_IF}; {many}."
+    return Estimate(Basis.NOT_BEFORE, message, at, after)
+
+
+def _of_head(cluster: Cluster, head: Reservation) -> Estimate:
+    if head.start >= FOREVER:
+        holders = _holding(cluster, head)
+        named = _named(holders)
+        who = f"{named}, in its place," if named else "what holds its place"
+        verb = "have" if len(holders) > 1 else "has"
+        return Estimate(Basis.UNKNOWN, f"Unknown: {who} {verb} no maxDuration.", after=holders)
+    last = tuple(job for at, job in cluster.ends if at == head.start)
+    message = f"It is the first that waits, and starts when {_named(last) or 'what is in its place'} has ended, {_IF}."
+    return Estimate(Basis.AT_LATEST, message, head.start, last)
+
+
+def _holding(cluster: Cluster, head: Reservation) -> tuple[JobId, ...]:
+    """Jobs without a known end on the nodes of the head's place."""
+    ending = {job for _, job in cluster.ends}
+    nodes = {cluster.engines[need.engine].tree.nodes[need.wanted.at].name for need in head.needs}
+    return tuple(
+        job
+        for job in sorted(cluster.gangs.by_job)
+        if job not in ending and any(hold.node in nodes for hold in cluster.holds(job).values())
+    )
+
+
+def _alone(cluster: Cluster, entry: Entry, now: float) -> tuple[float, tuple[JobId, ...]] | None:
+    """When there is room for a gang, were it the first, after the next ends that are known; None: not after these."""
+    ends, trial = cluster.ends[:_MOST_ENDS], Trial(cluster)
+    found = _shortest([[job] for _, job in ends], trial, entry)
+    if found is None:
+        return None
+    if not found:
+        return now, ()
+    return max(now, ends[found - 1][0]), (ends[found - 1][1],)
+
+
+def _shortest(gone: Sequence[Sequence[JobId]], trial: Trial, entry: Entry) -> int | None:
+    """With how many of the first of these ended a gang fits; None when not even with all."""
+
+    def fits(count: int) -> bool:
+        with trial.supposing():
+            for jobs in gone[:count]:
+                for job in jobs:
+                    for index, take in trial.cluster.takes(job):
+                        index.lift(take)
+            return place_best(trial, entry.request, entry.shape) is not None
+
+    low, high = -1, len(gone)
+    if not fits(high):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
+
+
+def _endless(future: Future, job: JobId) -> Estimate:
+    """Nothing more is known to happen, and the job still waits: who has no known end?"""
+    cluster, queue = future.cluster, future.queue
+    entry = queue.first(job)
+    assert entry is not None
+    who, head = "it", _head(queue)
+    if entry.told is not None and entry.told.binding.code == BEHIND and head is not None:
+        first = queue.first(head)
+        if first is not None and head != job:
+            entry, who = first, f"it is behind job {head}, which"
+    culprits = _culprits(cluster, entry)
+    if culprits:
+        come = "come before it and " if future.started.issuperset(culprits) else ""
+        verb = f"{come}have" if len(culprits) > 1 else f"{come.replace('come', 'comes')}has"
+        message = f"Unknown: {who} waits for {_named(culprits)}, which {verb} no maxDuration."
+        return Estimate(Basis.UNKNOWN, message, after=culprits)
+    return Estimate(Basis.UNKNOWN, "Unknown: no end that is known makes room for it.")
+
+
+def _culprits(cluster: Cluster, entry: Entry) -> tuple[JobId, ...]:
+    """Jobs without a known end, oldest first, up to the last whose end would make room for the gang."""
+    ending = {job for _, job in cluster.ends}
+    request = entry.request
+    endless = [gang for gang in cluster.gangs.by_job.values() if gang.job not in ending and gang.job != request.job]
+    if entry.told is not None and entry.told.binding.code.endswith("-limit"):
+        user = entry.told.binding.code == "user-limit"
+        endless = [gang for gang in endless if gang.user == request.user or not user]
+        return tuple(gang.job for gang in sorted(endless, key=_oldest) if gang.queue == request.queue)
+    endless = sorted(endless, key=_oldest)[:_MOST_ENDLESS]
+    trial = Trial(cluster)
+    shortest = _shortest([[gang.job] for gang in endless], trial, entry)
+    if not shortest:
+        return ()
+    return tuple(_needed([gang.job for gang in endless[:shortest]], trial, entry))
+
+
+def _needed(jobs: list[JobId], trial: Trial, entry: Entry) -> Iterator[JobId]:
+    """The last of the jobs, and of the others those that share a node with the place that the gang gets."""
+    with trial.supposing():
+        for job in jobs:
+            for index, take in trial.cluster.takes(job):
+                index.lift(take)
+        takes = trial.takes(entry.request, place_best) or []
+    nodes = {index.tree.nodes[take.at].name for index, take in takes}
+    for job in jobs:
+        if any(hold.node in nodes for hold in trial.cluster.holds(job).values()):
+            yield job
+
+
+def _oldest(gang: Running) -> tuple[float, JobId]:
+    return gang.placed_at, gang.job
+
+
+def _head(queue: Queue) -> JobId | None:
+    """The first that waits, by the last cycle."""
+    memory = queue.memory
+    return memory.reservation.job if isinstance(memory, Memory) and memory.reservation is not None else None
+
+
+def _named(jobs: Sequence[JobId]) -> str:
+    """Some jobs by name: `job a`, `jobs a and b`, `jobs a, b and 3 others`."""
+    if not jobs:
+        return ""
+    rest = len(jobs) - _MOST_NAMED
+    named = [*jobs[:_MOST_NAMED]] + ([counted(rest, "other")] if rest > 0 else [])
+    listed = " and ".join(filter(None, (", ".join(named[:-1]), named[-1])))
+    return f"{'jobs' if len(jobs) > 1 else 'job'} {listed}"

@@ -1,0 +1,135 @@
+"""Why: "when does it start?" is answered by letting the scheduler itself live on, on copies, through all known ends.
+
+What a plan proposes is carried out as control would; whoever is told to yield ends after its grace period and waits
+again in its old place; whoever has a bounded duration ends when that is over. Nobody else ends, and nobody new comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from itertools import count
+from math import inf
+
+from msgspec import structs
+
+from corral.kernel.ids import JobId, TaskKey
+from corral.model.plan import Plan
+from corral.model.requests import GangRequest
+from corral.scheduler.cluster import Cluster
+from corral.scheduler.events import (
+    FOREVER,
+    GangNominated,
+    GangQueued,
+    NominationLapsed,
+    TasksLeaving,
+    TasksReleased,
+    gang_placed,
+)
+from corral.scheduler.planning import Memory, plan
+from corral.scheduler.policy import Policy
+from corral.scheduler.queue import Queue
+
+Graces = Callable[[JobId], float]
+"""Seconds between being told to end and being over at the latest, by job."""
+
+
+def at_once(_: JobId) -> float:
+    """Whoever is told to end does so at once."""
+    return 0.0
+
+
+class Future:
+    """A cluster and a queue of its own that live through what is known; `now` is how far they have come."""
+
+    def __init__(self, cluster: Cluster, queue: Queue, policy: Policy, now: float, graces: Graces) -> None:
+        self.cluster = cluster.fork()
+        self.queue = queue.fork()
+        self.policy = policy
+        self.now = now
+        self.ended: tuple[JobId, ...] = ()
+        """The jobs that ended, or shrank, at the time that it is now."""
+        self.started: set[JobId] = set()
+        """The jobs that were placed since it began."""
+        self._graces = graces
+        self._number = count()
+        self._ends = [self._ending(max(at, now), job, ()) for at, job in self.cluster.ends]
+        for job in sorted(self.cluster.gangs.leaving):
+            self._ends.append(self._ending(now, job, tuple(sorted(self.cluster.gangs.by_job[job].leaving))))
+        heapify(self._ends)
+        self._again = inf
+        memory = self.queue.memory
+        if isinstance(memory, Memory):
+            memory.cluster = self.cluster
+
+    def _ending(
+        self, at: float, job: JobId, tasks: tuple[TaskKey, ...]
+    ) -> tuple[float, int, JobId, tuple[TaskKey, ...]]:
+        """What is told to end at a time, and when it is over; no tasks named: all of them, for good."""
+        return at + self._graces(job), next(self._number), job, tasks
+
+    def cycle(self) -> Plan:
+        """Plan once and carry it out."""
+        found = plan(self.cluster, self.queue, self.policy, self.now)
+        for placed in found.placements:
+            tasks = {task.key for task in placed.placement.tasks}
+            request = next(each for each in self.queue.waiting(placed.job) if tasks & set(each.tasks))
+            event = gang_placed(request, placed.placement, self.now)
+            self.cluster.apply(event)
+            self.queue.apply(event)
+            self.started.add(placed.job)
+            if event.ends_at < FOREVER:
+                heappush(self._ends, self._ending(event.ends_at, placed.job, ()))
+            self._wait_to_grow(placed.job, request)
+        for eviction in found.evictions:
+            told = eviction.tasks or tuple(self.cluster.holds(eviction.job))
+            self.cluster.apply(TasksLeaving(eviction.job, told))
+            heappush(self._ends, self._ending(self.now, eviction.job, told))
+            if eviction.by is not None:
+                self.queue.apply(GangNominated(eviction.by))
+        for job in found.lapsed:
+            self.queue.apply(NominationLapsed(job))
+        self._again = found.again_at if found.again_at is not None else inf
+        return found
+
+    def advance(self) -> bool:
+        """Go on to the next time at which something is known to happen; False when there is none."""
+        at = min(self._ends[0][0] if self._ends else inf, self._again if self._again > self.now else inf)
+        if at == inf:
+            return False
+        self.now, ended = at, list[JobId]()
+        while self._ends and self._ends[0][0] <= at:
+            _, _, job, tasks = heappop(self._ends)
+            if self._end(job, tasks):
+                ended.append(job)
+        self.ended = tuple(dict.fromkeys(ended))
+        return True
+
+    def _end(self, job: JobId, tasks: tuple[TaskKey, ...]) -> bool:
+        """These tasks (or all) are over; whether they held something."""
+        gang = self.cluster.gangs.by_job.get(job)
+        if gang is None:
+            return False
+        held, request = tuple(self.cluster.holds(job)), gang.request
+        self.cluster.apply(TasksReleased(job, tasks or held, self.now))
+        yielded = bool(tasks)
+        if yielded and request is not None:
+            if set(tasks) >= set(held):
+                self.queue.apply(GangQueued(structs.replace(request, beside=())))
+            else:
+                self._wait_to_grow(job, request)
+        return True
+
+    def _wait_to_grow(self, job: JobId, request: GangRequest) -> None:
+        """The tasks of an elastic gang that have no place wait for one."""
+        held = self.cluster.holds(job)
+        if not held or all(role.minimum == len(role.indexes) for role in request.roles):
+            return
+        roles = []
+        for role in request.roles:
+            missing = tuple(index for index in role.indexes if TaskKey(role.role, index) not in held)
+            if missing:
+                roles.append(structs.replace(role, indexes=missing, minimum=0))
+        if roles:
+            nodes = tuple(dict.fromkeys(hold.node for hold in held.values()))
+            self.queue.apply(GangQueued(structs.replace(request, roles=tuple(roles), beside=nodes)))

@@ -1,0 +1,26 @@
+"""Why: who asks why a job waits asks at once until when, and what would help; both are answered here, in bounded work."""
+
+from __future__ import annotations
+
+from corral.kernel.ids import JobId
+from corral.model.outlook import Outlook
+from corral.model.plan import Reasons
+from corral.scheduler.changing import smallest_changes
+from corral.scheduler.cluster import Cluster
+from corral.scheduler.estimating import estimate
+from corral.scheduler.future import Graces, at_once
+from corral.scheduler.policy import Policy
+from corral.scheduler.queue import Queue
+
+
+def outlook(
+    cluster: Cluster, queue: Queue, policy: Policy, job: JobId, reasons: Reasons, now: float, graces: Graces = at_once
+) -> Outlook | None:
+    """When a waiting job is likely to start, and the smallest changes that would let it start now; None: it does not wait.
+
+    `reasons` are what `explain` says of it now. `cluster` and `queue` stay as they are, bit for bit.
+    """
+    found = estimate(cluster, queue, policy, job, reasons, now, graces)
+    if found is None:
+        return None
+    return Outlook(found, smallest_changes(cluster, queue, policy, job, reasons, now))

@@ -1,0 +1,273 @@
+"""Why: to find the smallest thing that would help, all that a gang asks for is made into ladders of lesser wishes.
+
+Each ladder changes one thing, further with every rung; what fits at one rung fits at all after it. `size` says how much is
+given up: company and closeness are cheap, amounts count by the part of the gang that they take away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from msgspec import structs
+
+from corral.kernel.units import counted, format_cpu, format_memory
+from corral.model.outlook import Change, Written
+from corral.model.requests import Company, DeviceAsk, GangRequest, NodeRules, RoleAsk, TopologyAsk
+from corral.scheduler.levels import spoken
+from corral.scheduler.shapes import RDMA_LABEL
+
+_GRAIN = 32
+"""Amounts are lessened by such parts of themselves."""
+_MEBI, _GIBI = 2**20, 2**30
+
+
+class Wish(NamedTuple):
+    """A gang that asks for one thing otherwise."""
+
+    size: float
+    change: Change
+    request: GangRequest
+
+
+Ladder = Sequence[Wish]
+
+
+def ladders(request: GangRequest, levels: Sequence[str]) -> Iterator[Ladder]:
+    """Every ladder of a gang; `levels` are the machines' from the engine down to the device."""
+    yield from _closeness(request, levels)
+    yield from _company(request)
+    yield from _nodes(request)
+    for role in request.roles:
+        yield from _devices(request, role)
+        yield _tasks(request, role)
+    if request.network_rdma == "required":
+        change = Change("network", "rdma", "preferred", _sentence("without a network with RDMA"))
+        yield [Wish(0.2, change, structs.replace(request, network_rdma="preferred"))]
+
+
+def amounts(request: GangRequest) -> Iterator[Ladder]:
+    """The ladders of what tasks take besides devices."""
+    for role in request.roles:
+        whole = {"cpu": role.cpu_millis, "memory": role.memory_bytes, "shm": role.shm_bytes, **role.resources}
+        for name, amount in whole.items():
+            if amount and name != "ports":
+                yield _amount(request, role, name, amount)
+
+
+def _sentence(condition: str) -> str:
+    return f"It would start now {condition}."
+
+
+def _of(request: GangRequest, role: RoleAsk) -> str:
+    return f" of role {role.role}" if len(request.roles) > 1 else ""
+
+
+def _for(request: GangRequest, role: RoleAsk) -> str:
+    return f" for the tasks of role {role.role}" if len(request.roles) > 1 else ""
+
+
+def _with_role(request: GangRequest, role: RoleAsk, **fields: object) -> GangRequest:
+    lesser = structs.replace(role, **fields)
+    return structs.replace(request, roles=tuple(lesser if each is role else each for each in request.roles))
+
+
+# -- amounts ----------------------------------------------------------------------------------------------------------
+
+
+def _part(request: GangRequest, role: RoleAsk) -> float:
+    """The part of the gang's devices (or tasks, if it has none) that a role's are."""
+    weights = [each.minimum * max(each.devices.count, len(each.devices.ids), 0) for each in request.roles]
+    if not any(weights):
+        weights = [each.minimum for each in request.roles]
+    return weights[request.roles.index(role)] / max(1, sum(weights))
+
+
+def _tasks(request: GangRequest, role: RoleAsk) -> Ladder:
+    part, elastic = _part(request, role), role.minimum < len(role.indexes)
+    path = f"roles.{role.role}.replicas.min" if elastic else f"roles.{role.role}.replicas"
+    rungs = []
+    for count in range(role.minimum - 1, 0, -1):
+        tasks = f"{'at least ' if elastic else ''}{counted(count, 'task')}"
+        words = f"with {tasks}{_of(request, role)} instead of {role.minimum}"
+        fields: dict[str, object] = {"minimum": count}
+        if not elastic:
+            fields["indexes"] = role.indexes[:count]
+        change = Change(path, role.minimum, count, _sentence(words))
+        rungs.append(Wish(part * (1 - count / role.minimum), change, _with_role(request, role, **fields)))
+    return rungs
+
+
+def _devices(request: GangRequest, role: RoleAsk) -> Iterator[Ladder]:
+    ask, part = role.devices, _part(request, role)
+    path = f"roles.{role.role}.resources.devices"
+
+    def wish(size: float, field: str, before: Written, after: Written, words: str, lesser: DeviceAsk) -> Wish:
+        name = f"{path}.{field}" if field else path
+        change = Change(name, before, after, _sentence(words + _for(request, role)))
+        return Wish(size, change, _with_role(request, role, devices=lesser))
+
+    if ask.ids:
+        words = f"with any {counted(len(ask.ids), 'device')} of a node instead of {', '.join(ask.ids)}"
+        yield [wish(0.2, "ids", ",".join(ask.ids), "", words, structs.replace(ask, ids=(), count=len(ask.ids)))]
+        return
+    if ask.model:
+        words = f"with devices of any model, not only {ask.model}"
+        yield [wish(0.2, "model", ask.model, "", words, structs.replace(ask, model=""))]
+    if ask.kind:
+        words = f"with devices of any kind, not only {ask.kind}"
+        yield [wish(0.25, "kind", ask.kind, "", words, structs.replace(ask, kind=""))]
+    if ask.share is None:
+        yield [
+            wish(
+                part * (1 - count / ask.count),
+                "",
+                ask.count,
+                count,
+                f"with {counted(count, 'device')} a task instead of {ask.count}",
+                structs.replace(ask, count=count),
+            )
+            for count in range(ask.count - 1, 0, -1)
+        ]
+
+
+def _amount(request: GangRequest, role: RoleAsk, name: str, amount: int) -> Ladder:
+    """Less and less of a resource, in steps that people would write."""
+    column = {"cpu": "cpu_millis", "memory": "memory_bytes", "shm": "shm_bytes"}.get(name)
+    path = f"roles.{role.role}.resources.{name if column or name == 'disk' else f'other.{name}'}"
+    step = max(_unit(name, amount), amount // _GRAIN)
+    step -= step % _unit(name, amount)
+    rungs = []
+    for lesser in range((amount - 1) // step * step, 0, -step):
+        before, after = _written(name, amount), _written(name, lesser)
+        words = f"with {after} {_noun(name)} a task instead of {before}{_for(request, role)}"
+        change = Change(path, before, after, _sentence(words))
+        fields: dict[str, object] = {column: lesser} if column else {"resources": role.resources | {name: lesser}}
+        rungs.append(Wish(0.3 * (1 - lesser / amount), change, _with_role(request, role, **fields)))
+    return rungs
+
+
+def _unit(name: str, amount: int) -> int:
+    if name == "cpu":
+        return 1000 if amount > 2000 else 100
+    if name in ("memory", "shm", "disk"):
+        return next((unit for unit in (_GIBI, _MEBI) if amount > 2 * unit), 1)
+    return 1
+
+
+def _written(name: str, amount: int) -> Written:
+    if name == "cpu":
+        return format_cpu(amount)
+    return format_memory(amount) if name in ("memory", "shm", "disk") else amount
+
+
+def _noun(name: str) -> str:
+    named = {"cpu": "processors", "memory": "of memory", "shm": "of shared memory", "disk": "of disk space"}
+    return named.get(name, f"of {name}")
+
+
+# -- closeness --------------------------------------------------------------------------------------------------------
+
+
+def _closeness(request: GangRequest, levels: Sequence[str]) -> Iterator[Ladder]:
+    def of_job(lesser: TopologyAsk) -> GangRequest:
+        return structs.replace(request, topology=lesser)
+
+    yield from _topology(request.topology, "topology", "", levels, of_job)
+    for role in request.roles:
+
+        def of_role(lesser: TopologyAsk, role: RoleAsk = role) -> GangRequest:
+            return _with_role(request, role, topology=lesser)
+
+        whose = _for(request, role)
+        yield from _topology(role.topology, f"roles.{role.role}.topology", whose, levels, of_role)
+
+
+def _topology(
+    ask: TopologyAsk, path: str, whose: str, levels: Sequence[str], made: Callable[[TopologyAsk], GangRequest]
+) -> Iterator[Ladder]:
+    yield [
+        Wish(0.1 + 0.02 * rung, Change(f"{path}.required", ask.required, wider, words), made(lesser))
+        for rung, (wider, words, lesser) in enumerate(_wider(ask, "required", whose, levels))
+    ]
+    if ask.group_size > 1:
+        yield [
+            Wish(0.1 + 0.02 * rung, Change(f"{path}.group.required", ask.group_required, wider, words), made(lesser))
+            for rung, (wider, words, lesser) in enumerate(_wider(ask, "group_required", whose, levels))
+        ]
+    if ask.same_model:
+        words = _sentence(f"with devices of more than one model{whose}")
+        yield [Wish(0.15, Change(f"{path}.sameModel", "true", "", words), made(structs.replace(ask, same_model=False)))]
+    if ask.max_skew:
+        words = _sentence(f"with as even a spread as there is room for{whose}, whatever the skew")
+        lesser = structs.replace(ask, max_skew=0)
+        yield [Wish(0.1, Change(f"{path}.spread.maxSkew", ask.max_skew, "", words), made(lesser))]
+
+
+def _wider(ask: TopologyAsk, field: str, whose: str, levels: Sequence[str]) -> Iterator[tuple[str, str, TopologyAsk]]:
+    """Each wider level than a required one, anywhere last, in words and as it would be asked for."""
+    level: str = getattr(ask, field)
+    what = f"each block of {ask.group_size} tasks" if field == "group_required" else "all of it"
+    if not level:
+        return
+    at = levels.index(level) if level in levels else 1
+    for wider in (*reversed(levels[1:at]), ""):
+        where = f"only inside one {spoken(wider)}" if wider else "anywhere"
+        words = f"if {what} might be {where}{whose}, not only inside one {spoken(level)}"
+        yield wider, _sentence(words), structs.replace(ask, **{field: wider})
+
+
+# -- where, and beside whom -------------------------------------------------------------------------------------------
+
+
+def _company(request: GangRequest) -> Iterator[Ladder]:
+    company = request.company
+    if company is None:
+        return
+
+    def wish(size: float, field: str, before: str, words: str, lesser: Company) -> Ladder:
+        made = structs.replace(request, company=None if lesser == Company() else lesser)
+        return [Wish(size, Change(f"sharing.{field}", before, "", _sentence(words)), made)]
+
+    if company.exclusive:
+        yield wish(
+            0.2, "exclusive", "true", "on nodes that other jobs use too", structs.replace(company, exclusive=False)
+        )
+    if company.one_per_node:
+        lesser = structs.replace(company, one_per_node=False)
+        yield wish(0.2, "oneTaskPerNode", "true", "with more than one task on a node", lesser)
+    if company.averse:
+        tags = ", ".join(company.averse)
+        lesser = structs.replace(company, averse=(), averse_level="node")
+        yield wish(0.2, "antiAffinity.tags", tags, f"beside jobs that carry the tags {tags}", lesser)
+
+
+def _nodes(request: GangRequest) -> Iterator[Ladder]:
+    """Labels one by one, then all that is said about nodes, for every role that says so."""
+    labels = dict.fromkeys(item for role in request.roles for item in role.node_selector.items() if item != RDMA_LABEL)
+    for key, value in labels:
+        kept = [{name: text for name, text in role.node_selector.items() if name != key} for role in request.roles]
+        roles = [structs.replace(role, node_selector=left) for role, left in zip(request.roles, kept, strict=True)]
+        words = _sentence(f"on nodes without the label {key}={value}")
+        path = _path(request, (key in role.node_selector for role in request.roles))
+        change = Change(f"{path}nodeSelector.{key}", value, "", words)
+        yield [Wish(0.2, change, structs.replace(request, roles=tuple(roles)))]
+    ruled = [_rules_bind(role.nodes) for role in request.roles]
+    if any(ruled):
+        roles = [
+            structs.replace(role, nodes=NodeRules(tolerations=role.nodes.tolerations)) if role.nodes else role
+            for role in request.roles
+        ]
+        words = _sentence("on nodes that its rules for nodes leave out")
+        change = Change(f"{_path(request, ruled)}nodes", "rules", "", words)
+        yield [Wish(0.25, change, structs.replace(request, roles=tuple(roles)))]
+
+
+def _rules_bind(rules: NodeRules | None) -> bool:
+    return rules is not None and bool(rules.expressions or rules.include or rules.exclude)
+
+
+def _path(request: GangRequest, concerned: Iterable[bool]) -> str:
+    """Where a field stands that some of the roles have: in the role if it is one, else at the top."""
+    named = [role.role for role, has in zip(request.roles, concerned, strict=True) if has]
+    return f"roles.{named[0]}." if len(named) == 1 else ""
