@@ -6,10 +6,10 @@ The revision is the document's entity tag. A change with `If-Match` is refused w
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Final, TypedDict
 
 import msgspec
-from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi import APIRouter, Depends, Header, Path, Query, Request
 
 from corral.api.bounds import After, Limit
 from corral.api.callers import Caller, service_of
@@ -50,6 +50,32 @@ IfMatch = Annotated[str, Header(max_length=100, description="The revision that m
 IfNoneMatch = Annotated[str, Header(max_length=100, description="`*`: the document must not be there.")]
 
 
+class How(TypedDict):
+    """How a change is made."""
+
+    dry_run: bool
+    preempt: bool
+    note: str
+
+
+class GuardedHow(How):
+    """How one document is changed; `guard` is the revision that must be the current one."""
+
+    guard: int | None
+
+
+async def _how(dry_run: DryRun = False, preempt: Preempt = False, note: Note = "") -> How:
+    return {"dry_run": dry_run, "preempt": preempt, "note": note}
+
+
+async def _guarded_how(how: Annotated[How, Depends(_how)], if_match: IfMatch = "") -> GuardedHow:
+    return {**how, "guard": _guard(if_match, "")}
+
+
+Change = Annotated[How, Depends(_how)]
+GuardedChange = Annotated[GuardedHow, Depends(_guarded_how)]
+
+
 class RollbackRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The revision that should be the current one again."""
 
@@ -65,14 +91,9 @@ async def list_documents(
 
 
 @router.post("/documents", responses=answers(Applied, also=(409, 413)), openapi_extra=_FILE)
-async def apply_documents(
-    request: Request, actor: Caller, dry_run: DryRun = False, preempt: Preempt = False, note: Note = ""
-) -> Json:
+async def apply_documents(request: Request, actor: Caller, how: Change) -> Json:
     """Apply every document of a file, or none of them."""
-    applied = await service_of(request).apply_documents(
-        actor, await request.body(), note=note, dry_run=dry_run, preempt=preempt
-    )
-    return Json(applied)
+    return Json(await service_of(request).apply_documents(actor, await request.body(), **how))
 
 
 @router.post("/documents/diff", responses=answers(Applied, also=(413,)), openapi_extra=_FILE)
@@ -96,41 +117,19 @@ async def put_document(
     actor: Caller,
     kind: Kind,
     name: DocumentName,
-    dry_run: DryRun = False,
-    preempt: Preempt = False,
-    note: Note = "",
+    how: Change,
     if_match: IfMatch = "",
     if_none_match: IfNoneMatch = "",
 ) -> Json:
     """Apply this one document."""
-    applied = await service_of(request).apply_documents(
-        actor,
-        await request.body(),
-        only=(kind, name),
-        guard=_guard(if_match, if_none_match),
-        note=note,
-        dry_run=dry_run,
-        preempt=preempt,
-    )
-    return _applied(applied)
+    guard, body = _guard(if_match, if_none_match), await request.body()
+    return _applied(await service_of(request).apply_documents(actor, body, only=(kind, name), guard=guard, **how))
 
 
 @router.delete("/documents/{kind}/{name}", responses=answers(Applied, also=(409,)))
-async def delete_document(
-    request: Request,
-    actor: Caller,
-    kind: Kind,
-    name: DocumentName,
-    dry_run: DryRun = False,
-    preempt: Preempt = False,
-    note: Note = "",
-    if_match: IfMatch = "",
-) -> Json:
+async def delete_document(request: Request, actor: Caller, kind: Kind, name: DocumentName, how: GuardedChange) -> Json:
     """Delete a document; its revisions stay, and it can be rolled back to one."""
-    applied = await service_of(request).delete_document(
-        actor, kind, name, guard=_guard(if_match, ""), note=note, dry_run=dry_run, preempt=preempt
-    )
-    return _applied(applied)
+    return _applied(await service_of(request).delete_document(actor, kind, name, **how))
 
 
 @router.get("/documents/{kind}/{name}/history", responses=answers(Page[DocumentSummary]))
@@ -155,28 +154,11 @@ async def document_diff(
     openapi_extra=json_body(RollbackRequest),
 )
 async def roll_back_document(
-    request: Request,
-    actor: Caller,
-    kind: Kind,
-    name: DocumentName,
-    dry_run: DryRun = False,
-    preempt: Preempt = False,
-    note: Note = "",
-    if_match: IfMatch = "",
+    request: Request, actor: Caller, kind: Kind, name: DocumentName, how: GuardedChange
 ) -> Json:
     """Make an earlier revision the current one again, as a new revision."""
     asked: RollbackRequest = read_json(await request.body(), RollbackRequest)
-    applied = await service_of(request).roll_back_document(
-        actor,
-        kind,
-        name,
-        asked.revision,
-        guard=_guard(if_match, ""),
-        note=note,
-        dry_run=dry_run,
-        preempt=preempt,
-    )
-    return _applied(applied)
+    return _applied(await service_of(request).roll_back_document(actor, kind, name, asked.revision, **how))
 
 
 def _applied(applied: Applied) -> Json:

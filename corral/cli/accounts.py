@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from corral.cli.output import age, fields, output_option, say, show, table
+from corral.cli.pages import items
 from corral.cli.server_of import connect
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def users_command(context: click.Context, output: str) -> None:
     if context.invoked_subcommand is not None:
         return
     with connect() as client:
-        found = client.users(limit=1000)["items"]
+        found = items(client.users)
     if show(found, output, names=[user["name"] for user in found]):
         return
     rows = [

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from corral.cli.output import age, output_option, paint, say, show, state, table
+from corral.cli.pages import items
 from corral.cli.server_of import connect
 
 
@@ -23,14 +24,7 @@ def nodes_command(name: str, output: str) -> None:
             if not show(node, output, names=[node["name"]]):
                 click.echo(_devices(node))
             return
-        found: list[dict[str, Any]] = []
-        after = ""
-        while True:
-            page = client.nodes(limit=1000, after=after)
-            found += page["items"]
-            after = page["next"] or ""
-            if not after:
-                break
+        found = items(client.nodes)
     if show(found, output, names=[node["name"] for node in found]):
         return
     if not found:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 import click
 
 from corral.cli.output import age, fields, output_option, paint, say, show, table
+from corral.cli.pages import items
 from corral.cli.server_of import connect
 from corral.kernel.errors import InvalidInput
 from corral.kernel.kinds import kind_of
@@ -19,22 +20,36 @@ from corral.kernel.kinds import kind_of
 if TYPE_CHECKING:
     from corral.client.types import Record
 
-_note = click.option("-m", "--note", default="", help="Why, for the history.")
-_dry_run = click.option("--dry-run", is_flag=True, help="Change nothing; show what would change, or what refuses it.")
-_preempt = click.option(
-    "--preempt", is_flag=True, help="Do it although jobs that run would lose what they hold by right."
+_HOW = (
+    click.option("--dry-run", is_flag=True, help="Change nothing; show what would change, or what refuses it."),
+    click.option("--preempt", is_flag=True, help="Do it although jobs that run would lose what they hold by right."),
+    click.option("-m", "--note", default="", help="Why, for the history."),
+    output_option,
 )
 _file = click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 _MARKS = {"created": ("+", "green"), "changed": ("~", "yellow"), "deleted": ("-", "red"), "unchanged": ("=", "")}
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class How(TypedDict):
+    """How a change is made, as the options of every command that makes one say."""
+
+    dry_run: bool
+    preempt: bool
+    note: str
+
+
+def _changes(command: Command) -> Command:
+    """Give a command the options of a change."""
+    for option in reversed(_HOW):
+        command = option(command)
+    return command
 
 
 @click.command("apply")
 @_file
-@_dry_run
-@_preempt
-@_note
-@output_option
-def apply_command(file: str, dry_run: bool, preempt: bool, note: str, output: str) -> None:
+@_changes
+def apply_command(file: str, output: str, **how: Unpack[How]) -> None:
     """Apply every document of FILE (- reads standard input), or none: Cluster, Queue, VirtualCluster, Policy.
 
     Only what differs becomes a new revision. A change that would take from jobs that run what they hold by right is
@@ -44,7 +59,7 @@ def apply_command(file: str, dry_run: bool, preempt: bool, note: str, output: st
     corral diff queues.yaml && corral apply queues.yaml -m "research grows"
     """
     with connect() as client, _naming(file):
-        applied = client.apply(_text(file), note=note, dry_run=dry_run, preempt=preempt)
+        applied = client.apply(_text(file), **how)
     _show_applied(applied, output)
 
 
@@ -108,11 +123,8 @@ def history_command(document: str, limit: int, output: str) -> None:
 @click.command("rollback")
 @click.argument("document", metavar="KIND/NAME")
 @click.argument("revision", type=click.IntRange(1))
-@_dry_run
-@_preempt
-@_note
-@output_option
-def rollback_command(document: str, revision: int, dry_run: bool, preempt: bool, note: str, output: str) -> None:
+@_changes
+def rollback_command(document: str, revision: int, output: str, **how: Unpack[How]) -> None:
     """Make an earlier REVISION of a document the current one again, as a new revision.
 
     \b
@@ -120,25 +132,21 @@ def rollback_command(document: str, revision: int, dry_run: bool, preempt: bool,
     """
     kind, name = named(document)
     with connect() as client:
-        applied = client.roll_back(kind, name, revision, note=note, dry_run=dry_run, preempt=preempt)
+        applied = client.roll_back(kind, name, revision, **how)
     _show_applied(applied, output)
 
 
 @click.command("delete")
 @click.argument("documents", nargs=-1, required=True, metavar="KIND/NAME...")
-@_dry_run
-@_preempt
-@_note
-@output_option
-def delete_command(documents: Sequence[str], dry_run: bool, preempt: bool, note: str, output: str) -> None:
+@_changes
+def delete_command(documents: Sequence[str], output: str, **how: Unpack[How]) -> None:
     """Delete configuration documents; their revisions stay, and rollback brings one back. (Jobs: corral rm.)"""
     wanted = [named(document) for document in documents]
     done: list[Record] = []
     with connect() as client:
         for kind, name in wanted:
-            deleted = client.delete_configuration(kind, name, note=note, dry_run=dry_run, preempt=preempt)
-            done += deleted["documents"]
-    _show_applied({"documents": done, "dryRun": dry_run, "findings": []}, output)
+            done += client.delete_configuration(kind, name, **how)["documents"]
+    _show_applied({"documents": done, "dryRun": how["dry_run"], "findings": []}, output)
 
 
 def names_configuration(word: str) -> bool:
@@ -157,15 +165,8 @@ def named(document: str) -> tuple[str, str]:
 
 def list_documents(kind: str, output: str) -> None:
     """Print the documents of a kind."""
-    found: list[Record] = []
-    after = ""
     with connect() as client:
-        while True:
-            page = client.documents(kind=kind, limit=1000, after=after)
-            found += page["items"]
-            after = page["next"] or ""
-            if not after:
-                break
+        found = items(client.documents, kind=kind)
     if show(found, output, names=[f"{each['kind']}/{each['name']}" for each in found]):
         return
     if not found:

@@ -9,12 +9,13 @@ import click
 
 from corral.cli.drawing import cell_tree, legend, queue_bar
 from corral.cli.output import age, fields, output_option, paint, say, show, table
+from corral.cli.pages import items
 from corral.cli.server_of import connect
 from corral.cli.yielding import ledger_text
 from corral.kernel.units import counted, format_cpu, format_memory
 
 if TYPE_CHECKING:
-    from corral.client import Client
+    pass
 
 _MOST_CELLS = 1000
 
@@ -35,22 +36,12 @@ def queues_command(name: str, resource: str, output: str) -> None:
                 if queue["standing"] and queue["standing"]["waiting"]:
                     say(f"corral line --queue {name} shows what waits.")
             return
-        found = list(_pages(client))
+        found = items(client.queues)
     if show(found, output, names=[queue["name"] for queue in found]):
         return
     if any(queue["standing"] is None for queue in found):
         say("The scheduler does not answer: only what is stored is shown.")
     click.echo(_queue_table(found, resource))
-
-
-def _pages(client: Client) -> Iterator[dict[str, Any]]:
-    after = ""
-    while True:
-        page = client.queues(limit=1000, after=after)
-        yield from page["items"]
-        after = page["next"] or ""
-        if not after:
-            return
 
 
 def _queue_table(queues: Sequence[dict[str, Any]], resource: str) -> str:

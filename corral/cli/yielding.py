@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from corral.cli.output import age, output_option, paint, say, show, span, table
+from corral.cli.pages import items
 from corral.cli.server_of import connect
 from corral.kernel.errors import Conflict
 
@@ -54,15 +55,8 @@ def receipts_command(job: str, queue: str, since: str, limit: int, output: str) 
     """
     if job and (queue or since):
         raise click.UsageError("--queue and --since go without a JOB.")
-    found: list[dict[str, Any]] = []
-    after = ""
     with connect() as client:
-        while len(found) < limit:
-            page = client.receipts(job, queue=queue, since=since, limit=min(1000, limit - len(found)), after=after)
-            found += page["items"]
-            after = page["next"] or ""
-            if not after:
-                break
+        found = items(client.receipts, limit, ref=job, queue=queue, since=since)
     if show(found, output, names=[receipt["id"] for receipt in found]):
         return
     if not found:
