@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from corral.cli.output import age, output_option, paint, say, show, span, state, table
+from corral.cli.pages import one_page
 from corral.cli.server_of import connect
 
 if TYPE_CHECKING:
@@ -60,29 +61,13 @@ def ls_command(
     wanted = [*states, *(STATES[:4] if live else ())]
     if removed and (wanted or queues or search or tag or job_type or order != "newest" or len(users) > 1):
         raise click.UsageError("--removed goes with -n and one -u only.")
-    found: list[Job] = []
-    after = ""
     with connect() as client:
-        while len(found) < limit:
-            size = min(limit - len(found), 1000)
-            if removed:
-                page = client.history(user="".join(users), limit=size, after=after)
-            else:
-                page = client.jobs(
-                    state=wanted,
-                    user=users,
-                    queue=queues,
-                    q=search,
-                    tag=tag,
-                    job_type=job_type,
-                    order=order,
-                    limit=size,
-                    after=after,
-                )
-            found += page["items"]
-            after = page["next"] or ""
-            if not after:
-                break
+        if removed:
+            page = one_page(client.history, limit, user="".join(users))
+        else:
+            asked = {"state": wanted, "user": users, "queue": queues, "q": search, "tag": tag, "job_type": job_type}
+            page = one_page(client.jobs, limit, **asked, order=order)
+    found = page["items"]
     if show(found, output, names=[job["id"] for job in found]):
         return
     if not found:
@@ -107,7 +92,7 @@ def ls_command(
     ]
     headings = ("NAME", "STATE", "TASKS", "DEVICES", "USER", "QUEUE", "AGE", "RAN", "ID", "")
     click.echo(table(headings, rows, right=frozenset({2, 3, 6, 7})))
-    if after:
+    if page["next"]:
         say(f"There are more; corral ls -n {limit * 4} shows them.")
 
 

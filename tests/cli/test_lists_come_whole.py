@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.cli.pages import items
+from corral.cli.pages import items, one_page
 from corral.client.types import Page
 
 
@@ -30,5 +30,6 @@ def test_every_item_is_read_once_in_order_up_to_the_limit(length: int, limit: in
     server = Server(length)
     found = items(server.page, limit, kind="Queue")
     assert found == list(range(length if limit is None else min(length, limit)))
+    assert (one_page(server.page, limit, kind="Queue")["next"] is None) == (limit is None or limit >= max(1, length))
     assert all(each["kind"] == "Queue" and 0 < each["limit"] <= 1000 for each in server.asked)
-    assert len(server.asked) <= -(-max(1, length) // 1000)
+    assert len(server.asked) <= 2 * -(-max(1, length) // 1000)
