@@ -59,6 +59,7 @@ class Cells:
         self._overlaps: Counter[Cell] = Counter()
         """By cell of these types, how many bound cells it overlaps."""
         self._used: dict[str, Counter[CellType]] = {}
+        self._kinds: dict[Cell, CellType] = {}
         self._trail: list[Cell] = []
         self.own = {owner: View(index) for owner in self.quotas}
         """What each owner has bound."""
@@ -87,7 +88,10 @@ class Cells:
 
     def kind(self, cell: Cell) -> CellType:
         """The type of a cell."""
-        return self.structure.type_of(cell.depth, cell.number)
+        kind = self._kinds.get(cell)
+        if kind is None:
+            kind = self._kinds[cell] = self.structure.type_of(cell.depth, cell.number)
+        return kind
 
     def is_whole(self, cell: Cell) -> bool:
         """Whether nothing bound overlaps a cell of an owned type."""
@@ -179,14 +183,16 @@ class Cells:
 
     def _overlap(self, cell: Cell, sign: int) -> None:
         for depth in self._depths:
-            for number in (cell.number,) if depth == cell.depth else self.structure.related(*cell, depth):
-                other = Cell(depth, number)
+            for other in (cell,) if depth == cell.depth else self._related(cell, depth):
                 was = self._overlaps[other]
                 self._overlaps[other] = was + sign
                 if not was or not was + sign:
                     kind = self.kind(other)
                     if kind in self.left:
                         self.left[kind] -= sign
+
+    def _related(self, cell: Cell, depth: int) -> Iterator[Cell]:
+        return (Cell(depth, number) for number in self.structure.related(*cell, depth))
 
     def _show(self, cell: Cell, owner: str) -> None:
         """Bring the views up to date where wholeness may have changed."""

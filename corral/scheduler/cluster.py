@@ -339,19 +339,21 @@ class Cluster:
             mask = sum(1 << device for device in placed.devices)
             index = self._engine_of(placed.node)
             hold = _hold(event.job, placed, mask, use)
-            if tasks.get(placed.key) == hold:
+            key = placed.key
+            if tasks.get(key) == hold:
                 continue
-            if placed.key in tasks or (index is not None and not index[0].may_add(_take(index[1], hold))):
+            take = _take(index[1], hold) if index is not None else None
+            if key in tasks or (index is not None and take is not None and not index[0].may_add(take)):
                 raise Conflict(
                     "device-held-twice",
-                    f"{event.job} {placed.key} was given what is held on {placed.node}; rebuild the index from the store.",
+                    f"{event.job} {key} was given what is held on {placed.node}; rebuild the index from the store.",
                 )
-            tasks[placed.key] = hold
-            gang.charge(placed.key, self._amounts(hold))
-            if placed.cells and self.ownership.hold(gang, placed.key, placed.cells):
-                gang.cells[placed.key] = placed.cells
-            if index is not None:
-                index[0].add(_take(index[1], hold))
+            tasks[key] = hold
+            gang.charge(key, self._amounts(hold))
+            if placed.cells and self.ownership.hold(gang, key, placed.cells):
+                gang.cells[key] = placed.cells
+            if index is not None and take is not None:
+                index[0].add(take)
         more = [now - was for now, was in zip(gang.amounts, before, strict=True)]
         self.queues.remember(gang.queue, event.placed_at)
         self.queues.charge(gang.queue, gang.user, gang.groups, more)

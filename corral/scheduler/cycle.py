@@ -183,6 +183,8 @@ class Cycle:
         return sorted(waiting, key=lambda other: other.key)
 
     def _follow(self, groups: list[Group]) -> None:
+        if not groups:
+            return
         line = self._line = Line(groups, self._queues, self.now, fair=self.policy.fair)
         while (following := line.pop()) is not None:
             at, first, other = following
@@ -290,9 +292,9 @@ class Cycle:
     def _try(self, shape: Hashable, requests: Sequence[GangRequest]) -> Sequence[Placement]:
         """Places for the first gangs of a run; none when its first finds none."""
         request = requests[0]
-        if has_room(self.trial, request, shape) is False:
-            return ()
         owned = owner_of(self.trial, request)
+        if not owned and has_room(self.trial, request, shape) is False:
+            return ()
         found = [] if owned else place_alike(self.trial, requests, shape, self.now)
         if found:
             return found

@@ -84,10 +84,17 @@ class Owned:
 
     def place(self, counts: Sequence[int]) -> list[Spot] | None:
         """Spots in cells bound to the owner, some perhaps just now; None, and nothing changed, when there are none."""
-        found = self._in(self.cells.own[self.owner], counts)
+        own = self.cells.own[self.owner]
+        found = self._in(own, counts) if self._may_hold(own, counts) else None
         if found or self._plainly_short(counts):
             return found
         return self._in_new_cells(counts) or self._partly_in_new_cells(counts) or self._with_more_cells(counts)
+
+    def _may_hold(self, view: EngineIndex, counts: Sequence[int]) -> bool:
+        """Whether the tasks of each role by itself, wherever they be, have room in a view."""
+        if not self.index.tree.nodes or limited(self.index, self.ask):
+            return True
+        return all(int(view.slots(part.shape).totals[0][0]) >= counts[part.role] for part in self.ask.parts)
 
     def _plainly_short(self, counts: Sequence[int]) -> bool:
         """Whether what is bound, and all that could be bound besides, were it the best there is, have not enough room.

@@ -228,14 +228,20 @@ class EngineIndex:
             view.share()
 
     def _changed(self, at: int) -> None:
+        free = self.free[at]
         for view in self.views:
-            if view.allowed[at]:
-                view.follow(at)
-        self.journal.append(at)
+            if allowed := view.allowed[at]:
+                view.free[at] = free & allowed
+                view.note(at)
+        self.note(at)
+
+    def note(self, at: int) -> None:
+        """Have `Slots` look at this node again."""
+        journal = self.journal
+        journal.append(at)
         self.changes += 1
-        most = 4096 + 4 * len(self.free)
-        if len(self.journal) > 2 * most:
-            del self.journal[:most]
+        if len(journal) > 8192 and len(journal) > 2 * (most := 4096 + 4 * len(self.free)):
+            del journal[:most]
 
     def columns(self) -> tuple[object, ...]:
         """All that is true of the engine, for hashing and comparing."""

@@ -6,7 +6,7 @@ are lost, and when everybody who moves has a place to go to.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from math import inf
 
 from corral.kernel.units import DEVICE
@@ -16,7 +16,8 @@ from corral.scheduler.gangs import joined
 from corral.scheduler.policy import Policy
 from corral.scheduler.preempting import Preemption
 from corral.scheduler.queue import Queue
-from corral.scheduler.shapes import TaskShape
+from corral.scheduler.screening import has_room
+from corral.scheduler.shapes import TaskShape, gang_shape
 from corral.scheduler.victims import Victim, in_order
 
 HORIZON = 3600.0
@@ -35,6 +36,7 @@ class Moves:
         self._policy = policy
         self._now = now
         self._cluster = preemption.trial.cluster
+        self._room: dict[Hashable, bool] = {}
 
     def for_head(self, request: GangRequest, start: float, ask: Sequence[int]) -> tuple[Victim, ...]:
         """Gangs that fit elsewhere too, so that the first that waits fits now; none when waiting to `start` is better."""
@@ -46,7 +48,8 @@ class Moves:
             victim
             for gang in self._cluster.gangs.by_job.values()
             if gang.request is not None and 2 * gang.amounts[0] <= ask[0]
-            if (victim := self._preemption.rules.whole(gang, Rule.CONSOLIDATION)) is not None and victim.cost < gain
+            if gang.cost(self._now) < gain and self._has_where_to_go(gang.request)
+            if (victim := self._preemption.rules.whole(gang, Rule.CONSOLIDATION)) is not None
         ]
         chosen = self._preemption.choose(request, in_order(movers)[:_MOST_MOVERS])
         if not chosen or sum(victim.cost for victim in chosen) >= gain:
@@ -55,6 +58,13 @@ class Moves:
             return ()
         self._preemption.settle(request, ask, chosen)
         return chosen
+
+    def _has_where_to_go(self, request: GangRequest) -> bool:
+        """Whether there is room for a second one of it; of a shape that cannot be told by looking, it is supposed."""
+        shape = gang_shape(request)
+        if shape not in self._room:
+            self._room[shape] = has_room(self._preemption.trial, request, shape) is not False
+        return self._room[shape]
 
     def _free_devices(self) -> int:
         """How many devices are free, as the indexes keep it for tasks of one device."""

@@ -17,6 +17,8 @@ from corral.scheduler.cells import Cell
 from corral.scheduler.fairness import Fairness
 from corral.scheduler.guarantees import owner_of, place_best, place_owned
 from corral.scheduler.placing import Placer, Trial
+from corral.scheduler.screening import has_room
+from corral.scheduler.shapes import gang_shape
 from corral.scheduler.victims import Rules, Victim, in_order
 
 _MOST_LET_OFF = 24
@@ -174,7 +176,8 @@ class Preemption:
     def _fits_without(self, request: GangRequest, victims: Sequence[Victim], place: Placer) -> bool:
         with self.trial.supposing():
             self.trial.lift(_tasks(victims))
-            return place(self.trial, request) is not None
+            plainly = has_room(self.trial, request, gang_shape(request)) if place is place_best else None
+            return place(self.trial, request) is not None if plainly is None else plainly
 
     def _needed(self, request: GangRequest, victims: Sequence[Victim], place: Placer) -> list[Victim]:
         """Those in the way of the place found without all of them; the dearest are let off first if they can be."""

@@ -160,11 +160,25 @@ class Search:
             required, preferred = max(required, part.required), max(preferred, part.preferred)
             near = self.anchors.job or self.anchors.of(part.role)
             scope = Scope(required, preferred, spread, near)
+            if len(batches) == 1 and self._on_tightest_node(scope, batches[0]):
+                return True
             return self._scope(everything, scope, batches, lambda cell: self._fill(cell, part, batches))
         scope = Scope(required, preferred, spread, self.anchors.job)
         if self._scope(everything, scope, batches, lambda cell: self._roles(cell, parts)):
             return True
         return place_anyhow(self, ask, parts)
+
+    def _on_tightest_node(self, scope: Scope, batch: Batch) -> bool:
+        """Put single tasks on the tightest node that holds them all, where no narrower cell would be tried first."""
+        node = self.node_depth
+        if scope.near or batch.size > 1 or batch.depth != node or scope.deepest(node) != node:
+            return False
+        slots = self._slots(batch)
+        at = slots.tightest(batch.blocks, 0, len(self.tree.nodes))
+        if at < 0 or not self._on_node(at, WHOLE, slots, batch.blocks, batch, sure=True):
+            return False
+        self._number(len(self.spots) - batch.blocks, 1, mixed=True)
+        return True
 
     def _roles(self, cell: Domain, parts: Sequence[tuple[asks.Part, tuple[Batch, ...]]]) -> bool:
         return all(

@@ -50,8 +50,11 @@ class Slots:
         if self._cursor < begun:
             self._rebuild(index)
         else:
+            free, masks, where = index.free, self.masks, self._where
+            whole = self.shape.devices and self.shape.share is None
             for at in set(index.journal[self._cursor - begun :]):
-                self._update(index, at)
+                if not whole or where[at] >= 0 or free[at] & masks[at]:
+                    self._update(index, at)
             self._cursor = index.changes
         return self
 
@@ -76,7 +79,7 @@ class Slots:
                 room = min(room, index.tree.layouts[at].room(free, size, shape.devices, self.depth))
         elif self.masks[at] == 0:
             return 0
-        return self.amounts_room(index, at, room)
+        return self.amounts_room(index, at, room) if room else 0
 
     def amounts_room(self, index: EngineIndex, at: int, room: int) -> int:
         """How many of `room` blocks find what they need besides devices."""

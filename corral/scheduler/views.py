@@ -47,7 +47,7 @@ class View(EngineIndex):
     def follow(self, at: int) -> None:
         """Something changed on a node."""
         self.free[at] = self.base.free[at] & self.allowed[at]
-        self._changed(at)
+        self.note(at)
 
     def take(self, take: Take) -> None:
         """Hold this on the engine."""
