@@ -46,6 +46,8 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
     max_duration_seconds: int
     deadline_seconds: int
     preemptible: bool
+    pinned_cell: str
+    lazy_preemption: bool
 
     def request(
         self,
@@ -87,6 +89,8 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
             deadline=created_at + self.deadline_seconds if self.deadline_seconds else 0.0,
             groups=groups,
             preemptible=self.preemptible,
+            pinned_cell=self.pinned_cell,
+            lazy_preemption=self.lazy_preemption,
             beside=tuple(dict.fromkeys(placement.node for placement in running)),
         )
 
@@ -111,6 +115,8 @@ def gang_terms(document: UnifiedJob, ports: Mapping[str, int] = NO_PORTS) -> Gan
         max_duration_seconds=spec.max_duration_seconds,
         deadline_seconds=spec.deadline_seconds,
         preemptible=spec.preemptible,
+        pinned_cell=spec.pinned_cell,
+        lazy_preemption=spec.lazy_preemption,
     )
     return _KNOWN.setdefault(msgspec.msgpack.encode(terms), terms)
 

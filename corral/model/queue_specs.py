@@ -32,6 +32,7 @@ def queue_spec(
         lending_limit=_amounts(queue.lending_limit),
         cells=tuple(_quota(cells, types or {}) for cells in queue.cells),
         pinned_cells=tuple((pins or {}).get(name, name) for name in queue.pinned_cells),
+        pinned_names=tuple(queue.pinned_cells),
         min_runtime_seconds=float(queue.min_runtime_seconds),
         user_limit=_amounts(queue.user_limit),
         group_limit=_amounts(queue.group_limit),

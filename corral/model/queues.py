@@ -59,6 +59,8 @@ class QueueSpec(msgspec.Struct, frozen=True):
     cells: tuple[CellQuota, ...] = ()
     pinned_cells: tuple[str, ...] = ()
     """Names of cells that are its own, and of nobody else, wherever they stand."""
+    pinned_names: tuple[str, ...] = ()
+    """What documents call the same cells, in the same order, where that is otherwise."""
     min_runtime_seconds: float = 0.0
     """So long a gang of this queue runs before another borrower may reclaim what it holds; owners of cells do not wait."""
     user_limit: Amounts = {}

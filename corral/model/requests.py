@@ -130,6 +130,10 @@ class GangRequest(msgspec.Struct, frozen=True):
     """Whether it may be told to yield once it runs."""
     deadline: float = 0.0
     """When it has to be over, in seconds since 1970; 0 is no deadline."""
+    pinned_cell: str = ""
+    """The pinned cell of its queue that it has to be in, by the name that the queue's document has; "" is none."""
+    lazy_preemption: bool = False
+    """Whether under HiveD's preset it runs on as a guest when a stronger gang of its virtual cluster takes its cells."""
 
     @property
     def tasks(self) -> tuple[TaskKey, ...]:

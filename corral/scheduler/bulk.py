@@ -24,7 +24,7 @@ def place_alike(trial: Trial, requests: Sequence[GangRequest], shape: Hashable, 
     They are held until the trial is undone.
     """
     first = requests[0]
-    if len(first.roles) != 1 or first.beside or first.network_rdma != "none":
+    if len(first.roles) != 1 or first.beside or first.network_rdma != "none" or first.pinned_cell:
         return []
     placed: list[Placement] = []
     for index in trial.cluster.engines.values():

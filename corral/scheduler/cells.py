@@ -61,6 +61,7 @@ class Cells:
         self._used: dict[str, Counter[CellType]] = {}
         self._kinds: dict[Cell, CellType] = {}
         self._trail: list[Cell] = []
+        self._inside: dict[Cell, View] = {}
         self.own = {owner: View(index) for owner in self.quotas}
         """What each owner has bound."""
         self._depths = sorted({kind.depth for kind in self.types})
@@ -72,6 +73,16 @@ class Cells:
             self.whole[kind, True] = View(index) if breaks else self.whole[kind, False]
         for at in range(len(index.free)) if self.types else ():
             self._look(at)
+
+    def inside(self, cell: Cell) -> View:
+        """What there is in one cell, whoever has it; made when it is first asked for, and kept up to date."""
+        found = self._inside.get(cell)
+        if found is None:
+            found = self._inside[cell] = View(self.index)
+            for at, mask in self.structure.masks(*cell):
+                found.allow(at, mask)
+            self.index.views.append(found)
+        return found
 
     @property
     def views(self) -> Iterator[View]:

@@ -422,7 +422,13 @@ def placed_again(gang: Running, holds: Mapping[TaskKey, Hold]) -> GangPlaced:
         if not (hold.extra and hold.extra.shares)
     )
     return GangPlaced(
-        gang.job, gang.attempt, Placement(tasks), queue=gang.queue, priority=gang.priority, placed_at=gang.placed_at
+        gang.job,
+        gang.attempt,
+        Placement(tasks),
+        queue=gang.queue,
+        priority=gang.priority,
+        placed_at=gang.placed_at,
+        request=gang.request,
     )
 
 

@@ -13,6 +13,7 @@ from corral.scheduler.cluster import Cluster
 from corral.scheduler.index import EngineIndex
 from corral.scheduler.levels import spoken
 from corral.scheduler.particulars import in_company, no_amount, no_share, not_welcome
+from corral.scheduler.pinning import not_in_pinned_cell
 from corral.scheduler.placing import Trial
 from corral.scheduler.search import NOWHERE, Anchors, Search
 from corral.scheduler.shapes import TaskShape, gang_shape
@@ -31,6 +32,8 @@ def why_not(trial: Trial, request: GangRequest, shape: Hashable | None = None) -
     cluster = trial.cluster
     if not any(index.tree.nodes for index in cluster.engines.values()):
         return Reasons(Reason("no-nodes", "No machine is known yet."), possible=False)
+    if request.pinned_cell:
+        return not_in_pinned_cell(trial, request)
     never = _refused_by(cluster.emptied(healed=True), request, shape)
     if never:
         return Reasons(never[0], tuple(never[1:]), possible=False)

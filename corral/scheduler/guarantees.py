@@ -37,6 +37,8 @@ def place_owned(trial: Trial, request: GangRequest, shape: Hashable | None = Non
     if not owner or not any(role.devices.count or role.devices.ids for role in request.roles):
         return None
     shape = shape or gang_shape(request)
+    if request.pinned_cell:
+        return _place_pinned(trial, request, owner, shape)
     wanted = [[len(role.indexes) for role in request.roles]]
     least = [role.minimum for role in request.roles]
     if least != wanted[0] and any(least):
@@ -53,6 +55,15 @@ def place_owned(trial: Trial, request: GangRequest, shape: Hashable | None = Non
                 placement = trial.placement(request, index, ask, spots)
                 return _claiming(name, cells, owner, placement)
     return None
+
+
+def _place_pinned(trial: Trial, request: GangRequest, owner: str, shape: Hashable) -> Placement | None:
+    """Where a gang goes in the pinned cell that it names; the cell is bound to its owner for good."""
+    found = trial.cluster.ownership.pinned(request.queue, request.pinned_cell)
+    placement = trial.place(request, shape) if found is not None else None
+    if found is None or placement is None:
+        return None
+    return _claiming(found[0], trial.cluster.ownership.cells[found[0]], owner, placement)
 
 
 def place_best(trial: Trial, request: GangRequest, shape: Hashable | None = None) -> Placement | None:

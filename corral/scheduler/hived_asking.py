@@ -133,8 +133,10 @@ class Asking:
         return last
 
     def _pinned(self, request: GangRequest) -> Iterator[str]:
-        """None of the pinned cells, then each that its virtual cluster owns: no job document names one."""
-        yield ""
+        """The pinned cell that it names; else none of them, then each that its virtual cluster owns."""
+        yield request.pinned_cell
+        if request.pinned_cell:
+            return
         tenant = self.hived.algorithm.state.forest.tenants.get(request.queue)
         if tenant is not None and request.priority >= 0:
             yield from tenant.pinned
@@ -148,7 +150,7 @@ class Asking:
             sizes_of(request),
             self.hived.group_of(request.job, request.tasks),
             leaf_type=model_of(request),
-            lazy_preemption=self.hived.lazy_preemption,
+            lazy_preemption=self.hived.lazy_preemption or request.lazy_preemption,
             pinned_cell=pinned,
         )
         pod = next(iter(pods.values()))

@@ -198,7 +198,7 @@ class Hived:
             event.priority,
             [(task.key, len(task.devices)) for task in tasks],
             name,
-            lazy_preemption=self.lazy_preemption,
+            lazy_preemption=self.lazy_preemption or (event.request is not None and event.request.lazy_preemption),
             pinned_cell=bound.pinned_cell,
         )
         self._forget_waiting(event.job)
@@ -241,7 +241,7 @@ class Hived:
             sizes_of(request),
             name,
             leaf_type=model_of(request),
-            lazy_preemption=self.lazy_preemption,
+            lazy_preemption=self.lazy_preemption or request.lazy_preemption,
             pinned_cell=event.pinned_cell,
         )
         without = {node.removeprefix(f"{self.engine}/") for node in event.without}

@@ -11,6 +11,7 @@ from corral.scheduler.cells import Cell, Cells
 from corral.scheduler.gangs import Gangs, Running
 from corral.scheduler.index import EngineIndex
 from corral.scheduler.structure import Structure
+from corral.scheduler.views import View
 
 _PIN = TaskKey("pinned", 0)
 SEPARATOR = "|"
@@ -91,6 +92,20 @@ class Ownership:
                 return spec.name
             spec = self._specs.get(spec.parent)
         return ""
+
+    def pinned(self, queue: str, name: str) -> tuple[str, View] | None:
+        """The pinned cell that a queue calls so, as engine and what is in it; None: its owner has none of that name."""
+        spec = self._specs.get(self.owner(queue))
+        if spec is None:
+            return None
+        named = dict(zip(spec.pinned_names, spec.pinned_cells, strict=False))
+        found = self._find(named.get(name, name if name in spec.pinned_cells else ""))
+        return (found[0].index.tree.engine, found[0].inside(found[1])) if found is not None else None
+
+    def pinned_names(self, queue: str) -> tuple[str, ...]:
+        """What the pinned cells are called that a job of a queue may name."""
+        spec = self._specs.get(self.owner(queue))
+        return (spec.pinned_names or spec.pinned_cells) if spec is not None else ()
 
     def hold(self, gang: Running, task: TaskKey, names: Iterable[str]) -> bool:
         """A task is in these cells; False, and in none of them, when one cannot be its owner's any more."""

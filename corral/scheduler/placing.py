@@ -162,10 +162,16 @@ class Trial:
                 if index.unknown:
                     continue
                 anchors = self.anchors(request, index)
-                if anchors is not None:
+                seen = self._pinned(request, index) if request.pinned_cell else index
+                if anchors is not None and seen is not None:
                     for avoid in (True, False) if index.tree.avoided else (False,):
                         ask = self.ask(request, index, shape, rdma=rdma, avoid=avoid)
-                        yield index, Search(index, ask, anchors, request.job)
+                        yield seen, Search(seen, ask, anchors, request.job)
+
+    def _pinned(self, request: GangRequest, index: EngineIndex) -> EngineIndex | None:
+        """An engine as a gang sees it that has to be in a pinned cell; None where that is not."""
+        found = self.cluster.ownership.pinned(request.queue, request.pinned_cell)
+        return found[1] if found is not None and found[0] == index.tree.engine else None
 
     def anchors(self, request: GangRequest, index: EngineIndex) -> Anchors | None:
         """Where the gang that these tasks join runs; None when it runs on another engine."""

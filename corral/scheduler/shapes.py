@@ -93,7 +93,8 @@ def gang_shape(request: GangRequest) -> Hashable:
     joining = (request.job, request.tasks, request.beside) if request.beside else scattered(request)
     company = (request.company, request.tags) if request.company is not None or request.tags else ()
     bounds = (request.network_rdma, request.max_duration_seconds)
-    key = (roles, _topology(request.topology), bounds, joining, company)
+    where = (request.queue, request.pinned_cell) if request.pinned_cell else ()
+    key = (roles, _topology(request.topology), bounds, joining, company, where)
     found = _KNOWN.get(key)
     if found is None:
         found = _KNOWN[key] = GangShape(key)

@@ -29,6 +29,10 @@ def inconsistencies(job: UnifiedJob) -> list[Finding]:
         base: Path = ("spec", "roles", index)
         findings += [((*base, *path), message) for path, message in _role(role)]
     findings += _commands(spec)
+    if spec.pinned_cell and job.priority < 0:
+        findings.append(
+            (("spec", "pinnedCell"), "a job of a priority below 0 has no right to a cell; leave one of them out")
+        )
     findings += [(("spec", *path), message) for path, message in _topology(spec.topology)]
     findings += [(("spec", *path), message) for path, message in _nodes(spec.nodes)]
     findings += _nowhere(spec)

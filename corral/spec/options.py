@@ -46,6 +46,16 @@ class Standing(SpecModel):
         True,
         description="Whether others may have it yield under their queues' rules; in cells that others own it always may.",
     )
+    pinned_cell: Text = Field(
+        "",
+        max_length=253,
+        description='The pinned cell that all of it has to be in, one of its virtual cluster\'s; "" is any place.',
+    )
+    lazy_preemption: bool = Field(
+        False,
+        description="Under the preset hived: whether it runs on as a guest, instead of being ended, when a job of higher "
+        "priority of the same virtual cluster takes its cells.",
+    )
     topology: Topology = Field(
         default_factory=Topology, description="How close together the whole job is, all roles counted together."
     )

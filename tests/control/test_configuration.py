@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from corral.control import seed
-from corral.control.configuration import scheduler_policy
+from corral.control.configuration import hived_configured, scheduler_policy
 from corral.control.guarantees import broken_by
 from corral.control.seeding import BY_FILE
 from corral.kernel.errors import InvalidInput
@@ -299,6 +299,16 @@ def test_a_policy_document_says_what_the_scheduler_does() -> None:
     (document,) = load_document("kind: Policy\norder: fair\npreemption: false\nconsolidation: true\n")
     policy = scheduler_policy(document, default)  # type: ignore[arg-type]
     assert (policy.fair, policy.preemption, policy.consolidation, policy.backfill) == (True, False, True, True)
+
+
+def test_the_preset_hived_beside_two_clusters_is_refused_by_its_name() -> None:
+    cells = "cellTypes: {box: {child: V100, count: 4, node: true}}\ncells: [{type: box, name: n1}]\n"
+    clusters = [f"kind: Cluster\nengine: {engine}\n{cells}" for engine in ("east", "west")]
+    assert hived_configured(configuration_of(load_document("\n---\n".join(clusters)))).cluster is None
+    text = "\n---\n".join([*clusters, "kind: Policy\npreset: hived\n"])
+    with pytest.raises(InvalidInput, match="one Cluster document of cell types; those there are: east, west") as refused:
+        hived_configured(configuration_of(load_document(text)))
+    assert refused.value.code == "hived-needs-one-cluster"
 
 
 def test_a_preset_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from corral.model.inventory import Device, Node
 from corral.model.overview import CellState, QueueStanding
 from corral.model.queues import CellQuota, QueueSpec
 from corral.scheduler import TasksLeaving
+from corral.scheduler.lending import lending, owned_devices
 from corral.scheduler.line import Line
 from corral.scheduler.overview import CellTreeView, ahead_of, in_line, queue_standings, waiting_line
 from tests.scheduler.life import Life
@@ -280,6 +281,23 @@ def test_under_hiveds_preset_its_own_bindings_are_shown() -> None:
     assert (prod.owned_devices, prod.running, prod.guests) == (8, 2, 1)
     (own,) = standings(life)["own"].cells
     assert (own.owned, own.bound) == (1, 1)
+
+
+def test_under_hiveds_preset_nobody_is_a_guest_or_a_borrower_in_cells_of_its_own() -> None:
+    life = HivedLife()
+    owners = (("prod", "mine1"), ("prod", "mine2"), ("own", "pinned"))
+    life.submit(*(gang(job, role(1, 4), queue=queue, at=float(at)) for at, (queue, job) in enumerate(owners)))
+    life.settle()
+    assert set(life.running) == {"mine1", "mine2", "pinned"}
+    top = tree(life)
+    assert (top.used, top.guests, top.owners) == (12, 0, {"prod": 8, "own": 4})
+    shown = standings(life)
+    assert [(each.guests, each.borrowed) for each in (shown["prod"], shown["own"])] == [(0, {}), (0, {})]
+    assert lending(life.cluster.queues, owned_devices(life.cluster.ownership)) == {}
+    life.submit(gang("guest", role(1, 2), queue="prod", priority=-1, at=9.0))
+    life.settle(9.0)
+    assert tree(life).guests == 2 and standings(life)["prod"].borrowed == {"devices": 2}
+    assert lending(life.cluster.queues, owned_devices(life.cluster.ownership)) == {("test", "prod"): 2000}
 
 
 def test_levels_that_nobody_named_are_left_out() -> None:

@@ -118,6 +118,7 @@ def test_nodes_are_chosen_by_name_label_and_taint() -> None:
         ("resources: {other: {cpu: 2}}", "", "roles.w.resources.other.cpu", "a field of its own"),
         ("resources: {other: {x: -1}}", "", "roles.w.resources.other.x", "0"),
         ("replicas: 1", "sharing: sometimes", "sharing", "sharing"),
+        ("replicas: 1", "pinnedCell: fast\npriority: oppo", "pinnedCell", "below 0"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_path(fields: str, job: str, path: str, message: str) -> None:
