@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from corral.kernel.ids import AttemptId, JobId, TaskKey
 from corral.model.commands import EngineCommand
 from corral.model.facts import Fact
+from corral.model.queues import QueueUsage
 from corral.model.receipts import LedgerEntry, Receipt
 from corral.model.runs import TaskRun
 from corral.model.writes import AttemptWrite, ControlBatch, FactWrite, JobWrite, TaskWrite
@@ -24,13 +25,15 @@ class Draft:
     outbox: list[tuple[JobId, EngineCommand]] = field(default_factory=list)
     receipts: dict[str, Receipt] = field(default_factory=dict)
     ledger: dict[tuple[str, str], LedgerEntry] = field(default_factory=dict)
+    usage: dict[str, QueueUsage | None] = field(default_factory=dict)
+    """By queue what it held in the past; None: that is no matter any more."""
     removed: list[JobId] = field(default_factory=list)
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to store."""
-        kept = self.jobs or self.tasks or self.facts or self.outbox or self.receipts or self.ledger or self.removed
-        return self.cursor is None and not kept
+        told = self.jobs or self.tasks or self.facts or self.outbox or self.receipts
+        return self.cursor is None and not (told or self.ledger or self.usage or self.removed)
 
     def tell(self, job: JobId, at: float, fact: Fact, actor: str = "") -> None:
         """Add a fact to the event log."""
@@ -49,5 +52,7 @@ class Draft:
             outbox_done=done,
             receipts=tuple(self.receipts.values()),
             ledger=tuple(self.ledger.values()),
+            usage=tuple(usage for usage in self.usage.values() if usage is not None),
+            usage_forgotten=tuple(queue for queue, usage in self.usage.items() if usage is None),
             removed_jobs=tuple(self.removed),
         )

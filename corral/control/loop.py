@@ -21,6 +21,7 @@ from corral.control.intents import Intents, know_groups
 from corral.control.lead import Leadership
 from corral.control.ledger import Ledger, Loans
 from corral.control.observe import Machines
+from corral.control.past import Past
 from corral.control.receipts import Receipts, from_eviction
 from corral.control.render import LaunchContext, render
 from corral.control.upkeep import Upkeep
@@ -46,6 +47,7 @@ from corral.scheduler import (
     NominationLapsed,
     Policy,
     Queue,
+    UsageRecalled,
     plan,
 )
 from corral.scheduler.excess import fragmenting, over_limit
@@ -153,6 +155,7 @@ class Control:
         self.folder = Folder(self.world, self.launch_policy)
         self.folder.receipts = Receipts(await self.store.open_receipts())
         self.ledger = Ledger(await self.store.ledger())
+        self.past = Past(await self.store.usage())
         self.upkeep = Upkeep(self.folder, self.machines)
         self.dispatcher = self._new_dispatcher()
         self._hived = HivedConfigured(None)
@@ -168,6 +171,7 @@ class Control:
         now = self.clock.now()
         for job in jobs:
             self._adopt(job)
+        self.world.cluster.apply(UsageRecalled(tuple(self.past.written.values())))
         for waiting in self.folder.receipts.beneficiaries():
             if self.world.queue.waiting(waiting):
                 self.world.queue.apply(GangNominated(waiting))
@@ -259,6 +263,7 @@ class Control:
         if self.world.plan_wanted or (self._plan_again is not None and self._plan_again <= now):
             self._plan(now)
         self.ledger.fold(self.folder.draft, self._loans(), now)
+        self.past.fold(self.folder.draft, self.world.cluster.queues)
         await self._commit()
 
     def _loans(self) -> Loans:

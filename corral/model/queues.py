@@ -73,5 +73,15 @@ class QueueSpec(msgspec.Struct, frozen=True):
     """How fast past use is forgotten in the fair order; 0 counts only what is held now."""
 
 
+class QueueUsage(msgspec.Struct, frozen=True):
+    """What a queue with a half-life held on average until `at`, the past counting ever less."""
+
+    queue: str
+    at: float
+    """Seconds since 1970: it has held the same since then."""
+    amounts: dict[str, float] = {}
+    """By resource name, in the scheduler's units: thousandths of devices and processors, bytes."""
+
+
 DEFAULT_QUEUE = QueueSpec("default")
 """The queue of jobs that name none; it always exists."""

@@ -13,6 +13,7 @@ import msgspec
 from corral.kernel.ids import AttemptId, JobId, TaskKey
 from corral.model.commands import EngineCommand
 from corral.model.facts import Fact
+from corral.model.queues import QueueUsage
 from corral.model.receipts import LedgerEntry, Receipt
 from corral.model.records import JobSummary
 from corral.model.runs import JobRun, TaskRun
@@ -188,6 +189,10 @@ class ControlBatch(msgspec.Struct, frozen=True):
     receipts: tuple[Receipt, ...] = ()
     """New ones, and those that were closed."""
     ledger: tuple[LedgerEntry, ...] = ()
+    usage: tuple[QueueUsage, ...] = ()
+    """What queues held in the past, where that has changed."""
+    usage_forgotten: tuple[str, ...] = ()
+    """The queues whose past is no matter any more."""
     removed_jobs: tuple[JobId, ...] = ()
     """Jobs to remove with everything of theirs but a line of history."""
 

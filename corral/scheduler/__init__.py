@@ -17,6 +17,7 @@ from corral.scheduler.events import (
     TasksLeaving,
     TasksReleased,
     TaskUse,
+    UsageRecalled,
     gang_placed,
 )
 from corral.scheduler.explaining import could_ever_fit
@@ -46,6 +47,7 @@ __all__ = [
     "TaskUse",
     "TasksReleased",
     "TasksLeaving",
+    "UsageRecalled",
     "could_ever_fit",
     "explain",
     "find_policy",

@@ -29,6 +29,7 @@ from corral.scheduler.events import (
     TasksLeaving,
     TasksReleased,
     TaskUse,
+    UsageRecalled,
 )
 from corral.scheduler.gangs import Gangs, Running
 from corral.scheduler.hived_fold import Hived, HivedEvent
@@ -117,11 +118,11 @@ class Cluster:
                 if not self._release(event.job, event.tasks, event.at) and not kept:
                     return
                 self.gains += 1
-            case TasksLeaving() | Checkpointed():
-                if not self.gangs.hear(event):
+            case TasksLeaving() | Checkpointed() | UsageRecalled():
+                if not self._hear(event):
                     return
             case QueuesConfigured(queues=queues):
-                self._configure(QueueTree(queues))
+                self._configure(QueueTree(queues).following(self.queues))
                 self._own()
                 self._emptied = {}
                 self.gains += 1
@@ -135,6 +136,13 @@ class Cluster:
                     return
                 self.gains += 1
         self.revision += 1
+
+    def _hear(self, event: TasksLeaving | Checkpointed | UsageRecalled) -> bool:
+        """Whether it is news of what runs, or of what did."""
+        if isinstance(event, UsageRecalled):
+            self.queues.recall(event.usages)
+            return True
+        return self.gangs.hear(event)
 
     def _tell_hived(self, event: HivedEvent) -> bool:
         """Whether it changed anything for HiveD."""
@@ -230,6 +238,7 @@ class Cluster:
             sorted((job, sorted(tasks.items())) for job, tasks in self._holds.items()),
             self.ends,
             self.queues.columns(),
+            [self.queues.past_use(node) for node in self.queues.decaying],
             self.gangs.columns(),
             str(self.ownership.columns()),
             self.hived.digest() if self.hived is not None else "",

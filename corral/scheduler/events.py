@@ -8,7 +8,7 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Inventory
 from corral.model.placement import Placement
 from corral.model.plan import CellsReserved
-from corral.model.queues import QueueSpec
+from corral.model.queues import QueueSpec, QueueUsage
 from corral.model.requests import GangRequest, RoleAsk
 from corral.spec.hived import HivedCluster
 
@@ -100,6 +100,12 @@ class NominationLapsed(msgspec.Struct, frozen=True, tag=True):
     job: JobId
 
 
+class UsageRecalled(msgspec.Struct, frozen=True, tag=True):
+    """This is what queues held in the past, as it was written down; a queue that is not among them has no past."""
+
+    usages: tuple[QueueUsage, ...]
+
+
 class QueuesConfigured(msgspec.Struct, frozen=True, tag=True):
     """These are all the queues from now on; jobs of a queue that is not among them are bounded by nothing."""
 
@@ -136,6 +142,7 @@ ClusterEvent = (
     | TasksLeaving
     | Checkpointed
     | QueuesConfigured
+    | UsageRecalled
     | HivedConfigured
     | CellsReserved
     | NominationLapsed

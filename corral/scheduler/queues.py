@@ -13,7 +13,7 @@ from math import exp, inf, log
 from typing import TYPE_CHECKING
 
 from corral.kernel.units import DEVICE, devices, format_devices
-from corral.model.queues import Amounts, QueueSpec
+from corral.model.queues import Amounts, QueueSpec, QueueUsage
 
 if TYPE_CHECKING:
     from corral.scheduler.tree import Tree
@@ -85,6 +85,8 @@ class QueueTree:
         self.nodes: dict[str, QueueNode] = {}
         for spec in self.specs.values():
             self._add(spec.name)
+        self.decaying = [node for _, node in sorted(self.nodes.items()) if node.spec.half_life_seconds]
+        """The queues whose past use counts, by name."""
         self.people: dict[tuple[str, str, str], Vector] = {}
         """By queue, `user` or `group`, and name: what they hold; only where a limit asks for it."""
         self.limited = limiting(self.specs.values())
@@ -135,6 +137,23 @@ class QueueTree:
         """The exponentially decaying average of what a queue held, with its half-life, at `now`."""
         keep = exp(-log(2) * max(0.0, now - node.seen) / node.spec.half_life_seconds)
         return [past * keep + used * (1 - keep) for past, used in zip(node.past, node.used, strict=True)]
+
+    def past_use(self, node: QueueNode) -> QueueUsage:
+        """What is remembered of a queue's past, to be written down."""
+        amounts = {name: amount for name, amount in zip(self.names, node.past, strict=True) if amount}
+        return QueueUsage(node.name, node.seen, amounts)
+
+    def recall(self, usages: Iterable[QueueUsage]) -> None:
+        """Take over what was written down of the past of those queues that have a half-life; others have none."""
+        known = {usage.queue: usage for usage in usages}
+        for node in self.decaying:
+            usage = known.get(node.name) or QueueUsage(node.name, 0.0)
+            node.past, node.seen = [usage.amounts.get(name, 0.0) for name in self.names], usage.at
+
+    def following(self, before: QueueTree) -> QueueTree:
+        """This tree, with what another remembers of the past."""
+        self.recall(before.past_use(node) for node in before.decaying)
+        return self
 
     # -- who is next --------------------------------------------------------------------------------------------------
 

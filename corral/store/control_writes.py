@@ -31,7 +31,7 @@ from corral.store.faults import LeadershipLost
 from corral.store.removal import remove_jobs
 from corral.store.rows import add_events, clean, encode, fact_row, put
 from corral.store.writer import Transaction
-from corral.store.yields import write_ledger, write_receipts
+from corral.store.yields import write_ledger, write_receipts, write_usage
 
 _jobs, _runs, _tasks, _outbox = tables.jobs, tables.job_runs, tables.tasks, tables.outbox
 _RUN: Final = msgspec.json.Decoder(JobRun)
@@ -198,6 +198,8 @@ def _commit(transaction: Transaction, batch: ControlBatch) -> CommitResult:
         write_receipts(transaction, batch.receipts)
     if batch.ledger:
         write_ledger(transaction, batch.ledger)
+    if batch.usage or batch.usage_forgotten:
+        write_usage(transaction, batch.usage, batch.usage_forgotten)
     if batch.outbox_done:
         transaction.write(_OUTBOX_DONE, [{"s": seq} for seq in batch.outbox_done])
     seqs = _add_outbox(transaction, batch)

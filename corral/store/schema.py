@@ -12,9 +12,9 @@ from sqlalchemy import Engine, inspect, text
 
 from corral.store.faults import StoreRefused
 
-HEAD: Final = "0005"
+HEAD: Final = "0006"
 """The newest migration."""
-KNOWN: Final = ("0001", "0002", "0003", "0004", "0005")
+KNOWN: Final = ("0001", "0002", "0003", "0004", "0005", "0006")
 """Every migration, oldest first."""
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 

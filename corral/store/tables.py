@@ -170,6 +170,13 @@ ledger = Table(
     Column("at", Double, nullable=False),
 )
 
+queue_usage = Table(
+    "queue_usage",
+    metadata,
+    Column("queue", Text, primary_key=True),
+    Column("doc", Text, nullable=False),
+)
+
 cordons = Table(
     "cordons",
     metadata,

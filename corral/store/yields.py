@@ -1,4 +1,4 @@
-"""Why: receipts, ledgers and cordons are small and asked for by name; control writes the first two, people the last."""
+"""Why: receipts, ledgers, past use and cordons are small and asked for by name; people write only the last."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sqlalchemy import delete, or_, select
 from corral.kernel.ids import JobId
 from corral.model.accounts import AuditWrite
 from corral.model.cordons import CORDONS_CHANGED, Cordon
+from corral.model.queues import QueueUsage
 from corral.model.receipts import LedgerEntry, Receipt
 from corral.model.records import Page
 from corral.store import tables
@@ -20,13 +21,14 @@ from corral.store.paging import after, bounded, read_cursor, write_cursor
 from corral.store.rows import add_events, clean, encode, event_row, put
 from corral.store.writer import Transaction
 
-_receipts, _ledger, _cordons = tables.receipts, tables.ledger, tables.cordons
+_receipts, _ledger, _usage, _cordons = tables.receipts, tables.ledger, tables.queue_usage, tables.cordons
 _RECEIPT: Final = msgspec.json.Decoder(Receipt)
+_USAGE: Final = msgspec.json.Decoder(QueueUsage)
 _CORDON: Final = msgspec.json.Decoder(Cordon)
 
 
 class Yields(Database):
-    """Receipts, ledgers and cordons."""
+    """Receipts, ledgers, past use and cordons."""
 
     async def receipts(
         self, *, job: str = "", queue: str = "", since: float | None = None, limit: int = 100, after_cursor: str = ""
@@ -61,6 +63,11 @@ class Yields(Database):
             query = query.where(or_(_ledger.c.lender == queue, _ledger.c.borrower == queue))
         found = await self.read(lambda connection: rows(connection, query))
         return [LedgerEntry(r.lender, r.borrower, r.device_seconds, r.device_millis, r.since, r.at) for r in found]
+
+    async def usage(self) -> list[QueueUsage]:
+        """What queues held in the past, by their names."""
+        query = select(_usage.c.doc).order_by(_usage.c.queue)
+        return [_USAGE.decode(row.doc) for row in await self.read(lambda connection: rows(connection, query))]
 
     async def cordons(self) -> dict[str, Cordon]:
         """The nodes that are closed to new tasks, by name."""
@@ -124,3 +131,11 @@ def write_ledger(transaction: Transaction, entries: Sequence[LedgerEntry]) -> No
     """Store ledger entries as part of a transaction, in place of those of the same two queues."""
     last = {(entry.lender, entry.borrower): msgspec.structs.asdict(entry) for entry in entries}
     put(transaction, _ledger, list(last.values()))
+
+
+def write_usage(transaction: Transaction, usages: Sequence[QueueUsage], forgotten: Sequence[str]) -> None:
+    """Store what queues held in the past as part of a transaction; those of `forgotten` have no past any more."""
+    if forgotten:
+        transaction.write(delete(_usage).where(_usage.c.queue.in_(list(forgotten))))
+    if usages:
+        put(transaction, _usage, [{"queue": usage.queue, "doc": encode(usage)} for usage in usages])

@@ -7,6 +7,7 @@ import msgspec
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.accounts import AuditWrite
 from corral.model.cordons import CORDONS_CHANGED, Cordon, Drain
+from corral.model.queues import QueueUsage
 from corral.model.receipts import LedgerEntry, Receipt
 from corral.model.writes import ControlBatch
 from corral.store import Store
@@ -84,3 +85,13 @@ async def test_a_cordon_is_stored_with_its_intent_and_its_line_in_the_audit_log(
     assert await store.remove_cordon("local/n1", actor="root", at=START)
     assert not await store.remove_cordon("local/n1", actor="root", at=START)
     assert await store.cordons() == {} and len(await store.intents(0)) == 2
+
+
+async def test_past_use_is_replaced_and_forgotten_by_queue(store: Store) -> None:
+    now = await epoch(store)
+    a, b = QueueUsage("a", START + 1 / 3, {"devices": 2000 / 3, "cpu": 0.1}), QueueUsage("b", START)
+    await store.commit(ControlBatch(now, usage=(a, b)))
+    assert await store.usage() == [a, b], "to the last bit"
+    newer = QueueUsage("a", START + 9, {"devices": 1.5})
+    await store.commit(ControlBatch(now, usage=(newer,), usage_forgotten=("b",)))
+    assert await store.usage() == [newer]

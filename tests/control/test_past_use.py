@@ -1,0 +1,100 @@
+"""A restart is no pardon: who had the machines before comes second, whichever control was there to see it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from corral.control import seed
+from corral.control.draft import Draft
+from corral.control.past import Past
+from corral.kernel.ids import AttemptId, JobId
+from corral.model.queues import QueueSpec, QueueUsage
+from corral.scheduler.queues import QueueTree
+from corral.spec.documents import load_document
+from tests.control.harness import House, PaperEngine, short
+
+SITE = """
+{kind: Queue, name: a, halfLifeSeconds: 3600}
+---
+{kind: Queue, name: b, halfLifeSeconds: 3600}
+---
+{kind: Queue, name: other}
+"""
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    made = House(tmp_path, PaperEngine(nodes=1, devices=4))
+    await made.open()
+    await seed(made.store, load_document(SITE), file="site.yaml", clock=made.clock)
+    yield made
+    await made.close()
+
+
+async def whole(house: House, name: str, queue: str) -> JobId:
+    """A job that takes the whole machine, if it is its turn."""
+    return await house.submit(short(name, devices=4, queue=queue))
+
+
+async def over(house: House, job: JobId) -> None:
+    """The job's only task ends by itself."""
+    await house.until(job, "running")
+    house.engine.end(AttemptId(f"{job}.0.worker.0.0"), 0)
+    await house.until(job, "succeeded")
+
+
+@pytest.mark.parametrize("restarts", [0, 1, 2])
+async def test_who_had_the_machine_before_comes_second_restarts_or_not(house: House, restarts: int) -> None:
+    control = await house.begin()
+    await over(house, await whole(house, "long", "a"))
+    blocker = await whole(house, "blocker", "other")
+    await house.until(blocker, "running")
+    first, second = await whole(house, "first", "a"), await whole(house, "second", "b")
+    tree = control.world.cluster.queues
+    written = [tree.past_use(node) for node in tree.decaying]
+    assert [usage.queue for usage in written] == ["a", "b"] and written[0].amounts["devices"] > 0
+    assert await house.store.usage() == written[:1], "b has no past: nothing is written of it"
+    for _ in range(restarts):
+        await house.abandon()
+        control = await house.begin()
+        tree = control.world.cluster.queues
+        assert [tree.past_use(node) for node in tree.decaying] == written
+    await over(house, blocker)
+    await house.until(second, "running")
+    await house.until(first, "waiting")
+
+
+def tree(*half_lives: float) -> QueueTree:
+    return QueueTree(QueueSpec(name, half_life_seconds=each) for name, each in zip("ab", half_lives, strict=True))
+
+
+def test_a_past_is_written_when_it_changes_and_forgotten_with_its_half_life() -> None:
+    past, queues = Past(), tree(100.0, 100.0)
+    past.fold(quiet := Draft(), queues)
+    assert quiet.empty
+    queues.charge("a", "", (), [4000, 0, 0])
+    queues.remember("a", 50.0)
+    past.fold(draft := Draft(), queues)
+    usage = draft.usage["a"]
+    assert usage is not None and usage == queues.past_use(queues.find("a")) and list(draft.usage) == ["a"]
+    past.fold(quiet, queues)
+    again = Past([usage])
+    queues = tree(100.0, 100.0)
+    queues.recall([usage])
+    again.fold(quiet, queues)
+    assert quiet.empty, "what was read is not written again"
+    again.fold(draft := Draft(), tree(0.0, 100.0))
+    assert draft.usage == {"a": None} and not draft.empty
+    batch = draft.batch(1, (), ())
+    assert (batch.usage, batch.usage_forgotten) == ((), ("a",))
+
+
+def test_what_a_queue_no_longer_counts_is_written_too() -> None:
+    usage = QueueUsage("a", 50.0, {"devices": 2000.0, "devices/A100": 2000.0})
+    past, queues = Past([usage]), tree(100.0, 100.0)
+    queues.recall([usage])
+    past.fold(draft := Draft(), queues)
+    assert draft.usage == {"a": QueueUsage("a", 50.0, {"devices": 2000.0})}
