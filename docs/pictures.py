@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from corral.kernel import units
 from corral.scheduler.fairness import Fairness
 from corral.scheduler.lending import lending, owned_devices
 from corral.scheduler.queues import QueueNode
@@ -262,7 +263,7 @@ def shares(world: World, palette: Palette) -> tuple[Drawing, str]:
     def visit(node: QueueNode, depth: int) -> None:
         nonlocal y
         own, used = node.deserved[_DEVICES] + owned.get(node.name, 0), node.used[_DEVICES]
-        fair = round(fairness.parts(node.parent)[node.name][_DEVICES])
+        fair = fairness.parts(node.parent)[node.name][_DEVICES]
         borrowed = max(0, used - own)
         given = sum(amount for (lender, _), amount in lent.items() if lender == node.name)
         style, unit, left = palette.of(node.name), wide / whole, 110.0
@@ -277,8 +278,10 @@ def shares(world: World, palette: Palette) -> tuple[Drawing, str]:
         if node.limit[_DEVICES] < whole:
             drawing.line(left + node.limit[_DEVICES] * unit, y, left + node.limit[_DEVICES] * unit, y + 24, "mark")
         drawing.triangle(left + fair * unit, y + 24)
-        said = f"own {own}, uses {used}" + (f", borrows {borrowed}" if borrowed else "")
-        said += (f", lends {given}" if given else "") + f", fair part {fair}"
+        said = f"own {units.devices(own)}, uses {units.devices(used)}" + (
+            f", borrows {units.devices(borrowed)}" if borrowed else ""
+        )
+        said += (f", lends {units.devices(given)}" if given else "") + f", fair part {round(fair / units.DEVICE)}"
         drawing.text(left + wide + 12, y + 16, said, "small dim")
         words.append(f"{node.name}: {said}.")
         y += 38
