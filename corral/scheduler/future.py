@@ -10,6 +10,7 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import count
 from math import inf
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -26,6 +27,7 @@ from corral.scheduler.events import (
     TasksReleased,
     gang_placed,
 )
+from corral.scheduler.gangs import Running
 from corral.scheduler.planning import Memory, plan
 from corral.scheduler.policy import Policy
 from corral.scheduler.queue import Queue
@@ -37,6 +39,18 @@ Graces = Callable[[JobId], float]
 def at_once(_: JobId) -> float:
     """Whoever is told to end does so at once."""
     return 0.0
+
+
+class Ending(NamedTuple):
+    """When a gang, or some of its tasks, are over."""
+
+    at: float
+    number: int
+    job: JobId
+    begun: float
+    """Since when it runs: if it yielded meanwhile and began anew, this is about nobody any more."""
+    tasks: tuple[TaskKey, ...]
+    """None named: all of them, for good."""
 
 
 class Future:
@@ -62,11 +76,10 @@ class Future:
         if isinstance(memory, Memory):
             memory.cluster = self.cluster
 
-    def _ending(
-        self, at: float, job: JobId, tasks: tuple[TaskKey, ...]
-    ) -> tuple[float, int, JobId, tuple[TaskKey, ...]]:
-        """What is told to end at a time, and when it is over; no tasks named: all of them, for good."""
-        return at + self._graces(job), next(self._number), job, tasks
+    def _ending(self, at: float, job: JobId, tasks: tuple[TaskKey, ...]) -> Ending:
+        """What is told to end at a time, and when it is over."""
+        begun = self.cluster.gangs.by_job[job].placed_at
+        return Ending(at + self._graces(job), next(self._number), job, begun, tasks)
 
     def cycle(self) -> Plan:
         """Plan once and carry it out."""
@@ -94,31 +107,29 @@ class Future:
 
     def advance(self) -> bool:
         """Go on to the next time at which something is known to happen; False when there is none."""
-        at = min(self._ends[0][0] if self._ends else inf, self._again if self._again > self.now else inf)
+        at = min(self._ends[0].at if self._ends else inf, self._again if self._again > self.now else inf)
         if at == inf:
             return False
         self.now, ended = at, list[JobId]()
-        while self._ends and self._ends[0][0] <= at:
-            _, _, job, tasks = heappop(self._ends)
-            if self._end(job, tasks):
-                ended.append(job)
+        while self._ends and self._ends[0].at <= at:
+            ending = heappop(self._ends)
+            gang = self.cluster.gangs.by_job.get(ending.job)
+            if gang is not None and gang.placed_at == ending.begun:
+                self._end(gang, ending.tasks)
+                ended.append(ending.job)
         self.ended = tuple(dict.fromkeys(ended))
         return True
 
-    def _end(self, job: JobId, tasks: tuple[TaskKey, ...]) -> bool:
-        """These tasks (or all) are over; whether they held something."""
-        gang = self.cluster.gangs.by_job.get(job)
-        if gang is None:
-            return False
-        held, request = tuple(self.cluster.holds(job)), gang.request
-        self.cluster.apply(TasksReleased(job, tasks or held, self.now))
-        yielded = bool(tasks)
-        if yielded and request is not None:
-            if set(tasks) >= set(held):
-                self.queue.apply(GangQueued(structs.replace(request, beside=())))
-            else:
-                self._wait_to_grow(job, request)
-        return True
+    def _end(self, gang: Running, tasks: tuple[TaskKey, ...]) -> None:
+        """These tasks (or all) are over; those that yielded wait again."""
+        held, request = tuple(self.cluster.holds(gang.job)), gang.request
+        self.cluster.apply(TasksReleased(gang.job, tasks or held, self.now))
+        if not tasks or request is None:
+            return
+        if set(tasks) >= set(held):
+            self.queue.apply(GangQueued(structs.replace(request, beside=())))
+        else:
+            self._wait_to_grow(gang.job, request)
 
     def _wait_to_grow(self, job: JobId, request: GangRequest) -> None:
         """The tasks of an elastic gang that have no place wait for one."""
