@@ -180,6 +180,19 @@ def test_a_draft_is_not_lost_by_a_click_on_something_else(page: Page, vision: Po
     expect(page.locator("pre")).to_contain_text("devices: 8")
 
 
+def test_a_document_is_deleted_after_seeing_what_goes(page: Page, vision: Portal) -> None:
+    page.goto("/configuration?document=Queue/vision")
+    page.get_by_role("button", name="Delete", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Delete Queue/vision?")
+    expect(dialog.locator("[data-diff=gone]").filter(has_text="name: vision")).to_have_count(1)
+    expect(dialog).to_contain_text("corral delete queue/vision")
+    dialog.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.locator("main")).to_contain_text("This revision deleted the document.")
+    expect(page.get_by_role("button", name="Delete", exact=True)).to_have_count(0)
+    with pytest.raises(NotFound):
+        vision.client.configuration("queue", "vision")
+
+
 def test_only_administrators_may(browser: Browser, vision: Portal, watch: Watch) -> None:
     vision.client.create_user("reader", password="reads on corral")
     try:
@@ -191,6 +204,7 @@ def test_only_administrators_may(browser: Browser, vision: Portal, watch: Watch)
             page = context.new_page()
             page.goto("/configuration?document=Queue/vision")
             expect(page.get_by_role("button", name="Edit")).to_be_disabled()
+            expect(page.get_by_role("button", name="Delete", exact=True)).to_be_disabled()
             expect(page.get_by_role("button", name="New document")).to_be_disabled()
             page.keyboard.press("e")
             expect(page).to_have_url(f"{vision.url}/configuration?document=Queue/vision")

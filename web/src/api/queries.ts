@@ -1,7 +1,7 @@
 /** What can be asked, under keys that `live.tsx` marks stale: `jobs`, `job` + id, `cluster`, `configuration`. */
 
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { call, part } from './client';
+import { call, part, type CallOptions } from './client';
 import type {
   Applied,
   Cell,
@@ -169,17 +169,21 @@ export const difference = (kind: string, name: string, before: number, after: nu
     staleTime: Infinity,
   });
 
-/** What rolling back would change; refused with what it would break. */
-export const rollbackTrial = (kind: string, name: string, revision: number, preempt: boolean) =>
+/** The call that rolls a document back to a revision, or deletes it while that revision is in force. */
+export function documentChange(of: DocumentSummary, action: 'rollback' | 'delete', query: CallOptions['query']): [string, CallOptions] {
+  const path = documentPath(of.kind, of.name);
+  if (action === 'delete') return [path, { method: 'DELETE', query, headers: { 'If-Match': `"${of.revision}"` } }];
+  return [`${path}/rollback`, { method: 'POST', json: { revision: of.revision }, query }];
+}
+
+/** What a change of a document would do; refused with what it would break. */
+export const changeTrial = (of: DocumentSummary, action: 'rollback' | 'delete', preempt: boolean) =>
   queryOptions({
-    queryKey: ['configuration', kind, name, 'rollback', revision, preempt],
-    queryFn: ({ signal }) =>
-      call<Applied>(`${documentPath(kind, name)}/rollback`, {
-        method: 'POST',
-        json: { revision },
-        query: { dryRun: true, preempt: preempt || undefined },
-        signal,
-      }),
+    queryKey: ['configuration', of.kind, of.name, action, of.revision, preempt],
+    queryFn: ({ signal }) => {
+      const [path, options] = documentChange(of, action, { dryRun: true, preempt: preempt || undefined });
+      return call<Applied>(path, { ...options, signal });
+    },
     retry: false,
     staleTime: 0,
     gcTime: 0,

@@ -5,11 +5,11 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import * as ask from '../api/queries';
 import type { DocumentSummary } from '../api/types';
+import { ChangeQuestion } from '../components/ChangeQuestion';
 import { CommandLine } from '../components/Copy';
 import { Diff } from '../components/Diff';
 import { Empty, Fault, Skeleton } from '../components/Notices';
 import { Revisions } from '../components/Revisions';
-import { RollBack } from '../components/RollBack';
 import { Ago } from '../components/Time';
 import { useTitle } from '../components/useTitle';
 import { quote } from '../lib/cli';
@@ -119,10 +119,11 @@ function Chosen({ document }: { document: string }) {
   const { revision, against } = route.useSearch();
   const navigate = route.useNavigate();
   const [kind = '', name = ''] = document.split('/', 2);
-  const [rolling, setRolling] = useState<DocumentSummary | null>(null);
+  const [asking, setAsking] = useState<{ of: DocumentSummary; action: 'rollback' | 'delete' } | null>(null);
   const mayChange = useMayChange();
   const history = useInfiniteQuery(ask.history(kind, name));
-  const latest = history.data?.pages[0]?.items[0]?.revision;
+  const current = history.data?.pages[0]?.items[0];
+  const latest = current?.revision;
   const shown = Number(revision) || latest || 0;
   const set = (change: Search) => void navigate({ search: { document, revision, against, ...change }, replace: true });
   const line = quote(`${kind.toLowerCase()}/${name}`);
@@ -136,13 +137,18 @@ function Chosen({ document }: { document: string }) {
         <button type="button" className="btn !h-7" onClick={() => void navigate({ search: { document, edit: 'yes' } })} {...allowed(mayChange)}>
           Edit
         </button>
+        {current && !current.deleted && (
+          <button type="button" className="btn btn-grave !h-7" onClick={() => setAsking({ of: current, action: 'delete' })} {...allowed(mayChange)}>
+            Delete
+          </button>
+        )}
       </div>
       <Revisions
         kind={kind}
         name={name}
         shown={shown}
         onShow={(each) => set({ revision: each === latest ? undefined : String(each), against: undefined })}
-        onRollBack={mayChange ? setRolling : null}
+        onRollBack={mayChange ? (of) => setAsking({ of, action: 'rollback' }) : null}
       />
       {shown > 0 && (
         <>
@@ -162,7 +168,7 @@ function Chosen({ document }: { document: string }) {
         <CommandLine line={`corral history ${line}`} className="-ml-1.5" />
         <CommandLine line={against === undefined ? `corral get ${line}${revision ? ` --revision ${shown}` : ''} -o yaml` : `corral diff ${line} --from ${against} --to ${shown}`} />
       </div>
-      {rolling && <RollBack to={rolling} onClose={() => setRolling(null)} />}
+      {asking && <ChangeQuestion {...asking} onClose={() => setAsking(null)} />}
     </>
   );
 }
