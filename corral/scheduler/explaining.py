@@ -12,6 +12,7 @@ from corral.scheduler.blocks import no_room_at_home
 from corral.scheduler.cluster import Cluster
 from corral.scheduler.index import EngineIndex
 from corral.scheduler.levels import spoken
+from corral.scheduler.own_cells import own_cells_in_use
 from corral.scheduler.particulars import in_company, no_amount, no_share, not_welcome
 from corral.scheduler.pinning import not_in_pinned_cell
 from corral.scheduler.placing import Trial
@@ -41,7 +42,8 @@ def why_not(trial: Trial, request: GangRequest, shape: Hashable | None = None) -
     if sick:
         return Reasons(_out_of_order(cluster, sick[0]), tuple(sick))
     found = _shortages(trial, request, shape)
-    return Reasons(found[0], tuple(found[1:]))
+    own = own_cells_in_use(trial, request)
+    return Reasons(own, tuple(found)) if own is not None else Reasons(found[0], tuple(found[1:]))
 
 
 def could_ever_fit(cluster: Cluster, request: GangRequest) -> Reasons | None:

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from corral.kernel.ids import TaskKey
+from corral.model.queues import CellQuota, QueueSpec
 from corral.model.requests import DeviceAsk, GangRequest, TopologyAsk
 from corral.scheduler import (
     Cluster,
@@ -15,11 +16,13 @@ from corral.scheduler import (
     GangQueued,
     NodesSeen,
     Policy,
+    TasksLeaving,
     TasksReleased,
     could_ever_fit,
     explain,
     plan,
 )
+from tests.scheduler.life import Life
 from tests.scheduler.machines import cluster, gang, inventory, node, occupy, queue, role
 
 
@@ -207,3 +210,44 @@ def test_new_machines_make_possible_what_was_not() -> None:
     assert not plan(target, waiting, Policy(), 0.0).reasons["job"].possible
     target.apply(NodesSeen(inventory(node("n1"), node("n2"))))
     assert [placed.job for placed in plan(target, waiting, Policy(), 0.0).placements] == ["job"]
+
+
+def lab_of_two() -> Life:
+    """A virtual cluster that owns two of three nodes; a guest has the third."""
+    life = Life(
+        [node("n1"), node("n2"), node("n3")], [QueueSpec("lab", cells=(CellQuota("node", 2),)), QueueSpec("all")]
+    )
+    life.submit(gang("a", role(1, 3), queue="lab"), gang("b", role(1, 4), queue="lab", at=1.0))
+    life.submit(gang("guest", role(1, 4), queue="all", at=2.0, preemptible=False))
+    life.cycle()
+    return life
+
+
+def test_an_owner_whose_cells_its_own_queue_uses_is_told_so() -> None:
+    life = lab_of_two()
+    life.submit(gang("c", role(1, 4), queue="lab", at=3.0))
+    told = life.cycle().reasons["c"]
+    assert told.binding.code == "own-cells-in-use"
+    assert told.binding.message == (
+        "Queue lab owns 2 node cells; both are in use by its jobs a and b; 1 device in them is free."
+    )
+    assert [other.code for other in told.others] == ["not-enough-devices"]
+    assert told == explain(life.cluster, life.queue, life.policy, gang("c").job, life.now)
+
+
+def test_an_owner_is_told_which_of_its_jobs_are_ending() -> None:
+    life = lab_of_two()
+    life.cluster.apply(TasksLeaving(gang("b").job, tuple(life.cluster.holds(gang("b").job))))
+    life.submit(gang("c", role(2, 4), queue="lab", at=3.0))
+    message = life.cycle().reasons["c"].binding.message
+    assert message == (
+        "Queue lab owns 2 node cells; both are in use by its jobs a and b (b is ending); 1 device in them is free."
+    )
+
+
+def test_a_job_that_is_larger_than_what_its_owner_owns_is_told_what_is_free() -> None:
+    life = lab_of_two()
+    life.submit(gang("c", role(3, 4), queue="lab", at=3.0), gang("d", role(1, 4), queue="all", at=4.0))
+    reasons = life.cycle().reasons
+    assert reasons["c"].binding.code == "not-enough-devices"
+    assert reasons["d"].binding.code == "not-enough-devices"
