@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from corral.client import Client
 from tests.portal.harness import ROOT, Portal, open_context, serving
@@ -29,6 +29,11 @@ queues:
   production: {weight: 3, deserved: {devices: 6}, limit: {devices: 12}}
   evaluation: {parent: production, deserved: {devices: 2}}
   nightly: {parent: production, guaranteed: {devices: 2}}
+"""
+NIGHTLY = """kind: Queue
+name: nightly
+parent: production
+guaranteed: {devices: 2}
 """
 QUIET = "echo 'accuracy 0.973'; exit 0"
 
@@ -112,7 +117,27 @@ def take(portal: Portal, pictures: Path, browser: Browser) -> None:
     page.screenshot(path=pictures / "queues.png", clip={"x": 0, "y": 0, "width": 1440, "height": 640})
     page.goto("/line")
     expect(page.locator("tr[data-waiting]")).to_have_count(3)
+    take_changes(portal, pictures, page)
     browser.close()
+
+
+def take_changes(portal: Portal, pictures: Path, page: Page) -> None:
+    """The pictures of what administrators change: documents, and nodes."""
+    portal.client.apply(NIGHTLY, note="as in the cluster document")
+    portal.client.apply(NIGHTLY + "limit: {devices: 6}\n", note="no more than six at night")
+    page.goto("/configuration?document=Queue/nightly&against=1")
+    expect(page.locator("[data-diff=came]")).to_have_count(2)
+    page.screenshot(path=pictures / "configuration.png", clip={"x": 0, "y": 0, "width": 1440, "height": 480})
+    page.goto("/configuration?document=Queue/nightly&edit=yes")
+    page.get_by_role("textbox", name="Document, YAML").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(NIGHTLY + "limit: {devices: 3}\n")
+    expect(page.get_by_label("Guarantees that it would break")).to_be_visible()
+    page.screenshot(path=pictures / "editing.png", clip={"x": 0, "y": 0, "width": 1440, "height": 560})
+    page.goto("/nodes?node=local/node3")
+    page.get_by_role("button", name="Drain", exact=True).click()
+    page.get_by_role("dialog").get_by_label("Why").fill("new cables")
+    page.screenshot(path=pictures / "draining.png", clip={"x": 0, "y": 0, "width": 1440, "height": 720})
 
 
 if __name__ == "__main__":

@@ -51,7 +51,8 @@ def test_a_node_is_cordoned_with_a_reason_and_opened_again(page: Page, machines:
     assert (cordon["why"], cordon["drain"]) == ("new cables", "")
     expect(page.get_by_role("button", name="Cordon", exact=True)).to_have_count(0)
     page.get_by_role("button", name="Uncordon", exact=True).click()
-    page.get_by_role("dialog").get_by_role("button", name="Uncordon", exact=True).click()
+    expect(page.get_by_role("dialog").get_by_role("button", name="Uncordon", exact=True)).to_be_focused()
+    page.keyboard.press("Enter")
     expect(row).not_to_contain_text("⊘")
     assert machines.client.node("local/node2")["cordon"] is None
 

@@ -148,8 +148,21 @@ export interface Explanation {
   message: string;
   reasons: Reasons | null;
   ahead: JobSummary[];
-  estimateSeconds: number | null;
-  change: string;
+  estimate: Estimate | null;
+  changes: Change[];
+}
+export interface Estimate {
+  basis: string;
+  message: string;
+  at: string | null;
+  seconds: number | null;
+  after: JobSummary[];
+}
+export interface Change {
+  path: string;
+  from: string | number;
+  to: string | number;
+  message: string;
 }
 export interface Holding {
   id: string;

@@ -76,7 +76,7 @@ export function ApplyDialog({ draft, findings, onApplied, onClose }: Props) {
         )}
         <label className="block space-y-1 pt-4">
           <span className="label">Why, for the history</span>
-          <input className="field" autoFocus maxLength={500} value={note} onChange={(event) => setNote(event.target.value)} placeholder="research grows" />
+          <input className="field" data-first maxLength={500} value={note} onChange={(event) => setNote(event.target.value)} placeholder="research grows" />
         </label>
         {apply.error && <Fault error={apply.error} />}
         <div className="flex flex-wrap items-center gap-2 pt-5">

@@ -60,7 +60,7 @@ export function ChangeQuestion({ of, action, onClose }: Props) {
           <button type="button" className="btn" onClick={onClose}>
             Leave it
           </button>
-          <button type="button" autoFocus className={`btn ${deletes || preempt ? 'btn-grave' : 'btn-main'}`} onClick={() => change.mutate()} disabled={change.isPending || !trial.data}>
+          <button type="button" className={`btn ${deletes || preempt ? 'btn-grave' : 'btn-main'}`} onClick={() => change.mutate()} disabled={change.isPending || !trial.data}>
             {deletes ? 'Delete' : 'Roll back'}
           </button>
         </div>

@@ -1,7 +1,7 @@
 /** What applying a draft would do, document by document, and what stands against it. */
 
 import type { Finding } from '../api/types';
-import { mayPreempt, nameOf, outcome } from '../lib/documents';
+import { mayPreempt, nameOf, outcome, sentence } from '../lib/documents';
 import { Diff } from './Diff';
 import { Fault, Skeleton } from './Notices';
 import type { DraftTrial } from './useTrial';
@@ -46,7 +46,7 @@ export function Findings({ findings }: { findings: readonly Finding[] }) {
     <ul aria-label="Guarantees that it would break" className="space-y-2 border-l-[3px] border-wait bg-wait-ground px-4 py-2.5 text-sm">
       {findings.map((each) => (
         <li key={each.message} className="break-words">
-          {each.message}.
+          {sentence(each.message)}
         </li>
       ))}
     </ul>

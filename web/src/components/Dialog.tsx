@@ -1,4 +1,4 @@
-/** The browser's own modal dialog: it keeps the focus inside and closes by Escape. */
+/** The browser's own modal dialog: it keeps the focus inside, begins at what is marked `data-first`, closes by Escape. */
 
 import { useEffect, useRef, type ReactNode } from 'react';
 
@@ -12,6 +12,7 @@ export function Dialog({ title, onClose, children }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     dialog.current?.showModal();
+    dialog.current?.querySelector<HTMLElement>('[data-first=true]')?.focus(); // autoFocus is spent before it is shown
   }, []);
   return (
     <dialog

@@ -86,11 +86,13 @@ export function DocumentEditor({ of, start, base: begun, latest }: Props) {
           <Link to="/configuration" search={of ? { document: of } : {}} className="btn !h-9">
             {changed ? 'Discard' : 'Back'}
           </Link>
-          <button type="button" className="btn-bare !h-9" disabled={!changed} onClick={() => setText(saved)}>
-            Undo all changes
-          </button>
+          {changed && (
+            <button type="button" className="btn-bare !h-9" onClick={() => setText(saved)}>
+              Undo all changes
+            </button>
+          )}
           <span className="grow" />
-          <CommandLine line={`corral apply FILE --dry-run${broken && yields ? ' --preempt' : ''}`} />
+          <CommandLine line={`corral apply FILE --dry-run${broken && yields ? ' --preempt' : ''}`} className="max-sm:-ml-1.5" />
         </div>
       </div>
       {asking && <ApplyDialog {...asking} onApplied={(documents) => void done(documents)} onClose={() => setAsking(null)} />}
@@ -130,7 +132,7 @@ function Leave({ onStay, onLeave }: { onStay: () => void; onLeave: () => void })
     <Dialog title="Discard what you have written?" onClose={onStay}>
       <p className="text-sm text-muted">The draft is only in this window; nothing of it has been applied.</p>
       <div className="flex justify-end gap-2 pt-5">
-        <button type="button" autoFocus className="btn" onClick={onStay}>
+        <button type="button" data-first className="btn" onClick={onStay}>
           Go on writing
         </button>
         <button type="button" className="btn btn-grave" onClick={onLeave}>

@@ -134,7 +134,7 @@ function Ask({ action, job, elastic, onClose }: AskProps) {
           <button type="button" className="btn" onClick={onClose}>
             Keep as it is
           </button>
-          <button type="submit" autoFocus className={`btn ${MILD.has(action) ? 'btn-main' : 'btn-grave'}`} disabled={act.isPending}>
+          <button type="submit" data-first className={`btn ${MILD.has(action) ? 'btn-main' : 'btn-grave'}`} disabled={act.isPending}>
             {TITLES[action]}
           </button>
         </div>

@@ -69,7 +69,7 @@ function Ask({ action, node, onClose }: { action: Action; node: Node; onClose: (
         {drains && (
           <fieldset className="space-y-2 pt-4 text-sm">
             <legend className="sr-only">What becomes of its tasks</legend>
-            <Way chosen={!afterJobs} onChoose={() => setAfterJobs(false)} title="Move its tasks now" autoFocus>
+            <Way chosen={!afterJobs} onChoose={() => setAfterJobs(false)} title="Move its tasks now" first>
               Each gets its checkpoint signal and grace period, then its job runs elsewhere, or waits in its old place, against a receipt.
             </Way>
             <Way chosen={afterJobs} onChoose={() => setAfterJobs(true)} title="Let its jobs end first">
@@ -82,7 +82,7 @@ function Ask({ action, node, onClose }: { action: Action; node: Node; onClose: (
           {action !== 'uncordon' && (
             <label className="block min-w-48 grow space-y-1">
               <span className="label">Why</span>
-              <input className="field" maxLength={500} autoFocus={!drains} value={why} onChange={(event) => setWhy(event.target.value)} placeholder="new cables" />
+              <input className="field" maxLength={500} data-first={!drains} value={why} onChange={(event) => setWhy(event.target.value)} placeholder="new cables" />
             </label>
           )}
           {drains && !afterJobs && (
@@ -99,7 +99,7 @@ function Ask({ action, node, onClose }: { action: Action; node: Node; onClose: (
             <button type="button" className="btn" onClick={onClose}>
               Leave it
             </button>
-            <button type="submit" autoFocus={action === 'uncordon'} className={`btn ${drains && !afterJobs && node.tasks > 0 ? 'btn-grave' : 'btn-main'}`} disabled={act.isPending}>
+            <button type="submit" data-first={action === 'uncordon'} className={`btn ${drains && !afterJobs && node.tasks > 0 ? 'btn-grave' : 'btn-main'}`} disabled={act.isPending}>
               {TITLES[action]}
             </button>
           </div>
@@ -113,14 +113,14 @@ interface WayProps {
   chosen: boolean;
   onChoose: () => void;
   title: string;
-  autoFocus?: boolean;
+  first?: boolean;
   children: string;
 }
 
-function Way({ chosen, onChoose, title, autoFocus, children }: WayProps) {
+function Way({ chosen, onChoose, title, first = false, children }: WayProps) {
   return (
     <label className="flex items-start gap-2">
-      <input type="radio" name="way" className="mt-1" checked={chosen} onChange={onChoose} autoFocus={autoFocus} />
+      <input type="radio" name="way" className="mt-1" checked={chosen} onChange={onChoose} data-first={first} />
       <span>
         {title}
         <span className="block text-xs text-muted">{children}</span>

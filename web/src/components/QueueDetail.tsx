@@ -148,7 +148,7 @@ function Ledger({ lent, borrowed }: { lent: LedgerLine[]; borrowed: LedgerLine[]
                 <span className="text-muted">{line.way}</span> {line.queue || 'what nobody deserves'}
               </td>
               <td className="num">{deviceTime(line.deviceSeconds)}</td>
-              <td className="num">{line.devices}</td>
+              <td className="num">{amount('devices', line.devices)}</td>
               <td className="text-muted">
                 <Ago at={line.since} />
               </td>

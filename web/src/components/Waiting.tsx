@@ -1,11 +1,11 @@
-/** Why a job waits: the binding constraint, the numbers behind it, who is ahead, what would start it. */
+/** Why a job waits: the binding constraint, the numbers behind it, when it is likely to start, what would start it now, who is ahead. */
 
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import * as ask from '../api/queries';
 import type { JobDetail, Reasons } from '../api/types';
 import { count } from '../lib/format';
-import { duration } from '../lib/time';
+import { Outlook } from './Outlook';
 import { Glyph, Status } from './Status';
 
 export function Waiting({ job }: { job: JobDetail }) {
@@ -22,8 +22,7 @@ export function Waiting({ job }: { job: JobDetail }) {
       {reasons && !reasons.possible && (
         <p className="pt-1 font-medium">Even the empty cluster could not hold it: add machines, or clone it and ask for less.</p>
       )}
-      {data?.change && <p className="pt-1">It would start now if: {data.change}</p>}
-      {data?.estimateSeconds != null && <p className="pt-1">Expected to start in about {duration(data.estimateSeconds)}.</p>}
+      {data && <Outlook estimate={data.estimate} changes={data.changes} />}
       {job.dependsOn.length > 0 && <DependsOn jobs={job.dependsOn} />}
       {data && data.ahead.length > 0 && (
         <p className="pt-1 text-muted">

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Finding } from '../api/types';
-import { guard, kindOf, KINDS, mayPreempt, outcome, TEMPLATES } from './documents';
+import { guard, kindOf, KINDS, mayPreempt, outcome, sentence, TEMPLATES } from './documents';
 
 const finding = (preemptible: boolean): Finding => ({ message: 'm', queue: 'q', level: 'node', model: '', needed: 2, available: 1, preemptible });
 
@@ -40,4 +40,9 @@ describe('a guard', () => {
     expect(guard(4)).toEqual({ 'If-Match': '"4"' });
     expect(guard(0)).toEqual({ 'If-None-Match': '*' });
   });
+});
+
+it('makes a sentence of a clause, and leaves a path as it is written', () => {
+  expect(sentence('jobs of the queue vision hold 6')).toBe('Jobs of the queue vision hold 6.');
+  expect(sentence('queues.vision.cells[0]: with it')).toBe('queues.vision.cells[0]: with it.');
 });

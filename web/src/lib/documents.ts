@@ -48,6 +48,12 @@ export function outcome(each: AppliedDocument): string {
   return `${nameOf(each)} ${DOES[each.action] ?? each.action}${since}`;
 }
 
+/** The server's clause as a sentence; what begins with a path keeps its letters. */
+export function sentence(clause: string): string {
+  const begun = /^[a-z]+\s/.test(clause) ? clause.charAt(0).toUpperCase() + clause.slice(1) : clause;
+  return `${begun}.`;
+}
+
 /** Whether a change that breaks these guarantees may be made all the same, by ending what stands in its way. */
 export function mayPreempt(findings: readonly Finding[]): boolean {
   return findings.length > 0 && findings.every((each) => each.preemptible);

@@ -133,7 +133,7 @@ function Revoke({ token, onClose }: { token: { id: string; name: string }; onClo
         <button type="button" className="btn" onClick={onClose}>
           Keep it
         </button>
-        <button type="button" autoFocus className="btn btn-grave" onClick={() => revoke.mutate()} disabled={revoke.isPending}>
+        <button type="button" data-first className="btn btn-grave" onClick={() => revoke.mutate()} disabled={revoke.isPending}>
           Revoke
         </button>
       </div>

@@ -166,7 +166,7 @@ function Chosen({ document }: { document: string }) {
       )}
       <div className="flex flex-wrap justify-between gap-2 pt-3">
         <CommandLine line={`corral history ${line}`} className="-ml-1.5" />
-        <CommandLine line={against === undefined ? `corral get ${line}${revision ? ` --revision ${shown}` : ''} -o yaml` : `corral diff ${line} --from ${against} --to ${shown}`} />
+        <CommandLine line={against === undefined ? `corral get ${line}${revision ? ` --revision ${shown}` : ''} -o yaml` : `corral diff ${line} --from ${against} --to ${shown}`} className="max-sm:-ml-1.5" />
       </div>
       {asking && <ChangeQuestion {...asking} onClose={() => setAsking(null)} />}
     </>

@@ -152,10 +152,10 @@ function NodeLine({ node, drawn, marks, colours, open, onOpen }: LineProps) {
         <button type="button" aria-expanded={open} onClick={onOpen} className="font-medium hover:underline">
           {shortNode(node.name)}
         </button>
-        <div className={node.ready ? 'text-xs text-muted' : 'text-xs text-fail'} title={node.reason || `last changed ${node.seenAt}`}>
+        <div className={`max-w-72 text-xs ${node.ready ? 'text-muted' : 'text-fail'}`} title={node.reason || `last changed ${node.seenAt}`}>
           {node.ready ? '● ready' : `✕ not ready${node.reason ? `: ${node.reason}` : ''}`}
         </div>
-        {node.cordon && <div className="text-xs text-wait">{closed(node, node.cordon)}</div>}
+        {node.cordon && <div className="max-w-72 text-xs text-wait">{closed(node, node.cordon)}</div>}
       </td>
       <td className="text-muted max-md:hidden">
         {Object.values(node.levels).join(' / ') || '–'}

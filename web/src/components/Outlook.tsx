@@ -1,0 +1,74 @@
+/** What a waiting job may hope for: when it is likely to start and what that rests on, and what would let it start now. */
+
+import { Link } from '@tanstack/react-router';
+import type { Change, Estimate } from '../api/types';
+import { absolute, duration } from '../lib/time';
+import { useNow } from './Time';
+
+const HOW: Record<string, string> = {
+  'at-latest': 'Starts at the latest in',
+  expected: 'Expected to start in',
+  'not-before': 'Not within the next',
+};
+
+export function Outlook({ estimate, changes }: { estimate: Estimate | null; changes: readonly Change[] }) {
+  return (
+    <>
+      {estimate && <Start estimate={estimate} />}
+      {changes.length > 0 && <Changes changes={changes} />}
+    </>
+  );
+}
+
+function Start({ estimate }: { estimate: Estimate }) {
+  const now = useNow();
+  const how = HOW[estimate.basis];
+  return (
+    <div data-estimate={estimate.basis} className="pt-2">
+      {how && estimate.at && (
+        <p className="font-medium">
+          {how}{' '}
+          <time dateTime={estimate.at} title={absolute(estimate.at)} className="whitespace-nowrap">
+            {duration(Math.max(0, (Date.parse(estimate.at) - now) / 1000))}
+          </time>
+        </p>
+      )}
+      <p>{estimate.message}</p>
+      {estimate.after.length > 0 && (
+        <p className="text-muted">
+          It waits for{' '}
+          {estimate.after.map((job, at) => (
+            <span key={job.id}>
+              {at > 0 && ', '}
+              <Link to="/jobs/$ref" params={{ ref: job.id }} className="link">
+                {job.name}
+              </Link>
+            </span>
+          ))}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Changes({ changes }: { changes: readonly Change[] }) {
+  return (
+    <div className="pt-2">
+      <h3 className="font-medium">What would start it now</h3>
+      <ul aria-label="What would start it now" className="flex flex-col gap-1 pt-1">
+        {changes.map((change) => (
+          <li key={change.path} className="flex flex-col sm:flex-row sm:gap-3">
+            <code className="shrink-0 break-all text-xs leading-5 sm:w-64">
+              {change.path}: {written(change.to)}
+            </code>
+            <span>{change.message}</span>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function written(value: string | number): string {
+  return value === '' ? '""' : String(value);
+}
