@@ -95,7 +95,7 @@ def _starts(future: Future, *, first: bool, now: float) -> Estimate:
     named = _named(future.ended)
     whose = f"when {named} {'have' if len(future.ended) > 1 else 'has'} ended" if named else "when protections end"
     if first:
-        message = f"It is the first that waits, and starts {whose}, {_IF}; sooner if they end sooner."
+        message = f"It is the first that waits, and starts {whose}, {_IF}; sooner if that ends sooner."
         return Estimate(Basis.AT_LATEST, message, future.now, future.ended)
     message = f"The scheduler, played forward, starts it {whose}, {_IF} and nobody else comes."
     return Estimate(Basis.EXPECTED, message, future.now, future.ended)

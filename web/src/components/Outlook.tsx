@@ -26,10 +26,10 @@ function Start({ estimate }: { estimate: Estimate }) {
   return (
     <div data-estimate={estimate.basis} className="pt-2">
       {how && estimate.at && (
-        <p className="font-medium">
+        <p className="font-semibold">
           {how}{' '}
           <time dateTime={estimate.at} title={absolute(estimate.at)} className="whitespace-nowrap">
-            {duration(Math.max(0, (Date.parse(estimate.at) - now) / 1000))}
+            {duration(Math.max(0, Math.ceil((Date.parse(estimate.at) - now) / 1000)))}
           </time>
         </p>
       )}
@@ -54,12 +54,12 @@ function Start({ estimate }: { estimate: Estimate }) {
 function Changes({ changes }: { changes: readonly Change[] }) {
   return (
     <div className="pt-2">
-      <h3 className="font-medium">What would start it now</h3>
+      <h3 className="font-semibold">What would start it now</h3>
       <ul aria-label="What would start it now" className="flex flex-col gap-1 pt-1">
         {changes.map((change) => (
           <li key={change.path} className="flex flex-col sm:flex-row sm:gap-3">
             <code className="shrink-0 break-all text-xs leading-5 sm:w-64">
-              {change.path}: {written(change.to)}
+              {change.path}: {written(change.from)} → {written(change.to)}
             </code>
             <span>{change.message}</span>
           </li>
@@ -69,6 +69,7 @@ function Changes({ changes }: { changes: readonly Change[] }) {
   );
 }
 
+/** A value as one writes it; what is left out is a dash. */
 function written(value: string | number): string {
-  return value === '' ? '""' : String(value);
+  return value === '' ? '–' : String(value);
 }
