@@ -106,7 +106,7 @@ def _said(cell: dict[str, Any]) -> str:
     return "  ".join(words)
 
 
-def _amounts(amounts: dict[str, int]) -> str:
+def _amounts(amounts: dict[str, float]) -> str:
     most = sorted(amounts.items(), key=lambda item: (-item[1], item[0]))
     shown = ", ".join(f"{name} {count}" for name, count in most[:_FEW_QUEUES])
     return shown + (f" and {len(most) - _FEW_QUEUES} more" if len(most) > _FEW_QUEUES else "")

@@ -12,7 +12,7 @@ from corral.cli.output import age, fields, output_option, paint, say, show, tabl
 from corral.cli.pages import items
 from corral.cli.server_of import connect
 from corral.cli.yielding import ledger_text
-from corral.kernel.units import counted, format_cpu, format_memory
+from corral.kernel.units import DEVICE, counted, format_cpu, format_devices, format_memory
 
 if TYPE_CHECKING:
     pass
@@ -74,14 +74,14 @@ def _queue_row(queue: dict[str, Any], resource: str, scale: float) -> tuple[obje
 
 
 def _scale(standing: dict[str, Any], resource: str) -> float:
-    used, borrowed = int(standing["used"].get(resource, 0)), int(standing["borrowed"].get(resource, 0))
-    return max(used, own(standing, resource) + borrowed, int(standing["limit"].get(resource, 0)))
+    used, borrowed = standing["used"].get(resource, 0), standing["borrowed"].get(resource, 0)
+    return float(max(used, own(standing, resource) + borrowed, standing["limit"].get(resource, 0)))
 
 
-def own(standing: dict[str, Any], resource: str) -> int:
+def own(standing: dict[str, Any], resource: str) -> float:
     """What is a queue's own of a resource: what it deserves, and the devices of the cells that it owns."""
-    deserved: int = standing["deserved"].get(resource, 0)
-    return deserved + (int(standing["ownedDevices"]) if resource == "devices" else 0)
+    deserved: float = standing["deserved"].get(resource, 0)
+    return deserved + (standing["ownedDevices"] if resource == "devices" else 0)
 
 
 def spoken(resource: str, amount: float) -> str:
@@ -90,7 +90,7 @@ def spoken(resource: str, amount: float) -> str:
         return ""
     if resource == "cpu":
         return format_cpu(round(amount))
-    return format_memory(round(amount)) if resource == "memory" else f"{amount:.4g}"
+    return format_memory(round(amount)) if resource == "memory" else format_devices(round(amount * DEVICE))
 
 
 def _queue(queue: dict[str, Any]) -> str:
@@ -126,7 +126,7 @@ def _queue(queue: dict[str, Any]) -> str:
     return text
 
 
-def _shares(amounts: dict[str, int]) -> str:
+def _shares(amounts: dict[str, float]) -> str:
     return ", ".join(f"{name or '(nobody)'} {count}" for name, count in sorted(amounts.items()))
 
 

@@ -105,8 +105,9 @@ def _placed(change: Change, run: JobRun, event: Placed) -> None:
     if event.job_attempt != run.attempt:
         return
     taken = [place for place in event.placement.tasks if _give(change, place)]
-    if taken and not event.joins:
-        change.set_job(placed_at=change.now)
+    before = (run.placed_at, run.notes) if event.joins else (change.now, ())
+    if taken:
+        change.set_job(placed_at=before[0], notes=tuple(dict.fromkeys((*before[1], *event.placement.notes))))
     if taken and run.state is S.CREATION_REQUESTED:
         _move(change, S.PREPARING)
     if taken and any(count.waiting for count in change.roles.values()):

@@ -84,8 +84,8 @@ class JobSummary(Record, frozen=True):
     started_at: str | None = None
     ended_at: str | None = None
     tasks: TaskCounts = TaskCounts()
-    devices: int = 0
-    """How many devices the job holds when all its tasks run."""
+    devices: int | float = 0
+    """How many devices the job holds when all its tasks run; parts of devices count as parts: 2.5."""
     retries: int = 0
     exit: ExitView | None = None
     waiting: WaitingView | None = None

@@ -122,6 +122,8 @@ class JobRun(msgspec.Struct, frozen=True):
     hold: str = ""
     """Why nothing is created yet though nothing failed: `dependency`, `suspended`; "" when free."""
     created_at: float = 0.0
+    notes: tuple[str, ...] = ()
+    """What is to be known of its places: what it preferred and did not get, whether anything enforces its parts."""
     placed_at: float | None = None
     """When the gang was last given places while it held none."""
     started_at: float | None = None

@@ -85,6 +85,7 @@ class JobDetail(JobSummary, frozen=True, kw_only=True):
     """None: without limit."""
     depends_on: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    """What is to be known of its places: what it preferred and did not get, whether anything enforces its parts."""
     suspended: bool = False
     checkpointed_at: str | None = None
     """When the current attempt last said that it had saved its work."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from difflib import unified_diff
 from typing import Any, Final
 
 import yaml
 
+_NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]{1,3})?", re.ASCII)
 _AMOUNTS: Final = frozenset(
     {"guaranteed", "deserved", "limit", "borrowingLimit", "lendingLimit", "userLimit", "groupLimit"}
 )
@@ -19,14 +21,16 @@ def as_yaml(document: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any, amounts: bool = False) -> Any:
-    """The value with whole numbers as people write them: `devices: 4`, not `devices: '4'`, and `weight: 2`, not `2.0`."""
+    """The value with numbers as people write them: `devices: 4`, not `devices: '4'`, and `weight: 2`, not `2.0`."""
     if isinstance(value, Mapping):
         return {name: _plain(each, name in _AMOUNTS or amounts) for name, each in value.items()}
     if isinstance(value, list):
         return [_plain(each) for each in value]
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    return int(value) if amounts and isinstance(value, str) and value.isascii() and value.isdigit() else value
+    if amounts and isinstance(value, str) and _NUMBER.fullmatch(value):
+        return float(value) if "." in value else int(value)
+    return value
 
 
 def compare(before: str, after: str, before_name: str, after_name: str) -> str:

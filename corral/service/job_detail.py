@@ -41,6 +41,7 @@ def job_detail(
         reasons=stored_reasons(record),
         links=_links(record),
         retries_left=_retries_left(spec.get("retryPolicy", {}), record),
+        notes=record.run.notes,
         suspended=record.run.suspended,
         checkpointed_at=rfc3339_or_none(record.run.checkpointed_at),
         receipts=receipts,

@@ -14,6 +14,7 @@ from corral.frameworks import port_counts
 from corral.frameworks.reading import load_runnable_job
 from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import JobId, TaskKey
+from corral.kernel.units import devices
 from corral.model.asks import gang_terms
 from corral.model.inventory import Node
 from corral.model.records import JobSummary, TaskCounts, WaitingView, rfc3339
@@ -299,7 +300,7 @@ class Submitting(ServiceBase):
             "waiting",
             rfc3339(now),
             tasks=TaskCounts(job.total_tasks, job.total_tasks),
-            devices=job.total_devices,
+            devices=devices(job.device_millis),
             waiting=_first_wait(needs),
             tags=tags,
         )

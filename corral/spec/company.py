@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from corral.kernel.units import DEVICE
 from corral.spec.base import LabelKey, Level, Memory, SpecModel, Text, refusal
 from corral.spec.errors import describe
 from corral.spec.scalars import written
@@ -61,6 +62,11 @@ class Share(SpecModel):
         """Whether a part is asked for at all."""
         return bool(self.compute_percent or self.memory_percent or self.memory not in ("", "0"))
 
+    @property
+    def percent(self) -> int:
+        """What it is of a device; 100 where only an amount of memory says it, as devices have more or less."""
+        return max(self.compute_percent, self.memory_percent) or 100
+
 
 class Devices(SpecModel):
     """The accelerators of one replica."""
@@ -96,6 +102,11 @@ class Devices(SpecModel):
         if isinstance(value.get("share"), dict):
             return value | {"count": 1}
         return value
+
+    @property
+    def millis(self) -> int:
+        """How many one replica gets, in thousandths."""
+        return self.count * (self.share.percent * DEVICE // 100 if self.share.asked else DEVICE)
 
     @property
     def bits(self) -> int:

@@ -169,6 +169,11 @@ class UnifiedJob(SpecModel):
         """Devices of all tasks at the size asked for."""
         return sum(self.replicas_of(role.name) * role.resources.devices.count for role in self.spec.roles)
 
+    @property
+    def device_millis(self) -> int:
+        """Thousandths of devices of all tasks at the size asked for; a part of unknown size counts as the whole."""
+        return sum(self.replicas_of(role.name) * role.resources.devices.millis for role in self.spec.roles)
+
     def role(self, name: str) -> Role:
         """The role called `name`.
 

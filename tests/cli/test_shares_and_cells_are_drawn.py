@@ -73,6 +73,9 @@ def test_amounts_are_said_in_their_units() -> None:
     assert [spoken("cpu", 2500), spoken("memory", 2**30), spoken("devices", 2.6667), spoken("devices", 0)] == [
         "2500m", "1Gi", "2.667", "",
     ]  # fmt: skip
+    assert [spoken("devices", 0.5), spoken("devices", 65_536.5), spoken("devices/A100", 16_384)] == [
+        "0.5", "65536.5", "16384",
+    ]  # fmt: skip
     owner = json(QueueStanding("lab", deserved={"devices": 4, "cpu": 9}, owned_devices=8))
     assert (own(owner, "devices"), own(owner, "cpu")) == (12, 9)
 
