@@ -93,8 +93,10 @@ def _back(receipt: dict[str, Any]) -> str:
             return "never: the job ended"
         case _ if receipt["backAt"]:
             return f"likely at {receipt['backAt']}"
+        case _ if receipt["rule"] == "suspended":
+            return "when it is resumed"
         case _:
-            return "not yet"
+            return "not yet: unknown when"
 
 
 def ledger_text(ledger: dict[str, Any]) -> str:

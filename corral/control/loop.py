@@ -321,7 +321,8 @@ class Control:
                 by=eviction.by,
                 grace_seconds=grace,
             )
-            why = msgspec.structs.replace(from_eviction(eviction), by_user=by_user)
+            gone = now + (own if grace is None else grace)
+            why = from_eviction(eviction, no_earlier=gone, by_user=by_user)
             self.folder.have_yield(job, event, why, now)
 
     def _explain(self, job_id: JobId, reasons: Reasons) -> None:

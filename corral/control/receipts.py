@@ -24,20 +24,20 @@ class Yielded(msgspec.Struct, frozen=True):
     by_job: str = ""
     by_queue: str = ""
     by_user: str = ""
-    cost_device_seconds: float | None = None
     back_at: float | None = None
+    """When it is likely back; None: nobody knows."""
 
 
-def from_eviction(eviction: Eviction) -> Yielded:
-    """The terms of what the scheduler decided; a job that moves yields to nobody."""
+def from_eviction(eviction: Eviction, *, no_earlier: float, by_user: str = "") -> Yielded:
+    """The terms of what the scheduler decided; a job that moves yields to nobody, and is not back before it may be gone."""
     others = eviction.by != eviction.job
     return Yielded(
         eviction.rule,
         eviction.message,
         by_job=(eviction.by or "") if others else "",
         by_queue=eviction.by_queue if others else "",
-        cost_device_seconds=eviction.cost_device_seconds,
-        back_at=eviction.back_at,
+        by_user=by_user,
+        back_at=None if eviction.back_at is None else max(no_earlier, eviction.back_at),
     )
 
 
@@ -45,6 +45,8 @@ class Held(msgspec.Struct, frozen=True):
     """What a job held before it had to yield."""
 
     yields: int
+    saved_at: float
+    """When it last saved its work; 0: it never said so."""
     tasks: dict[TaskKey, tuple[int, float | None]]
     """Thousandths of devices and start of each task that had its place and was not ending."""
 
@@ -52,12 +54,17 @@ class Held(msgspec.Struct, frozen=True):
     def of(cls, job: Job) -> Held:
         """What `job` holds now."""
         kept = (TaskState.PREPARING, TaskState.RUNNING)
-        return cls(job.run.yields, {key: _use(task) for key, task in job.tasks.items() if task.state in kept})
+        uses = {key: _use(task) for key, task in job.tasks.items() if task.state in kept}
+        return cls(job.run.yields, job.run.checkpointed_at or 0.0, uses)
 
     def cost(self, tasks: Iterable[TaskKey], now: float) -> float:
-        """Device-seconds since these tasks started."""
+        """Device-seconds of work that these tasks lose: since each started, or since the job saved its work after that."""
         uses = [self.tasks[key] for key in tasks]
-        return sum(millis / DEVICE * max(0.0, now - started) for millis, started in uses if started is not None)
+        return sum(
+            millis / DEVICE * max(0.0, now - max(started, self.saved_at))
+            for millis, started in uses
+            if started is not None
+        )
 
 
 def _use(task: TaskRun) -> tuple[int, float | None]:
@@ -85,7 +92,6 @@ class Receipts:
         gone = [key for key in before.tasks if whole or (key in job.tasks and job.tasks[key].yielding)]
         if not gone:
             return
-        cost = before.cost(gone, now) if why.cost_device_seconds is None else why.cost_device_seconds
         receipt = Receipt(
             job=job.id,
             number=job.run.yields,
@@ -101,7 +107,7 @@ class Receipts:
             by_job=why.by_job,
             by_queue=why.by_queue,
             by_user=why.by_user,
-            cost_device_seconds=cost,
+            cost_device_seconds=before.cost(gone, now),
             back_at=why.back_at,
         )
         self._open.setdefault(job.id, []).append(receipt)

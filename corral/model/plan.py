@@ -86,7 +86,7 @@ class Eviction(msgspec.Struct, frozen=True):
     cost_device_seconds: float = 0.0
     """Work lost: devices times the seconds since the last checkpoint, or since the start."""
     back_at: float | None = None
-    """When it is likely to run again, in seconds since 1970; None: unknown."""
+    """When known ends make room for it again, in seconds since 1970; None: nobody knows."""
 
 
 class CellsReserved(msgspec.Struct, frozen=True, tag=True):

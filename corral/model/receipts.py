@@ -34,9 +34,9 @@ class Receipt(msgspec.Struct, frozen=True):
     by_queue: str = ""
     by_user: str = ""
     cost_device_seconds: float = 0.0
-    """The work lost at most: since the last checkpoint that is known of, else since the start."""
+    """The work lost at most: of each task given up since it started, or since the last checkpoint after that."""
     back_at: float | None = None
-    """When it was likely to be back, as was thought when it yielded."""
+    """When it was likely to be back, as was thought when it yielded; None: nobody knew."""
     returned_at: float | None = None
     """When it ran again with as much as before."""
     over: bool = False

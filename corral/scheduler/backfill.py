@@ -127,9 +127,16 @@ Ending = tuple[EngineIndex, Take]
 
 def _bounded(trial: Trial, request: GangRequest, now: float) -> Reservation | None:
     """The first time at which the head fits, letting running gangs end in the order of their bounds."""
+    return after_endings(trial, request, now, trial.endings())
+
+
+def after_endings(
+    trial: Trial, request: GangRequest, now: float, endings: Sequence[tuple[float, list[Ending]]]
+) -> Reservation | None:
+    """The place and the first time at which a gang fits, if this ends as told (soonest first); None when it never does."""
     ends = [
         (end, [taken for _, takes in group for taken in takes])
-        for end, group in groupby(trial.endings(), key=lambda ending: ending[0])
+        for end, group in groupby(endings, key=lambda ending: ending[0])
     ]
     low, high, step = 0, 0, 1
     while high < len(ends):

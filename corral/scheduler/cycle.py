@@ -25,6 +25,7 @@ from corral.scheduler.policy import OrderKey, Policy
 from corral.scheduler.preempting import Preemption
 from corral.scheduler.queue import Entry, Group, Queue
 from corral.scheduler.queues import Refusal
+from corral.scheduler.returning import Returns
 from corral.scheduler.screening import has_room
 from corral.scheduler.shapes import gang_shape
 from corral.scheduler.victims import Victim
@@ -107,6 +108,7 @@ class Cycle:
         self._line: Line | None = None
         hungry = frozenset(group.queue for group in queue.groups.values())
         self._preemption = Preemption(trial, hungry, now)
+        self._returns = Returns(self._preemption, now)
 
     @property
     def again(self) -> float:
@@ -372,7 +374,6 @@ class Cycle:
 
     def _evictions(self, victims: Sequence[Victim], request: GangRequest) -> Iterator[Eviction]:
         """One for each gang that yields: whole, or by the tasks that it can do without."""
-        bounded = request.max_duration_seconds
         by_gang: dict[JobId, list[Victim]] = {}
         for victim in victims:
             by_gang.setdefault(victim.gang.job, []).append(victim)
@@ -388,8 +389,8 @@ class Cycle:
                 tasks=spared,
                 by=request.job,
                 by_queue=request.queue,
-                cost_device_seconds=victim.cost if whole else 0.0,
-                back_at=self.now + bounded if bounded else None,
+                cost_device_seconds=victim.cost if whole else gang.cost_of(spared, self.now),
+                back_at=self._returns.back_at(gang, spared, victim.rule, request),
             )
 
     def _move(self) -> None:

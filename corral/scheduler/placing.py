@@ -107,8 +107,11 @@ class Trial:
     def endings(self) -> list[tuple[float, list[tuple[EngineIndex, Take]]]]:
         """What ends at a known time and what is free then, soonest first: running gangs and those of this trial."""
         ends = [(end, self.cluster.takes(job)) for end, job in self.cluster.ends]
-        ends += [(end, [(index, take) for take in takes]) for end, index, takes in self._placed]
-        return sorted(ends, key=lambda ending: ending[0])
+        return sorted(ends + self.placed_endings(), key=lambda ending: ending[0])
+
+    def placed_endings(self) -> list[tuple[float, list[tuple[EngineIndex, Take]]]]:
+        """What of this trial ends at a known time."""
+        return [(end, [(index, take) for take in takes]) for end, index, takes in self._placed]
 
     def marks(self) -> dict[str, int]:
         """Where every engine's trail stands."""

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.requests import GangRequest
-from corral.scheduler.backfill import Reservation, reservation_of
+from corral.scheduler.backfill import Ending, Reservation, reservation_of
 from corral.scheduler.cells import Cell
 from corral.scheduler.fairness import Fairness
 from corral.scheduler.guarantees import owner_of, place_best, place_owned
@@ -39,6 +39,8 @@ class Preemption:
         """The places that gangs get when those have ended that were told to; nobody else may count on them."""
         self.kept: set[JobId] = set()
         """The gangs that these places are for."""
+        self._bounds: dict[JobId, float] = {}
+        """When those of them are over whose duration is bounded."""
         self._ahead = False
         self._fresh: list[tuple[Reservation, str, list[tuple[str, Cell]]]] = []
 
@@ -154,7 +156,19 @@ class Preemption:
         self._fresh.append((reservation_of(request.job, self.now, takes), owner_of(self.trial, request), bound))
         self.fairness.move(request.queue, ask, 1)
         self.kept.add(request.job)
+        if request.max_duration_seconds:
+            self._bounds[request.job] = self.now + request.max_duration_seconds
         return True
+
+    def endings(self) -> list[tuple[float, list[Ending]]]:
+        """What is free, and when, once those are over for whom places are kept."""
+        engines = self.trial.cluster.engines
+        places = [*self.places, *(fresh[0] for fresh in self._fresh)]
+        return [
+            (self._bounds[place.job], [(engines[need.engine], need.wanted) for need in place.needs])
+            for place in places
+            if place.job in self._bounds
+        ]
 
     def _shortest(self, request: GangRequest, victims: Sequence[Victim], place: Placer) -> int | None:
         """How many of the first are enough; None when all of them are not."""

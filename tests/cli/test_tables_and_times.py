@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from corral.cli.output import age, span, table
 from corral.cli.root import COMMANDS, corral
+from corral.cli.yielding import receipts_table
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,29 @@ def test_an_age_is_from_one_time_to_another() -> None:
 def test_columns_are_aligned_whatever_is_in_them() -> None:
     text = table(("NAME", "N", "END"), [("a", 1, "x"), ("longer", 22, "")], right=frozenset({1}))
     assert text.splitlines() == ["NAME     N  END", "a        1  x", "longer  22"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"state": "away", "backAt": "2026-01-01T01:00:00.000Z"}, "likely at 2026-01-01T01:00:00.000Z"),
+        ({"state": "away"}, "not yet: unknown when"),
+        ({"state": "away", "rule": "suspended"}, "when it is resumed"),
+        ({"state": "returned", "awaySeconds": 250.0}, "after 4m10s"),
+        ({"state": "ended"}, "never: the job ended"),
+    ],
+)
+def test_a_receipt_says_when_the_job_is_back_or_that_nobody_knows(fields: dict[str, object], said: str) -> None:
+    receipt: dict[str, object] = {
+        "id": "j.1",
+        "name": "digits",
+        "queue": "lab",
+        "rule": "priority",
+        "at": "2026-01-01T00:00:00.000Z",
+    }
+    receipt |= {"devices": 8, "costDeviceSeconds": 9000.0, "backAt": None, "message": "urgent comes first"} | fields
+    line = receipts_table([receipt]).splitlines()[1]
+    assert said in line and "2.5 device-hours" in line
 
 
 def test_every_command_of_the_list_exists_and_explains_itself() -> None:

@@ -48,6 +48,8 @@ class PaperEngine:
             )
             for number in range(nodes)
         )
+        self.started_at = 1.0
+        """When all tasks are said to have started."""
         self.running: dict[AttemptId, TaskLaunch] = {}
         self.ended: dict[AttemptId, Exited] = {}
         self.started: list[AttemptId] = []
@@ -61,7 +63,7 @@ class PaperEngine:
     async def open(self) -> None:
         self._events = asyncio.Queue()
         for attempt in self.running:
-            self._events.put_nowait(Started(attempt, 1.0))
+            self._events.put_nowait(Started(attempt, self.started_at))
         for event in self.ended.values():
             self._events.put_nowait(event)
 
@@ -84,7 +86,7 @@ class PaperEngine:
         self.most_instances[task] = max(self.most_instances.get(task, 0), alike + 1)
         self.started.append(attempt)
         self.running[attempt] = launch
-        self._events.put_nowait(Started(attempt, 1.0))
+        self._events.put_nowait(Started(attempt, self.started_at))
         code = launch.env.get("END_WITH")
         if code is not None:
             self.end(attempt, int(code))

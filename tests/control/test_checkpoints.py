@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from corral.kernel.ids import AttemptId, JobId, attempt_id
+from corral.control.receipts import Held
+from corral.kernel.ids import AttemptId, JobId, TaskKey, attempt_id
 from corral.model.receipts import Receipt
 from corral.model.writes import IntentKind, JobRecord
 from tests.control.harness import House, PaperEngine, short
@@ -85,3 +86,41 @@ async def test_a_word_that_came_while_nobody_led_counts_and_one_that_comes_late_
     assert await house.store.checkpointed(first_task(job), at + 100)
     await running(house, "other")
     assert (await house.until(job, "running")).run.checkpointed_at is None, "it was of the attempt before"
+
+
+async def test_a_receipt_says_when_it_is_likely_back_or_that_nobody_knows(house: House) -> None:
+    await house.begin()
+    house.engine.started_at = house.clock.now()
+    low = await house.submit(short("low", devices=4, priority=1, checkpoint={"graceSeconds": 20}))
+    await house.until(low, "running")
+    urgent = await house.submit(short("urgent", devices=4, priority=100, maxDuration="10m"))
+    await house.until(urgent, "running")
+    receipt = await receipt_of(house, low)
+    assert receipt.back_at is not None and receipt.back_at == pytest.approx(receipt.at + 600, abs=1)
+    await house.store.intend(urgent, IntentKind.STOP, {}, actor="ada", at=house.clock.now())
+    await house.until(low, "running")
+    await running(house, "endless", devices=4, priority=100)
+    receipt = await receipt_of(house, low)
+    assert receipt.number == 2 and receipt.back_at is None
+
+
+async def test_tasks_that_are_given_up_cost_the_work_that_is_not_saved(house: House) -> None:
+    await house.begin()
+    elastic = await house.submit(short("elastic", replicas={"min": 1, "max": 4}, devices=1))
+    await house.until(elastic, "running")
+    at = house.clock.now() - 50
+    await saved(house, elastic, at)
+    await running(house, "other", devices=2)
+    receipt = await receipt_of(house, elastic)
+    assert (receipt.rule, len(receipt.tasks), receipt.devices) == ("shrink", 2, 2)
+    assert receipt.cost_device_seconds == pytest.approx(2 * (receipt.at - at), abs=1e-3)
+
+
+def test_the_cost_of_a_task_counts_from_its_start_or_the_checkpoint_after_it() -> None:
+    tasks = {TaskKey("a", 0): (2000, 10.0), TaskKey("a", 1): (500, 70.0), TaskKey("a", 2): (1000, None)}
+    assert [Held(0, saved_at, tasks).cost(tasks, 100.0) for saved_at in (0.0, 60.0, 90.0, 101.0)] == [
+        195.0,
+        95.0,
+        25.0,
+        0.0,
+    ]

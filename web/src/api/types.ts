@@ -89,6 +89,7 @@ export interface JobDetail extends JobSummary {
   dependsOn: string[];
   notes: string[];
   suspended: boolean;
+  checkpointedAt: string | null;
   receipts: Receipt[];
 }
 /** One time that a job, or some of its tasks, had to yield. */

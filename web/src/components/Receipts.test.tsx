@@ -43,7 +43,17 @@ describe('a receipt', () => {
 
   it('says so while the job is away, and when it never came back', async () => {
     await show([{ ...receipt, state: 'away', returnedAt: null }, { ...receipt, id: 'a.2', state: 'ended', tasks: ['worker-3'] }]);
-    for (const text of ['not yet', 'never: the job ended', 'worker-3']) expect(screen.getByText(text)).toBeDefined();
+    for (const text of ['not yet: unknown when', 'never: the job ended', 'worker-3']) expect(screen.getByText(text)).toBeDefined();
+  });
+
+  it('says when the job is likely back, and what it waits for', async () => {
+    await show([
+      { ...receipt, state: 'away', returnedAt: null, backAt: new Date(Date.now() + 3_600_000).toISOString() },
+      { ...receipt, id: 'a.3', state: 'away', returnedAt: null, backAt: receipt.at.replace('2026', '2020') },
+      { ...receipt, id: 'a.2', state: 'away', returnedAt: null, rule: 'suspended' },
+    ]);
+    expect(screen.getByText(/^not yet: likely in (1 ?h|59 ?m|60 ?m)/)).toBeDefined();
+    for (const text of ['not yet: later than thought', 'when it is resumed']) expect(screen.getByText(text)).toBeDefined();
   });
 
   it.each([

@@ -3,7 +3,8 @@
 import { Link } from '@tanstack/react-router';
 import type { Receipt } from '../api/types';
 import { count } from '../lib/format';
-import { Ago, Span } from './Time';
+import { absolute, duration } from '../lib/time';
+import { Ago, Span, useNow } from './Time';
 
 /** Device-seconds in the largest unit that fits. */
 export function deviceTime(seconds: number): string {
@@ -81,9 +82,21 @@ export function ReceiptTable({ receipts, named = false }: { receipts: Receipt[];
   );
 }
 
+/** When a job that is away is likely back, as was thought when it yielded. */
+function Away({ receipt: { rule, backAt } }: { receipt: Receipt }) {
+  const now = useNow();
+  if (!backAt) return <span className="text-muted">{rule === 'suspended' ? 'when it is resumed' : 'not yet: unknown when'}</span>;
+  const left = (Date.parse(backAt) - now) / 1000;
+  return (
+    <time dateTime={backAt} title={absolute(backAt)} className="text-muted">
+      {left > 0 ? `not yet: likely in ${duration(Math.ceil(left))}` : 'not yet: later than thought'}
+    </time>
+  );
+}
+
 function Back({ receipt }: { receipt: Receipt }) {
   if (receipt.state === 'ended') return <span className="text-muted">never: the job ended</span>;
-  if (receipt.state === 'away') return <span className="text-muted">not yet</span>;
+  if (receipt.state === 'away') return <Away receipt={receipt} />;
   return (
     <>
       after <Span from={receipt.at} to={receipt.returnedAt} />

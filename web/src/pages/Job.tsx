@@ -139,6 +139,11 @@ function Header({ job }: { job: JobDetail }) {
           {job.retries}
           <span className="text-muted"> · {job.retriesLeft === null ? 'no limit' : `${job.retriesLeft} left`}</span>
         </Fact>
+        {!ended && job.checkpointedAt && (
+          <Fact label="Work saved">
+            <Ago at={job.checkpointedAt} />
+          </Fact>
+        )}
         <Fact label="Priority">{job.priority}</Fact>
         <Fact label="Submitted">
           <Ago at={job.createdAt} />
