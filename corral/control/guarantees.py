@@ -25,7 +25,7 @@ def broken_by(
 
     `machines` are the inventories of those engines that would present others than now.
     """
-    twin = cluster.fork()
+    twin = cluster.fork(hived=False)
     for inventory in machines:
         twin.apply(NodesSeen(inventory))
     twin.apply(QueuesConfigured(after.queue_specs()))

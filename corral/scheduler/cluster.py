@@ -201,15 +201,18 @@ class Cluster:
         """Every node known, by engine in topology order."""
         return tuple(node for engine in self.engines.values() for node in engine.tree.nodes)
 
-    def fork(self) -> Cluster:
-        """An independent copy: what is applied to one is not seen by the other."""
+    def fork(self, *, hived: bool = True) -> Cluster:
+        """An independent copy: what is applied to one is not seen by the other.
+
+        `hived=False` leaves out HiveD's account, which is the most of it: for questions that no plan answers.
+        """
         twin = Cluster()
         twin.revision, twin.gains, twin.machines = self.revision, self.gains, self.machines
         twin.returned, twin.returns = self.returned[:], self.returns
         twin.engines = {name: engine.copy() for name, engine in self.engines.items()}
         twin.queues, twin.gangs = self.queues.copy(), self.gangs.copy()
         twin._own()
-        twin.hived = self.hived.copy() if self.hived is not None else None
+        twin.hived = self.hived.copy() if hived and self.hived is not None else None
         twin.ends = self.ends[:]
         twin._holds = {job: dict(tasks) for job, tasks in self._holds.items()}
         twin._ends_at = dict(self._ends_at)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from corral.kernel.garbage import uncollected
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Inventory
 from corral.model.placement import TaskPlacement
@@ -33,9 +34,10 @@ class Hived:
         assert configured.cluster is not None
         self.engine = configured.engine
         self.lazy_preemption = configured.lazy_preemption
-        self.algorithm = HivedAlgorithm(configured.cluster)
-        for node in self.algorithm.nodes:
-            self.algorithm.set_node_health(node, healthy=False)
+        with uncollected():
+            self.algorithm = HivedAlgorithm(configured.cluster)
+            for node in self.algorithm.nodes:
+                self.algorithm.set_node_health(node, healthy=False)
         self.changes: Changes | None = None
         """What the last configuration did to those that ran."""
         self.unfit: dict[Hashable, tuple[EngineIndex, int, set[str]]] = {}
@@ -52,9 +54,10 @@ class Hived:
         assert configured.cluster is not None
         twin = object.__new__(Hived)
         twin.engine, twin.lazy_preemption = configured.engine, configured.lazy_preemption
-        twin.algorithm, twin.changes = self.algorithm.reconfigured(configured.cluster, now=at)
-        for node in set(twin.algorithm.nodes) - set(self.algorithm.nodes):
-            twin.algorithm.set_node_health(node, healthy=False)
+        with uncollected():
+            twin.algorithm, twin.changes = self.algorithm.reconfigured(configured.cluster, now=at)
+            for node in set(twin.algorithm.nodes) - set(self.algorithm.nodes):
+                twin.algorithm.set_node_health(node, healthy=False)
         twin._pods = {job: dict(pods) for job, pods in self._pods.items()}
         twin._draft, twin._expected, twin.unfit = None, [], {}
         return twin
@@ -63,7 +66,8 @@ class Hived:
         """An independent copy: O(cells)."""
         twin = object.__new__(Hived)
         twin.engine, twin.lazy_preemption, twin.changes = self.engine, self.lazy_preemption, self.changes
-        twin.algorithm = self.algorithm.copy()
+        with uncollected():
+            twin.algorithm = self.algorithm.copy()
         twin._pods = {job: dict(pods) for job, pods in self._pods.items()}
         twin._draft, twin._expected, twin.unfit = None, [], {}
         return twin

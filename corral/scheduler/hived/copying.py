@@ -1,76 +1,150 @@
-"""Why: what-if questions are answered on a copy; the forests refer to themselves everywhere, so it is made cell by cell.
+"""Why: plans and questions are tried on a copy; the forests refer to themselves everywhere, so it is made cell by cell.
 
-Every cell and group gets an empty twin first, and is filled in then: no recursion is deeper than one object.
+Every cell and group gets an empty twin first, and is filled in then: no recursion is deeper than one object. There are
+hundreds of thousands of cells: theirs are written out field by field, and only what is left goes through `deepcopy`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from corral.scheduler.hived.building import Chain, Forest, Tenant
 from corral.scheduler.hived.cells import Cell, PhysicalCell, VirtualCell
-from corral.scheduler.hived.groups import Group
+from corral.scheduler.hived.groups import Group, Slot
+from corral.scheduler.hived.topology import View
 
 if TYPE_CHECKING:
     from corral.scheduler.hived.algorithm import HivedAlgorithm
-    from corral.scheduler.hived.state import State
 
-_OWN: Final = {"children", "used", "watchers"}
-_OTHERS: Final[dict[type, tuple[str, ...]]] = {
-    PhysicalCell: ("parent", "virtual", "user", "reserver"),
-    VirtualCell: ("parent", "root", "physical"),
-}
-"""By kind of cell the fields that refer to others."""
-_SHARED: Final[dict[type, tuple[str, ...]]] = {
-    kind: tuple(name for name in (*Cell.__slots__, *kind.__slots__) if name not in {*_OWN, *_OTHERS[kind]})
-    for kind in (PhysicalCell, VirtualCell)
-}
-"""By kind of cell the fields that the copy shares, because their values never change."""
+_Twins = dict[Any, Any]
+"""By cell or group its twin; None is its own."""
 
 
 def copied(algorithm: HivedAlgorithm) -> HivedAlgorithm:
-    """An independent copy; what never changes (the configuration, the levels, requests) is shared."""
-    memo: dict[int, Any] = {id(each): each for each in _unchanging(algorithm)}
-    cells, groups = list(_cells(algorithm.state)), list(algorithm.groups.values())
-    for part in (*cells, *groups):
-        memo[id(part)] = object.__new__(type(part))
-    for cell in cells:
-        _fill(cell, memo[id(cell)], memo)
-    for group in groups:
-        for name in Group.__slots__:
-            setattr(memo[id(group)], name, deepcopy(getattr(group, name), memo))
+    """An independent copy; what never changes (the configuration, the levels, requests) is shared: O(cells)."""
+    state, new = algorithm.state, object.__new__
+    physical, virtual = list(_physical(state.forest)), list(_virtual(state.forest))
+    twins: _Twins = {None: None}
+    for part in (*physical, *virtual, *state.groups.values()):
+        twins[part] = new(type(part))
+    memo: dict[int, Any] = {id(part): twin for part, twin in twins.items() if part is not None}
+    memo |= {id(each): each for each in _unchanging(algorithm)}
+    for cell in physical:
+        _fill_physical(cell, twins, memo)
+    for owned in virtual:
+        _fill_virtual(owned, twins, memo)
+    for group in state.groups.values():
+        _fill_group(group, twins)
+    _copy_forest(state.forest, twins, memo)
+    for ledger in state.ledgers.values():
+        memo |= {id(bad): set(bad) for bad in ledger.bad}
+        memo |= {id(free): free.twin(twins) for free in ledger.free}
+    _copy_views([*state.owned_views.values(), *state.pinned_views.values()], twins, memo)
+    _copy_views(state.physical_views.values(), twins, memo)
     return deepcopy(algorithm, memo)
 
 
-def _fill(cell: Cell, twin: Cell, memo: dict[int, Any]) -> None:
-    """As `deepcopy` would, and many times as fast: there are more cells than of anything else."""
-    for name in _SHARED[type(cell)]:
-        setattr(twin, name, getattr(cell, name))
-    for name in _OTHERS[type(cell)]:
-        other = getattr(cell, name)
-        if other is not None:
-            other = memo[id(other)] if id(other) in memo else deepcopy(other, memo)
-        setattr(twin, name, other)
-    twin.children = tuple([memo[id(child)] for child in cell.children])
-    twin.used = dict(cell.used)
-    twin.watchers = deepcopy(cell.watchers, memo) if cell.watchers else ()
+def _fill_physical(cell: PhysicalCell, twins: _Twins, memo: dict[int, Any]) -> None:
+    twin: PhysicalCell = twins[cell]
+    twin.kind, twin.level, twin.ordinal = cell.kind, cell.level, cell.ordinal
+    twin.parent = twins[cell.parent]
+    twin.children = tuple([twins[child] for child in cell.children]) if cell.children else ()
+    twin.used, twin.busy = cell.used.copy(), cell.busy
+    twin.watchers = _watched(cell, memo) if cell.watchers else ()
+    twin.address, twin.nodes, twin.device = cell.address, cell.nodes, cell.device
+    twin.healthy, twin.free, twin.split, twin.pinned = cell.healthy, cell.free, cell.split, cell.pinned
+    twin.virtual = twins[cell.virtual]
+    twin.user, twin.reserver = twins[cell.user], twins[cell.reserver]
+
+
+def _fill_virtual(cell: VirtualCell, twins: _Twins, memo: dict[int, Any]) -> None:
+    twin: VirtualCell = twins[cell]
+    twin.kind, twin.level, twin.ordinal = cell.kind, cell.level, cell.ordinal
+    twin.parent = twins[cell.parent]
+    twin.children = tuple([twins[child] for child in cell.children]) if cell.children else ()
+    twin.used, twin.busy = cell.used.copy(), cell.busy
+    twin.watchers = _watched(cell, memo) if cell.watchers else ()
+    twin.address, twin.vc, twin.pinned_id = cell.address, cell.vc, cell.pinned_id
+    twin.root, twin.physical = twins[cell.root], twins[cell.physical]
+
+
+def _watched(cell: Cell, memo: dict[int, Any]) -> tuple[set[Cell], ...]:
+    """The sets of its views; what they hold is in the memo."""
+    found = []
+    for changed in cell.watchers:
+        twin = memo.get(id(changed))
+        if twin is None:
+            twin = memo[id(changed)] = {memo[id(each)] for each in changed}
+        found.append(twin)
+    return tuple(found)
+
+
+def _copy_views(views: Iterable[View[PhysicalCell] | View[VirtualCell]], twins: _Twins, memo: dict[int, Any]) -> None:
+    for view in views:
+        changed = memo.get(id(view.changed))
+        memo[id(view)] = view.twin(twins, {twins[cell] for cell in view.changed} if changed is None else changed)
+
+
+def _fill_group(group: Group, twins: _Twins) -> None:
+    twin: Group = twins[group]
+    for name in Group.__slots__:
+        setattr(twin, name, getattr(group, name))
+    twin.preempting = dict(group.preempting)
+    twin.slots = [
+        Slot(
+            slot.size,
+            slot.node,
+            slot.devices,
+            [twins[cell] for cell in slot.cells],
+            [twins[cell] for cell in slot.owned],
+            slot.told,
+            slot.pod,
+        )
+        for slot in group.slots
+    ]
+
+
+def _copy_forest(forest: Forest, twins: _Twins, memo: dict[int, Any]) -> None:
+    """The twin of everything that only finds cells, in the memo; ledgers know chains and owned cells by identity."""
+    for chain in forest.chains.values():
+        cells = [[twins[cell] for cell in level] for level in chain.cells]
+        memo[id(chain)] = Chain(chain.name, chain.levels, cells)
+    for tenant in forest.tenants.values():
+        owned = {name: [[twins[cell] for cell in level] for level in levels] for name, levels in tenant.owned.items()}
+        for name, levels in tenant.owned.items():
+            memo[id(levels)] = owned[name]
+        memo[id(tenant)] = Tenant(
+            tenant.name,
+            {name: [twins[cell] for cell in roots] for name, roots in tenant.roots.items()},
+            owned,
+            {name: twins[cell] for name, cell in tenant.pinned.items()},
+        )
+    memo[id(forest)] = Forest(
+        {name: memo[id(chain)] for name, chain in forest.chains.items()},
+        {name: memo[id(tenant)] for name, tenant in forest.tenants.items()},
+        {name: twins[cell] for name, cell in forest.pins.items()},
+        {place: twins[cell] for place, cell in forest.devices.items()},
+        {name: [twins[cell] for cell in cells] for name, cells in forest.on_node.items()},
+        forest.chains_of,
+    )
 
 
 def _unchanging(algorithm: HivedAlgorithm) -> Iterator[object]:
     yield algorithm.cluster
     for chain in algorithm.state.forest.chains.values():
         yield from chain.levels
-    for group in algorithm.groups.values():
-        yield from group.pods
-        yield from group.preempting.values()
 
 
-def _cells(state: State) -> Iterator[Cell]:
-    for chain in state.forest.chains.values():
+def _physical(forest: Forest) -> Iterator[PhysicalCell]:
+    for chain in forest.chains.values():
         for cells in chain.cells:
             yield from cells
-    for tenant in state.forest.tenants.values():
+
+
+def _virtual(forest: Forest) -> Iterator[VirtualCell]:
+    for tenant in forest.tenants.values():
         heads = [*tenant.pinned.values(), *(root for roots in tenant.roots.values() for root in roots)]
         while heads:
             cell = heads.pop()

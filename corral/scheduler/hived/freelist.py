@@ -8,7 +8,7 @@ takes the place of what is removed; HiveD's published decisions come out only so
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 
 from corral.scheduler.hived.cells import PhysicalCell
@@ -37,6 +37,11 @@ class FreeList:
     def copy(self) -> FreeList:
         """The same list, to be tried on."""
         return FreeList(Order.HISTORY if self._by_history else Order.CONFIGURATION, self._cells)
+
+    def twin(self, twins: Mapping[PhysicalCell, PhysicalCell]) -> FreeList:
+        """The same list of other cells."""
+        order = Order.HISTORY if self._by_history else Order.CONFIGURATION
+        return FreeList(order, [twins[cell] for cell in self._cells])
 
     def __len__(self) -> int:
         return len(self._cells)

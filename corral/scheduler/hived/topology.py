@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Generic, TypeVar, cast
 
 from corral.scheduler.hived.cells import FREE, LEAF, OPPORTUNISTIC, Cell, PhysicalCell, VirtualCell
@@ -41,6 +41,20 @@ class View(Generic[C]):
         self._changed: set[Cell] = set()
         for node in self.nodes:
             node.watchers = (*node.watchers, self._changed)
+
+    def twin(self, twins: Mapping[Cell, C], changed: set[Cell]) -> View[C]:
+        """The same view of other cells, which `changed` watches."""
+        made: View[C] = object.__new__(type(self))
+        made.nodes = [twins[node] for node in self.nodes]
+        made._rank, made._largest = self._rank, self._largest
+        made._place = {node: at for at, node in enumerate(made.nodes)}
+        made._ranks, made._ranked, made._changed = self._ranks[:], self._ranked[:], changed
+        return made
+
+    @property
+    def changed(self) -> set[Cell]:
+        """The nodes that have not been ranked since their counts changed."""
+        return self._changed
 
     def place(self, sizes: list[int], priority: int, suggested: Set[str] | None) -> tuple[list[list[C]] | None, str]:
         """The devices of each pod (`sizes` ascending), or None and the reason; `suggested` None is every node.
