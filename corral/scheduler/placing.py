@@ -64,10 +64,16 @@ class Trial:
 
     def lift(self, tasks: Mapping[JobId, Collection[TaskKey]]) -> None:
         """Suppose that these tasks, as far as they were not told to end before, have ended."""
+        for index, take in self.holds(tasks):
+            index.lift(take)
+
+    def holds(self, tasks: Mapping[JobId, Collection[TaskKey]]) -> list[tuple[EngineIndex, Take]]:
+        """What these tasks hold, as far as they were not told to end."""
+        found = []
         for job, keys in tasks.items():
             gang = self.cluster.gangs.by_job[job]
-            for index, take in self.cluster.takes(job, without=(gang.charges.keys() - keys) | gang.leaving):
-                index.lift(take)
+            found += self.cluster.takes(job, without=(gang.charges.keys() - keys) | gang.leaving)
+        return found
 
     def lift_leaving(self) -> None:
         """Suppose that all tasks that were told to end have ended."""

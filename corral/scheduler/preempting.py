@@ -172,6 +172,8 @@ class Preemption:
 
     def _shortest(self, request: GangRequest, victims: Sequence[Victim], place: Placer) -> int | None:
         """How many of the first are enough; None when all of them are not."""
+        if place is place_best and has_room(self.trial, request, gang_shape(request)) is not None:
+            return self._first_with_room(request, victims)
         if 1 < len(victims) <= _ALL_FIRST and not self._fits_without(request, victims, place):
             return None
         low, high = 0, min(1, len(victims))
@@ -187,11 +189,21 @@ class Preemption:
                 low = middle
         return high or None
 
+    def _first_with_room(self, request: GangRequest, victims: Sequence[Victim]) -> int | None:
+        """The same where room is seen at once: let them end one after the other."""
+        shape = gang_shape(request)
+        with self.trial.supposing():
+            for count, victim in enumerate(victims, 1):
+                self.trial.lift(_tasks((victim,)))
+                if has_room(self.trial, request, shape):
+                    return count
+        return None
+
     def _fits_without(self, request: GangRequest, victims: Sequence[Victim], place: Placer) -> bool:
         with self.trial.supposing():
             self.trial.lift(_tasks(victims))
             plainly = has_room(self.trial, request, gang_shape(request)) if place is place_best else None
-            return place(self.trial, request) is not None if plainly is None else plainly
+            return self._fits(request, place) if plainly is None else plainly
 
     def _needed(self, request: GangRequest, victims: Sequence[Victim], place: Placer) -> list[Victim]:
         """Those in the way of the place found without all of them; the dearest are let off first if they can be."""
@@ -202,12 +214,28 @@ class Preemption:
         chosen = [victim for victim in victims if nodes & self._nodes(victim)]
         if len(chosen) < len(victims) and not self._fits_without(request, chosen, place):
             chosen = list(victims)
-        if len(chosen) <= _MOST_LET_OFF:
-            for victim in sorted(chosen, key=Victim.key, reverse=True):
-                rest = [other for other in chosen if other is not victim]
-                if rest and self._fits_without(request, rest, place):
-                    chosen = rest
-        return chosen
+        return self._without_the_dearest(request, chosen, place) if len(chosen) <= _MOST_LET_OFF else chosen
+
+    def _without_the_dearest(self, request: GangRequest, chosen: list[Victim], place: Placer) -> list[Victim]:
+        """Let off one after the other, the dearest first, whom the gang fits beside."""
+        shape, left = gang_shape(request), list(chosen)
+        with self.trial.supposing():
+            self.trial.lift(_tasks(chosen))
+            for victim in sorted(chosen, key=Victim.key, reverse=True) if len(chosen) > 1 else ():
+                back = self.trial.holds(_tasks((victim,)))
+                for index, take in back:
+                    index.take(take)
+                plainly = has_room(self.trial, request, shape) if place is place_best else None
+                if len(left) > 1 and (self._fits(request, place) if plainly is None else plainly):
+                    left.remove(victim)
+                else:
+                    for index, take in back:
+                        index.lift(take)
+        return left
+
+    def _fits(self, request: GangRequest, place: Placer) -> bool:
+        with self.trial.supposing():
+            return place(self.trial, request) is not None
 
     def _nodes(self, victim: Victim) -> set[tuple[str, int]]:
         others = victim.gang.charges.keys() - set(victim.tasks)
