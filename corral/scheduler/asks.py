@@ -67,17 +67,14 @@ class Ask(NamedTuple):
     """The depth of the cells that it shares with none of those it is averse to."""
     tags: tuple[str, ...] = ()
     same_model: bool = False
+    plain: bool = True
+    """Whether room for its tasks is all that it asks of the nodes together; its tags may matter to others."""
 
     @property
     def particular(self) -> bool:
         """Whether it matters who else is on a node, or how many of its own."""
         company = self.company
         return company.exclusive or company.one_per_node or bool(company.averse)
-
-    @property
-    def plain(self) -> bool:
-        """Whether room for its tasks is all that it asks of the nodes together; its tags may matter to others."""
-        return not (self.particular or self.same_model or any(p.spread or p.same_model for p in self.parts))
 
 
 def understand(
@@ -98,7 +95,9 @@ def understand(
     averse = min(reader.level(company.averse_level), levels.index("node")) if company.averse else 0
     model = request.topology.same_model
     notes = tuple(reader.notes)
-    return Ask(required, preferred, tuple(parts), notes, reader.unknown, company, averse, request.tags, model)
+    ask = Ask(required, preferred, tuple(parts), notes, reader.unknown, company, averse, request.tags, model)
+    special = ask.particular or model or any(part.spread or part.same_model for part in parts)
+    return ask._replace(plain=not special)
 
 
 def _hardness(part: Part) -> tuple[object, ...]:

@@ -26,6 +26,7 @@ from corral.model.requests import GangRequest
 from corral.scheduler.asks import Ask, Part
 from corral.scheduler.cluster import Cluster
 from corral.scheduler.events import FOREVER
+from corral.scheduler.explaining import refused_by
 from corral.scheduler.index import EngineIndex
 from corral.scheduler.placing import Trial
 from corral.scheduler.shapes import gang_shape
@@ -184,14 +185,17 @@ def _sum(take: Take, more: Take | None) -> Take:
 def _unbounded(trial: Trial, request: GangRequest) -> Reservation | None:
     """The place where least is missing, or where the empty machines would hold the gang when its shape is intricate."""
     empty = Trial(trial.cluster.emptied(healed=False))
-    with empty.supposing():
-        anywhere = empty.takes(request)
-    if anywhere is None:
+    if refused_by(empty.cluster, request, gang_shape(request)):
         return None
     plain = not request.beside and all(role.devices.share is None for role in request.roles)
     nearest = _nearest(trial, empty, request) if plain else None
-    needs = nearest or [Need(index.tree.engine, take, nothing(take.at)) for index, take in anywhere]
-    return Reservation(request.job, FOREVER, tuple(needs))
+    return Reservation(request.job, FOREVER, tuple(nearest or _anywhere(empty, request)))
+
+
+def _anywhere(empty: Trial, request: GangRequest) -> list[Need]:
+    """What the gang would take of the empty machines."""
+    with empty.supposing():
+        return [Need(index.tree.engine, take, nothing(take.at)) for index, take in empty.takes(request) or ()]
 
 
 def _nearest(trial: Trial, empty: Trial, request: GangRequest) -> list[Need] | None:

@@ -341,9 +341,9 @@ class Cycle:
 
     def _make_room(self, request: GangRequest, reasons: Reasons) -> Reasons | None:
         """Have others yield to a gang that does not fit, or wait for those who already do; None when nobody has to."""
-        if not self.policy.preemption or not reasons.possible or not _starts(request):
+        if not self.policy.preemption or not reasons.possible or self._preemption.plainly_nobody(request):
             return None
-        if self._preemption.plainly_nobody(request):
+        if not _starts(request):
             return None
         ask = asked(request, self._queues)
         if not self._preemption.might(request, ask):

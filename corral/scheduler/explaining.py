@@ -35,10 +35,10 @@ def why_not(trial: Trial, request: GangRequest, shape: Hashable | None = None) -
         return Reasons(Reason("no-nodes", "No machine is known yet."), possible=False)
     if request.pinned_cell:
         return not_in_pinned_cell(trial, request)
-    never = _refused_by(cluster.emptied(healed=True), request, shape)
+    never = refused_by(cluster.emptied(healed=True), request, shape)
     if never:
         return Reasons(never[0], tuple(never[1:]), possible=False)
-    sick = _refused_by(cluster.emptied(healed=False), request, shape)
+    sick = refused_by(cluster.emptied(healed=False), request, shape)
     if sick:
         return Reasons(_out_of_order(cluster, sick[0]), tuple(sick))
     found = _shortages(trial, request, shape)
@@ -52,7 +52,7 @@ def could_ever_fit(cluster: Cluster, request: GangRequest) -> Reasons | None:
     return None if reasons.possible else reasons
 
 
-def _refused_by(empty: Cluster, request: GangRequest, shape: Hashable) -> list[Reason]:
+def refused_by(empty: Cluster, request: GangRequest, shape: Hashable) -> list[Reason]:
     """Why even the empty machines do not hold the gang; nothing when they do."""
     found = empty.refusals.get(shape)
     if found is None:
