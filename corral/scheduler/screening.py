@@ -13,7 +13,7 @@ from corral.scheduler.placing import Trial
 
 def has_room(trial: Trial, request: GangRequest, shape: Hashable) -> bool | None:
     """Whether the gang, if need be with the least of its tasks, would be placed now; None: only the search can tell."""
-    if len(request.roles) != 1 or request.beside or request.network_rdma != "none":
+    if len(request.roles) != 1 or request.beside or request.network_rdma != "none" or request.pinned_cell:
         return None
     role = request.roles[0]
     least = max(1, role.minimum)
