@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 from msgspec import structs
 
@@ -17,7 +17,7 @@ class Running:
 
     __slots__ = (
         "amounts", "attempt", "cells", "charges", "checkpointed_at", "groups", "job", "leaving", "placed_at",
-        "preemptible", "priority", "queue", "request", "user",
+        "preemptible", "priority", "queue", "request", "shape", "user",
     )  # fmt: skip
 
     def __init__(self, event: GangPlaced, size: int) -> None:
@@ -30,6 +30,8 @@ class Running:
         self.preemptible = event.preemptible
         self.request = event.request
         """What its tasks asked for, those that it may still grow by too; None when nobody said."""
+        self.shape: Hashable = None
+        """Its request's shape once somebody wanted to know."""
         self.placed_at = event.placed_at
         self.checkpointed_at = 0.0
         """When it last saved its work; 0: it never said so."""
@@ -51,7 +53,7 @@ class Running:
 
     def join(self, request: GangRequest | None) -> None:
         """More of its tasks were placed."""
-        self.request = joined(self.request, request)
+        self.request, self.shape = joined(self.request, request), None
 
     @property
     def elastic(self) -> bool:

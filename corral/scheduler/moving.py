@@ -12,7 +12,7 @@ from math import inf
 from corral.kernel.units import DEVICE
 from corral.model.plan import Rule
 from corral.model.requests import GangRequest
-from corral.scheduler.gangs import joined
+from corral.scheduler.gangs import Running, joined
 from corral.scheduler.policy import Policy
 from corral.scheduler.preempting import Preemption
 from corral.scheduler.queue import Queue
@@ -48,7 +48,7 @@ class Moves:
             victim
             for gang in self._cluster.gangs.by_job.values()
             if gang.request is not None and 2 * gang.amounts[0] <= ask[0]
-            if gang.cost(self._now) < gain and self._has_where_to_go(gang.request)
+            if gang.cost(self._now) < gain and self._has_where_to_go(gang, gang.request)
             if (victim := self._preemption.rules.whole(gang, Rule.CONSOLIDATION)) is not None
         ]
         chosen = self._preemption.choose(request, in_order(movers)[:_MOST_MOVERS])
@@ -59,9 +59,11 @@ class Moves:
         self._preemption.settle(request, ask, chosen)
         return chosen
 
-    def _has_where_to_go(self, request: GangRequest) -> bool:
+    def _has_where_to_go(self, gang: Running, request: GangRequest) -> bool:
         """Whether there is room for a second one of it; of a shape that cannot be told by looking, it is supposed."""
-        shape = gang_shape(request)
+        shape = gang.shape
+        if shape is None:
+            shape = gang.shape = gang_shape(request)
         if shape not in self._room:
             self._room[shape] = has_room(self._preemption.trial, request, shape) is not False
         return self._room[shape]
