@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -124,3 +129,20 @@ def test_a_life_of_random_events_breaks_nothing_and_comes_to_rest(seed: int) -> 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_same_events_decide_the_same_whatever_was_forked_between(seed: int) -> None:
     assert live(seed)[1] == live(seed)[1] == live(seed, restarts=True)[1]
+
+
+def test_the_same_events_decide_the_same_whatever_the_order_of_dictionaries_and_sets() -> None:
+    """Words hash otherwise in every process, and with them the order of whatever is kept by its hash."""
+    asked = f"from {__name__} import live; print(*(live(seed)[1] for seed in range(2)))"
+    root = Path(__file__).parents[2]
+    for hashing in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": hashing, "PYTHONPATH": str(root)}
+        told = subprocess.run(
+            [sys.executable, "-c", asked], env=environment, cwd=root, capture_output=True, text=True, check=True
+        )
+        assert told.stdout.split() == [live(seed)[1] for seed in range(2)]
+
+
+def test_the_same_events_decide_the_same_however_many_threads_decide() -> None:
+    with ThreadPoolExecutor(3) as pool:
+        assert set(pool.map(lambda seed: live(seed)[1], [2] * 3)) == {live(2)[1]}
