@@ -111,7 +111,14 @@ class Folder:
         """Have a job, or some tasks of it, give up what it holds, against a receipt."""
         before = Held.of(job)
         self.event(job, event, now)
+        if why.back_at is not None and isinstance(event, Preempted):
+            why = msgspec.structs.replace(why, back_at=max(why.back_at, now + self._grace(job, event)))
         self.receipts.write(self.draft, job, before, why, now)
+
+    def _grace(self, job: Job, event: Preempted) -> float:
+        """So long the tasks may take to end: nobody is back before."""
+        own = self.policy.default_grace if job.view.grace_seconds is None else job.view.grace_seconds
+        return own if event.grace_seconds is None else event.grace_seconds
 
     def engine_event(self, event: Started | Exited | StartRefused, now: float) -> None:
         """Bring what an engine saw to its job; attempts that nobody knows are ended and forgotten."""

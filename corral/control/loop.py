@@ -321,9 +321,7 @@ class Control:
                 by=eviction.by,
                 grace_seconds=grace,
             )
-            gone = now + (own if grace is None else grace)
-            why = from_eviction(eviction, no_earlier=gone, by_user=by_user)
-            self.folder.have_yield(job, event, why, now)
+            self.folder.have_yield(job, event, from_eviction(eviction, by_user), now)
 
     def _explain(self, job_id: JobId, reasons: Reasons) -> None:
         job = self.world.jobs.get(job_id)

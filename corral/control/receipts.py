@@ -28,8 +28,8 @@ class Yielded(msgspec.Struct, frozen=True):
     """When it is likely back; None: nobody knows."""
 
 
-def from_eviction(eviction: Eviction, *, no_earlier: float, by_user: str = "") -> Yielded:
-    """The terms of what the scheduler decided; a job that moves yields to nobody, and is not back before it may be gone."""
+def from_eviction(eviction: Eviction, by_user: str = "") -> Yielded:
+    """The terms of what the scheduler decided; a job that moves yields to nobody."""
     others = eviction.by != eviction.job
     return Yielded(
         eviction.rule,
@@ -37,7 +37,7 @@ def from_eviction(eviction: Eviction, *, no_earlier: float, by_user: str = "") -
         by_job=(eviction.by or "") if others else "",
         by_queue=eviction.by_queue if others else "",
         by_user=by_user,
-        back_at=None if eviction.back_at is None else max(no_earlier, eviction.back_at),
+        back_at=eviction.back_at,
     )
 
 

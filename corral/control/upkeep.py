@@ -24,7 +24,10 @@ from corral.model.plan import Rule
 from corral.model.requests import NodeRules
 from corral.model.states import TaskState
 from corral.scheduler.fitting import stays_until
+from corral.scheduler.returning import likely_back
 
+_MOST_SEARCHES: Final = 16
+"""For so many jobs it is worked out at once when they are likely back; for others that is unknown."""
 _HELD: Final = frozenset({TaskState.PREPARING, TaskState.RUNNING})
 
 
@@ -34,12 +37,14 @@ class Upkeep:
     def __init__(self, folder: Folder, machines: Machines) -> None:
         self._folder = folder
         self._machines = machines
+        self._searched = 0
 
     def look(self, now: float) -> float | None:
         """Have those gangs yield that are on drained or tainted nodes or hold bad hardware, and say when to look again.
 
         None: never, as long as nothing happens. O(tasks), nothing if all is well.
         """
+        self._searched = 0
         draining = {cordon.node for cordon in self._machines.cordons.values() if cordon.drain is Drain.NOW}
         if not draining and not self._machines.trouble:
             return None
@@ -61,7 +66,7 @@ class Upkeep:
         graces = [cordon.grace_seconds for cordon in cordons if cordon.grace_seconds is not None]
         message = f"the node {cordons[0].node} is {cordons[0].reason}"
         event = Preempted(job.run.attempt, Rule.DRAIN, message, _keys(tasks), grace_seconds=min(graces, default=None))
-        self._folder.have_yield(job, event, Yielded(Rule.DRAIN, message, by_user=cordons[0].by), now)
+        self._leave(job, event, now, by_user=cordons[0].by)
 
     def _replace(self, job: Job, now: float) -> None:
         """Off every node and device that is broken, where the job does not rather keep it."""
@@ -75,7 +80,7 @@ class Upkeep:
                 f", and {len(bad) - 1} more of its tasks hold what is broken" if len(bad) > 1 else ""
             )
             event = Preempted(job.run.attempt, Rule.BAD_HARDWARE, message, _keys([place for place, _ in bad]))
-            self._folder.have_yield(job, event, Yielded(Rule.BAD_HARDWARE, message), now)
+            self._leave(job, event, now)
 
     def _send_away(self, job: Job, now: float) -> float:
         """Off every node with a taint that it does not tolerate, or no longer; when that ends for the next of its tasks."""
@@ -94,8 +99,17 @@ class Upkeep:
                 why = why or f"the node {place.node} has the taint {_spoken(taint)}, which it does not tolerate{longer}"
         if going:
             event = Preempted(job.run.attempt, Rule.TAINT, why, _keys(going))
-            self._folder.have_yield(job, event, Yielded(Rule.TAINT, why), now)
+            self._leave(job, event, now)
         return again
+
+    def _leave(self, job: Job, event: Preempted, now: float, *, by_user: str = "") -> None:
+        """Have tasks of a job leave their nodes; for the first jobs of many it is worked out when they find room again."""
+        back = None
+        if self._searched < _MOST_SEARCHES:
+            self._searched += 1
+            back = likely_back(self._folder.world.cluster, job.id, event.tasks, now)
+        why = Yielded(event.rule, event.message, by_user=by_user, back_at=back)
+        self._folder.have_yield(job, event, why, now)
 
     def _broken(self, place: TaskPlacement, now: float, *, devices: bool) -> str:
         """What is wrong with what a task holds; "" when nothing is, or not for long enough."""

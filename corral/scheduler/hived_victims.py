@@ -39,4 +39,5 @@ def _eviction(gang: Running, rule: Rule, request: GangRequest, now: float) -> Ev
         by=request.job,
         by_queue=request.queue,
         cost_device_seconds=gang.cost(now),
+        back_at=now + request.max_duration_seconds if request.max_duration_seconds else None,
     )

@@ -6,7 +6,7 @@ line before it may come first. The answer is part of the plan, so little work is
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Mapping
 
 from msgspec import structs
 
@@ -14,7 +14,9 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.plan import Rule
 from corral.model.requests import GangRequest
 from corral.scheduler.backfill import Ending, after_endings
+from corral.scheduler.cluster import Cluster
 from corral.scheduler.gangs import Running
+from corral.scheduler.placing import Trial
 from corral.scheduler.preempting import Preemption
 from corral.scheduler.shapes import gang_shape
 
@@ -33,7 +35,7 @@ class Returns:
         self._now = now
         self._known: dict[Hashable, float | None] = {}
 
-    def back_at(self, gang: Running, tasks: Sequence[TaskKey], rule: Rule, by: GangRequest) -> float | None:
+    def back_at(self, gang: Running, tasks: Collection[TaskKey], rule: Rule, by: GangRequest) -> float | None:
         """When the gang, or these tasks of it, fit again at the latest that is known; None: nobody knows.
 
         A gang that moves has a place already; others of the same shape are told the same in one cycle.
@@ -51,30 +53,52 @@ class Returns:
     def _search(self, request: GangRequest) -> float | None:
         trial = self._preemption.trial
         with self._preemption.future():
-            with trial.supposing():
-                if trial.place(request) is not None:
-                    return self._now
-            found = after_endings(trial, request, self._now, self._endings())
-        return None if found is None else found.start
+            ends = _ends(trial.cluster, self._preemption.rules.told)
+            return _soonest(trial, request, self._now, ends + trial.placed_endings() + self._preemption.endings())
 
-    def _endings(self) -> list[tuple[float, list[Ending]]]:
-        """What ends at a known time and was not told to end before, soonest first."""
-        trial, told = self._preemption.trial, self._preemption.rules.told
-        cluster = trial.cluster
-        ends = [(at, self._staying(job, told.get(job, set()))) for at, job in cluster.ends[:_MOST_ENDS]]
-        ends += trial.placed_endings() + self._preemption.endings()
-        return sorted((ending for ending in ends if ending[1]), key=lambda ending: ending[0])[:_MOST_ENDS]
 
-    def _staying(self, job: JobId, told: set[TaskKey]) -> list[Ending]:
-        cluster = self._preemption.trial.cluster
-        return cluster.takes(job, without=cluster.gangs.by_job[job].leaving | told)
+def likely_back(cluster: Cluster, job: JobId, tasks: Collection[TaskKey], now: float) -> float | None:
+    """When a gang that has to leave where these tasks are fits elsewhere, or there again, as known ends go; None: unknown.
+
+    Only the tasks, where it can do without them; else the whole gang. Nothing is changed.
+    """
+    gang = cluster.gangs.by_job.get(job)
+    if gang is None or cluster.hived is not None:
+        return None
+    spared = tasks if set(tasks) <= set(gang.spare()) else ()
+    request, gone = _asks_again(gang, spared), set(spared or gang.charges)
+    if request is None:
+        return None
+    trial = Trial(cluster)
+    with trial.supposing():
+        trial.lift_leaving()
+        trial.lift({job: gone})
+        return _soonest(trial, request, now, _ends(cluster, {job: gone}))
+
+
+def _soonest(trial: Trial, request: GangRequest, now: float, endings: list[tuple[float, list[Ending]]]) -> float | None:
+    with trial.supposing():
+        if trial.place(request) is not None:
+            return now
+    known = sorted((ending for ending in endings if ending[1]), key=lambda ending: ending[0])
+    found = after_endings(trial, request, now, known[:_MOST_ENDS])
+    return None if found is None else found.start
+
+
+def _ends(cluster: Cluster, told: Mapping[JobId, set[TaskKey]]) -> list[tuple[float, list[Ending]]]:
+    """What ends at a known time, soonest first, without what is told to end before."""
+    nothing: set[TaskKey] = set()
+    return [
+        (at, cluster.takes(job, without=cluster.gangs.by_job[job].leaving | told.get(job, nothing)))
+        for at, job in cluster.ends[:_MOST_ENDS]
+    ]
 
 
 def _end_of(by: GangRequest, now: float) -> float | None:
     return now + by.max_duration_seconds if by.max_duration_seconds else None
 
 
-def _asks_again(gang: Running, tasks: Sequence[TaskKey]) -> GangRequest | None:
+def _asks_again(gang: Running, tasks: Collection[TaskKey]) -> GangRequest | None:
     """What a gang waits for once it has yielded: all that it asked for, or just these tasks."""
     request = gang.request
     if request is None or not tasks:

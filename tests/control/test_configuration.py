@@ -306,7 +306,9 @@ def test_the_preset_hived_beside_two_clusters_is_refused_by_its_name() -> None:
     clusters = [f"kind: Cluster\nengine: {engine}\n{cells}" for engine in ("east", "west")]
     assert hived_configured(configuration_of(load_document("\n---\n".join(clusters)))).cluster is None
     text = "\n---\n".join([*clusters, "kind: Policy\npreset: hived\n"])
-    with pytest.raises(InvalidInput, match="one Cluster document of cell types; those there are: east, west") as refused:
+    with pytest.raises(
+        InvalidInput, match="one Cluster document of cell types; those there are: east, west"
+    ) as refused:
         hived_configured(configuration_of(load_document(text)))
     assert refused.value.code == "hived-needs-one-cluster"
 

@@ -123,6 +123,7 @@ async def test_a_drained_node_is_left_and_a_restart_in_between_forgets_nothing(h
     (end,) = (await nodes_of(house, job)).values()
     assert end != start
     assert (receipt.rule, receipt.by_user, receipt.devices) == ("drain", "root", 2)
+    assert receipt.back_at == receipt.at + 3.0, "there is room elsewhere, once its grace period is over"
     assert "new cables" in receipt.message
     await house.abandon()
     control = await house.begin()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
+from corral.kernel.ids import JobId
 from corral.model.plan import Eviction, Rule
 from corral.model.queues import QueueSpec
-from corral.scheduler import Checkpointed
+from corral.scheduler import Checkpointed, NodesSeen
+from corral.scheduler.returning import likely_back
 from tests.scheduler.life import Life
-from tests.scheduler.machines import gang, node, role
+from tests.scheduler.machines import gang, inventory, node, role
 
 
 def told(life: Life) -> dict[str, float | None]:
@@ -130,3 +133,41 @@ def test_many_shapes_that_yield_are_told_by_the_preemptors_bound_alone() -> None
     life.submit(gang("urgent", role(16), at=9.0, priority=100, max_duration_seconds=60))
     life.cycle(100.0)
     assert told(life) == {f"low{size}": 160.0 for size in range(1, 6)}
+
+
+def drained(*, elsewhere: int, bound: int = 0) -> float | None:
+    """When a gang of two nodes is likely back whose first node is drained at 100."""
+    life = Life([node(f"n{at}") for at in range(3 + elsewhere)])
+    life.submit(gang("moves", role(8)), gang("beside", role(4), at=1.0, max_duration_seconds=bound))
+    life.cycle(0.0)
+    moves = life.requests["moves"].job
+    (first, *_) = sorted({hold.node for hold in life.cluster.holds(moves).values()})
+    closed = [structs.replace(each, ready=each.name != first) for each in life.cluster.nodes()]
+    life.cluster.apply(NodesSeen(inventory(*closed)))
+    tasks = [task for task, hold in life.cluster.holds(moves).items() if hold.node == first]
+    before = life.cluster.digest()
+    back = likely_back(life.cluster, moves, tasks, 100.0)
+    assert life.cluster.digest() == before and likely_back(life.cluster, JobId("nobody"), tasks, 100.0) is None
+    return back
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "bound", "back"), [(1, 0, 100.0), (0, 700, 700.0), (0, 0, None)], ids=["at once", "later", "unknown"]
+)
+def test_who_leaves_a_drained_node_is_back_when_there_is_room_elsewhere(
+    elsewhere: int, bound: int, back: float | None
+) -> None:
+    assert drained(elsewhere=elsewhere, bound=bound) == back
+
+
+def test_only_the_tasks_that_an_elastic_gang_can_spare_have_to_find_room() -> None:
+    life = Life([node("n1"), node("n2"), node("n3")])
+    life.submit(gang("elastic", role(8, minimum=2)), gang("beside", role(2), at=1.0))
+    life.cycle(0.0)
+    elastic = life.requests["elastic"].job
+    holds = life.cluster.holds(elastic)
+    spared = sorted(holds)[-2:]
+    assert likely_back(life.cluster, elastic, spared, 100.0) == 100.0
+    assert likely_back(life.cluster, elastic, sorted(holds)[:1], 100.0) == 100.0, (
+        "else all of it, and its places are free"
+    )
