@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from corral.cli.output import age, output_option, paint, say, show, state, table
+from corral.cli.output import age, output_option, paint, part_words, say, show, state, table
 from corral.cli.pages import items
 from corral.cli.server_of import connect
 
@@ -130,7 +130,7 @@ def _devices(node: dict[str, Any]) -> str:
             device["model"] or device["kind"],
             " ".join(f"{level}={cell}" for level, cell in device["cells"].items()),
             "" if device["healthy"] else paint(device["healthReason"] or "unhealthy", "red"),
-            _holder(device["job"]),
+            _holders(device),
         )
         for device in node["devices"]
     ]
@@ -140,8 +140,15 @@ def _devices(node: dict[str, Any]) -> str:
     return head + "\n\n" + table(("DEVICE", "ID", "MODEL", "CELLS", "HEALTH", "HELD BY"), rows)
 
 
-def _holder(job: dict[str, Any] | None) -> str:
-    return f"{job['name']} {job['role']}-{job['index']} ({job['user']})" if job else paint("free", dim=True)
+def _holders(device: dict[str, Any]) -> str:
+    """Who has the device, or parts of it."""
+    if device["job"] is None:
+        return paint("free" if device["free"] else "", dim=True)
+    return ", ".join(map(_holder, (device["job"], *device["others"])))
+
+
+def _holder(job: dict[str, Any]) -> str:
+    return f"{job['name']} {job['role']}-{job['index']} ({job['user']})" + part_words(job["share"])
 
 
 def _gib(size: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from corral.cli.output import age, fields, paint, state, table
+from corral.cli.output import age, fields, paint, part_words, state, table
 
 if TYPE_CHECKING:
     from corral.client.types import Job
@@ -93,15 +93,6 @@ def _exit(job: Job) -> str:
     return line
 
 
-def _part(task: dict[str, Any]) -> str:
-    """What a task has of its one device, unless it is all of it."""
-    share = task.get("share")
-    if not share:
-        return ""
-    compute, memory = f"{share['computePercent']:.3g}%", f"{share['memoryPercent']:.3g}%"
-    return f" ({compute})" if compute == memory else f" ({compute}, memory {memory})"
-
-
 def _placement(job: Job) -> str:
     placed: list[dict[str, Any]] = job.get("placement", [])
     if not placed:
@@ -112,7 +103,7 @@ def _placement(job: Job) -> str:
             task["state"],
             "" if task.get("rank") is None else task["rank"],
             task["node"],
-            ",".join(str(device) for device in task["devices"]) + _part(task),
+            ",".join(str(device) for device in task["devices"]) + part_words(task.get("share")),
             task["host"],
             " ".join(f"{name}={','.join(map(str, ports))}" for name, ports in task["ports"].items()),
         )

@@ -73,6 +73,14 @@ def state(word: str) -> str:
     return paint(f"{mark} {word}" if coloured() else word, colour)
 
 
+def part_words(share: dict[str, float] | None) -> str:
+    """What somebody has of a device, unless it is all of it."""
+    if not share:
+        return ""
+    compute, memory = f"{share['computePercent']:.3g}%", f"{share['memoryPercent']:.3g}%"
+    return f" {compute}" if compute == memory else f" {compute}, memory {memory}"
+
+
 def age(time: str | None, until: str | None = None) -> str:
     """How long since `time` (or from it to `until`), short: `42s`, `3m12s`, `5h`, `3d`."""
     if not time:

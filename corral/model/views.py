@@ -227,13 +227,14 @@ class SecretView(Record, frozen=True):
 
 
 class Holding(Record, frozen=True):
-    """The task that holds a device."""
+    """The task that holds a device, or the part `share` of it; null is the whole."""
 
     id: str
     name: str
     user: str
     role: str
     index: int
+    share: ShareView | None = None
 
 
 class DeviceView(Record, frozen=True):
@@ -249,11 +250,17 @@ class DeviceView(Record, frozen=True):
     described: bool = False
     cells: dict[str, str] = {}
     node: str = ""
+    parent: int = -1
+    """The index of the device that it is a slice of; -1 is none."""
+    free: bool = False
+    """Whether it is healthy and can be given whole: nobody holds a part or a slice of it, or what it is a slice of."""
     job: Holding | None = None
+    others: tuple[Holding, ...] = ()
+    """Those who hold parts of it besides."""
 
 
 class Amounts(Record, frozen=True):
-    """Processors (thousandths), memory (bytes) and devices."""
+    """Processors (thousandths), memory (bytes) and whole devices; slices do not count besides."""
 
     cpu_millis: int = 0
     memory_bytes: int = 0
@@ -275,7 +282,8 @@ class NodeJob(Record, frozen=True):
     name: str
     user: str
     tasks: int
-    devices: int = 0
+    devices: int | float = 0
+    """Parts of devices count as parts: 2.5."""
 
 
 class NodeView(Record, frozen=True):

@@ -8,11 +8,12 @@ from typing import Final
 
 import msgspec
 
+from corral.kernel import units
 from corral.kernel.errors import NotFound
 from corral.kernel.units import parse_cpu, parse_memory
 from corral.model.cordons import Cordon, cordon_view
 from corral.model.inventory import Device, Node
-from corral.model.records import JobFilter, Page, rfc3339
+from corral.model.records import JobFilter, Page, ShareView, rfc3339
 from corral.model.views import Amounts, CellView, DeviceView, Holding, MismatchView, NodeJob, NodeView, Top
 from corral.service.actor import Actor
 from corral.service.base import ServiceBase
@@ -91,13 +92,16 @@ def _by_node(holders: Iterable[HolderRow]) -> dict[str, list[HolderRow]]:
 
 def _node_view(row: NodeRow, holders: Sequence[HolderRow], cordon: Cordon | None) -> NodeView:
     node = row.node
-    held = {
-        index: Holding(holder.job, holder.name, holder.user, holder.task.role, holder.task.index)
-        for holder in holders
-        for index in (holder.task.placement.devices if holder.task.placement else ())
-    }
+    held: dict[int, list[Holding]] = defaultdict(list)
+    for holder in holders:
+        for index in holder.task.placement.devices if holder.task.placement else ():
+            held[index].append(_holding(holder))
+    cut = {device.parent for device in node.devices if device.index in held}
+    devices = tuple(
+        _device_view(node, device, held.get(device.index, ()), shut=device.index in cut or device.parent in held)
+        for device in node.devices
+    )
     cpu, memory = _used(holders)
-    free_devices = sum(device.healthy and device.index not in held for device in node.devices)
     return NodeView(
         name=node.name,
         engine=row.engine,
@@ -106,9 +110,9 @@ def _node_view(row: NodeRow, holders: Sequence[HolderRow], cordon: Cordon | None
         cordon=cordon_view(cordon) if cordon else None,
         levels=dict(node.cells),
         labels=node.labels,
-        total=Amounts(node.cpu_millis, node.memory_bytes, len(node.devices)),
-        free=Amounts(max(0, node.cpu_millis - cpu), max(0, node.memory_bytes - memory), free_devices),
-        devices=tuple(_device_view(node, device, held.get(device.index)) for device in node.devices),
+        total=Amounts(node.cpu_millis, node.memory_bytes, _whole(devices)),
+        free=Amounts(max(0, node.cpu_millis - cpu), max(0, node.memory_bytes - memory), _free(devices)),
+        devices=devices,
         links=node.links,
         mismatches=tuple(MismatchView(each.what, each.configured, each.reported) for each in node.mismatches),
         tasks=len(holders),
@@ -120,11 +124,12 @@ def _node_view(row: NodeRow, holders: Sequence[HolderRow], cordon: Cordon | None
 def _jobs(holders: Iterable[HolderRow]) -> tuple[NodeJob, ...]:
     """The jobs that these tasks are of, by name."""
     found: dict[str, NodeJob] = {}
+    millis: dict[str, int] = defaultdict(int)
     for holder in holders:
         before = found.get(holder.job) or NodeJob(holder.job, holder.name, holder.user, 0)
-        devices = len(holder.task.placement.devices) if holder.task.placement else 0
-        after = msgspec.structs.replace(before, tasks=before.tasks + 1, devices=before.devices + devices)
-        found[holder.job] = after
+        millis[holder.job] += holder.task.placement.device_millis if holder.task.placement else 0
+        shown = units.devices(millis[holder.job])
+        found[holder.job] = msgspec.structs.replace(before, tasks=before.tasks + 1, devices=shown)
     return tuple(sorted(found.values(), key=lambda job: (job.name, job.id)))
 
 
@@ -144,7 +149,14 @@ def _used(holders: Iterable[HolderRow]) -> tuple[int, int]:
     return cpu, memory
 
 
-def _device_view(node: Node, device: Device, holding: Holding | None) -> DeviceView:
+def _holding(holder: HolderRow) -> Holding:
+    share = holder.task.placement.share if holder.task.placement else None
+    part = ShareView(share.compute / 10_000, share.memory / 10_000) if share else None
+    return Holding(holder.job, holder.name, holder.user, holder.task.role, holder.task.index, part)
+
+
+def _device_view(node: Node, device: Device, holdings: Sequence[Holding], *, shut: bool) -> DeviceView:
+    """One device; `shut`: somebody holds a slice of it, or what it is a slice of."""
     return DeviceView(
         index=device.index,
         id=device.id,
@@ -156,8 +168,19 @@ def _device_view(node: Node, device: Device, holding: Holding | None) -> DeviceV
         described=device.described,
         cells=dict(device.cells),
         node=node.name,
-        job=holding,
+        parent=device.parent,
+        free=device.healthy and not holdings and not shut,
+        job=holdings[0] if holdings else None,
+        others=tuple(holdings[1:]),
     )
+
+
+def _whole(devices: Iterable[DeviceView]) -> int:
+    return sum(device.parent < 0 for device in devices)
+
+
+def _free(devices: Iterable[DeviceView]) -> int:
+    return sum(device.free and device.parent < 0 for device in devices)
 
 
 def _inside(nodes: Sequence[tuple[NodeView, list[tuple[str, str]]]]) -> tuple[CellView, ...]:
@@ -191,8 +214,8 @@ def _below(
 def _cell(
     level: str, name: str, cells: tuple[CellView, ...], holds: tuple[DeviceView, ...] = (), *, ready: bool = True
 ) -> CellView:
-    devices = len(holds) + sum(cell.devices for cell in cells)
-    free = sum(device.healthy and device.job is None for device in holds) + sum(cell.free for cell in cells)
+    devices = _whole(holds) + sum(cell.devices for cell in cells)
+    free = _free(holds) + sum(cell.free for cell in cells)
     return CellView(level, name, devices, free if ready else 0, ready, cells, holds)
 
 

@@ -87,6 +87,12 @@ async def test_a_queue_of_one_device_runs_two_halves_and_says_why_the_third_wait
     assert entry.devices == 0.5 and entry.reason is not None
     assert entry.reason.counts == {"limit": 1, "used": 1, "needed": 0.5}
     assert (await service.cells(ANN)).cell.queues == {"small": 1}
+    (node,) = (await service.nodes(ANN)).items
+    assert (node.total.devices, node.free.devices, sum(each.devices for each in node.jobs)) == (2, 1, 1)
+    shared = next(device for device in node.devices if device.job is not None)
+    holders = [each for each in (shared.job, *shared.others) if each is not None]
+    assert {each.name for each in holders} == {"first", "second"} and not shared.free
+    assert all(each.share is not None and each.share.compute_percent == 50 for each in holders)
     house.engine.end(next(iter(house.engine.running)), 0)
     await house.until(third, "running")
 
@@ -133,6 +139,9 @@ async def test_slices_are_limited_by_their_model_and_count_as_parts_of_their_dev
     assert standing["two"].used["devices"] == 1 and standing["two"].used["devices/half-h100"] == 2
     tree = (await service.cells(ANN, depth=9)).cell
     assert tree.queues == {"one": 0.5, "two": 1}
+    top = await service.top(ANN)
+    assert (top.total.devices, top.free.devices) == (2, 0), "slices are no devices besides those that they are cut from"
+    assert sum(device.free for node in (await service.nodes(ANN)).items for device in node.devices) == 1
     assert house.control.world.cluster.queues.total[0] == 2000
 
 
