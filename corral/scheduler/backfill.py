@@ -15,7 +15,7 @@ been let past it; and when they do not, nothing that is still running after the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -135,39 +135,37 @@ def after_endings(
     trial: Trial, request: GangRequest, now: float, endings: Sequence[tuple[float, list[Ending]]]
 ) -> Reservation | None:
     """The place and the first time at which a gang fits, if this ends as told (soonest first); None when it never does."""
-    ends = [
-        (end, [taken for _, takes in group for taken in takes])
-        for end, group in groupby(endings, key=lambda ending: ending[0])
-    ]
     low, high, step = 0, 0, 1
-    while high < len(ends):
-        high, step = min(len(ends), high + step), step * 2
-        if _needs_after(trial, request, ends[:high]) is not None:
+    while high < len(endings):
+        high, step = min(len(endings), high + step), step * 2
+        if _needs_after(trial, request, endings[:high]) is not None:
             break
         low = high
     else:
         return None
     while high - low > 1:
         middle = (low + high) // 2
-        if _needs_after(trial, request, ends[:middle]) is None:
+        if _needs_after(trial, request, endings[:middle]) is None:
             low = middle
         else:
             high = middle
-    needs = _needs_after(trial, request, ends[:high])
-    return Reservation(request.job, max(now, ends[high - 1][0]), needs) if needs else None
+    start = endings[high - 1][0]
+    while high < len(endings) and endings[high][0] == start:
+        high += 1
+    needs = _needs_after(trial, request, endings[:high])
+    return Reservation(request.job, max(now, start), needs) if needs else None
 
 
 def _needs_after(
-    trial: Trial, request: GangRequest, ends: Sequence[tuple[float, list[Ending]]]
+    trial: Trial, request: GangRequest, endings: Sequence[tuple[float, list[Ending]]]
 ) -> tuple[Need, ...] | None:
     """What the head would take once all of this has ended; None when it does not fit even then."""
     with trial.supposing():
         returned: dict[tuple[str, int], Take] = {}
-        for _, endings in ends:
-            for index, take in endings:
-                index.lift(take)
-                key = (index.tree.engine, take.at)
-                returned[key] = _sum(take, returned.get(key))
+        for index, take in chain.from_iterable(freed for _, freed in endings):
+            index.lift(take)
+            key = (index.tree.engine, take.at)
+            returned[key] = _sum(take, returned.get(key))
         takes = trial.takes(request)
         if takes is None:
             return None

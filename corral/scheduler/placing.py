@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import overload
 
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.placement import DeviceShare, Placement, TaskPlacement
@@ -24,6 +25,38 @@ _MOST_ASKS = 4096
 
 Placer = Callable[["Trial", GangRequest], Placement | None]
 """How a gang is placed in a trial; None: it does not fit."""
+
+
+class Endings(Sequence[tuple[float, list[tuple[EngineIndex, Take]]]]):
+    """What ends at a known time and what is free then, soonest first: looked up only as far as somebody reads."""
+
+    def __init__(self, cluster: Cluster, placed: Sequence[tuple[float, EngineIndex, list[Take]]]) -> None:
+        self._cluster = cluster
+        self._ends: Sequence[tuple[float, JobId] | tuple[float, EngineIndex, list[Take]]] = cluster.ends
+        if placed:
+            self._ends = sorted([*placed, *cluster.ends], key=lambda ending: ending[0])
+        self._freed: dict[int, list[tuple[EngineIndex, Take]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    @overload
+    def __getitem__(self, at: int) -> tuple[float, list[tuple[EngineIndex, Take]]]: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[tuple[float, list[tuple[EngineIndex, Take]]]]: ...
+
+    def __getitem__(
+        self, at: int | slice
+    ) -> tuple[float, list[tuple[EngineIndex, Take]]] | list[tuple[float, list[tuple[EngineIndex, Take]]]]:
+        if isinstance(at, slice):
+            return [self[each] for each in range(*at.indices(len(self)))]
+        ending, found = self._ends[at], self._freed.get(at)
+        if found is None:
+            found = self._freed[at] = (
+                self._cluster.takes(ending[1]) if len(ending) == 2 else [(ending[1], take) for take in ending[2]]
+            )
+        return ending[0], found
 
 
 class Trial:
@@ -110,10 +143,9 @@ class Trial:
                 if takes:
                     self._placed.append((now + request.max_duration_seconds, index, takes))
 
-    def endings(self) -> list[tuple[float, list[tuple[EngineIndex, Take]]]]:
+    def endings(self) -> Endings:
         """What ends at a known time and what is free then, soonest first: running gangs and those of this trial."""
-        ends = [(end, self.cluster.takes(job)) for end, job in self.cluster.ends]
-        return sorted(ends + self.placed_endings(), key=lambda ending: ending[0])
+        return Endings(self.cluster, self._placed)
 
     def placed_endings(self) -> list[tuple[float, list[tuple[EngineIndex, Take]]]]:
         """What of this trial ends at a known time."""
