@@ -103,8 +103,11 @@ def gang_shape(request: GangRequest) -> Hashable:
 
 def scattered(request: GangRequest) -> tuple[tuple[int, ...], ...]:
     """The indexes by which the blocks of a gang are told, when some between them are not asked for."""
-    grouped = [role.indexes for role in request.roles if role.topology.group_size > 1]
-    return tuple(indexes for indexes in grouped if indexes and indexes[-1] >= len(indexes))
+    found: tuple[tuple[int, ...], ...] = ()
+    for role in request.roles:
+        if role.topology.group_size > 1 and role.indexes and role.indexes[-1] >= len(role.indexes):
+            found = (*found, role.indexes)
+    return found
 
 
 def _topology(ask: TopologyAsk) -> tuple[object, ...]:
