@@ -38,10 +38,12 @@ guaranteed: {devices: 2}
 QUIET = "echo 'accuracy 0.973'; exit 0"
 
 
-def job(name: str, command: str, *, replicas: int = 1, devices: int = 0, **more: object) -> str:
-    """A job file of one role."""
+def job(
+    name: str, command: str, *, replicas: int = 1, devices: int = 0, maxDuration: str = "4h", **more: object
+) -> str:
+    """A job file of one role; jobs say how long they run at most, so that those that wait know until when."""
     worker = {"replicas": replicas, "command": command, "resources": {"cpu": 1, "memory": "1Gi", "devices": devices}}
-    return json.dumps({"name": name, "roles": {"worker": worker}, **more})
+    return json.dumps({"name": name, "roles": {"worker": worker}, "maxDuration": maxDuration, **more})
 
 
 def fill(portal: Portal) -> None:
@@ -65,7 +67,7 @@ def fill(portal: Portal) -> None:
         ),
         people["jun"].submit(job("ranker-nightly", TRAIN, replicas=2, devices=2, queue="nightly", priority="prod")),
         people["ada"].submit(job("vit-ablation", TRAIN, replicas=2, devices=1, topology=switch)),
-        people["tomas"].submit(job("notebook", TRAIN, devices=1)),
+        people["tomas"].submit(job("notebook", TRAIN, devices=1, maxDuration="45m")),
         people["tomas"].submit(
             job("sweep-lr", TRAIN, devices=1, array={"size": 6, "maxParallel": 3}, queue="research")
         ),
@@ -111,7 +113,7 @@ def take(portal: Portal, pictures: Path, browser: Browser) -> None:
     page.get_by_role("region", name="Jobs").get_by_role("link", name="vit-distill").click()
     expect(page.get_by_role("region", name="Why it waits")).to_contain_text("Ahead of it: ranker-large")
     expect(page.locator("tr[data-task]")).to_have_count(1)
-    page.screenshot(path=pictures / "waiting.png", clip={"x": 0, "y": 0, "width": 1440, "height": 740})
+    page.screenshot(path=pictures / "waiting.png", clip={"x": 0, "y": 0, "width": 1440, "height": 735})
     page.goto("/queues?queue=research")
     expect(page.get_by_role("table", name="Cells that it owns")).to_be_visible()
     page.screenshot(path=pictures / "queues.png", clip={"x": 0, "y": 0, "width": 1440, "height": 640})
