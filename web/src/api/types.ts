@@ -130,6 +130,7 @@ export interface Task {
   endedAt: string | null;
   exit: Exit | null;
   retries: number;
+  share?: Share | null;
 }
 export interface EventRecord {
   seq: number;
@@ -165,12 +166,18 @@ export interface Change {
   to: string | number;
   message: string;
 }
+/** The part of one device that a task has; null is the whole. */
+export interface Share {
+  computePercent: number;
+  memoryPercent: number;
+}
 export interface Holding {
   id: string;
   name: string;
   user: string;
   role: string;
   index: number;
+  share?: Share | null;
 }
 export interface Device {
   index: number;
@@ -183,7 +190,13 @@ export interface Device {
   described: boolean;
   cells: Record<string, string>;
   node: string;
+  /** The index of the device that it is a slice of; -1 is none. */
+  parent?: number;
+  /** Whether it can be given whole: nobody has a part or a slice of it. */
+  free?: boolean;
   job: Holding | null;
+  /** Those who have parts of it besides. */
+  others?: Holding[];
 }
 export interface Amounts {
   cpuMillis: number;

@@ -3,7 +3,7 @@
 import { Link } from '@tanstack/react-router';
 import type { MapNode, Run } from '../lib/cells';
 import { marked, NO_MARKS, type Marks, type NodeMark } from '../lib/marks';
-import { cut, ranges, shortNode } from '../lib/format';
+import { cut, partOf, ranges, shortNode } from '../lib/format';
 import { Band, bandHeight, Overlay } from './NodeMarks';
 
 export interface TileSize {
@@ -117,9 +117,11 @@ function Runs({ node, runs, ...rest }: RunsProps) {
 function Free({ node, run, size, closed }: { node: string; run: Run; size: TileSize; closed: boolean }) {
   const device = run.devices[0];
   const sick = device && !device.healthy;
+  const shut = device?.free === false && !sick;
+  const state = closed ? 'closed to new tasks' : shut ? ((device.parent ?? -1) >= 0 ? 'the whole device is in use' : 'in use in slices') : 'free';
   return (
     <g>
-      <title>{`${node} device ${device?.index}: ${sick ? `unhealthy (${device.healthReason || 'no reason given'})` : closed ? 'closed to new tasks' : 'free'}`}</title>
+      <title>{`${node} device ${device?.index}: ${sick ? `unhealthy (${device.healthReason || 'no reason given'})` : state}`}</title>
       <rect x={1} y={1} width={size.width - 3} height={size.height - 2} rx={2} fill="var(--raised)" stroke={sick ? 'var(--fail)' : 'var(--line-strong)'} strokeDasharray={sick ? undefined : '3 2.5'} />
       {sick && <path d={`M4 4 ${size.width - 5} ${size.height - 4}M${size.width - 5} 4 4 ${size.height - 4}`} stroke="var(--fail)" />}
       {!sick && size.words && (
@@ -135,10 +137,11 @@ function Held({ node, run, colours, lit, onLight, size, marks }: Omit<RunsProps,
   const job = run.job!;
   const width = run.devices.length * size.width - 3;
   const where = `${shortNode(node)}, device ${ranges(run.devices.map((device) => device.index))}`;
-  const tasks = [...new Set(run.devices.map((device) => `${device.job?.role}-${device.job?.index}`))];
+  const tasks = [...new Set(run.devices.map((device) => `${device.job?.role}-${device.job?.index}${partOf(device.job?.share)}`))];
+  const others = run.devices.flatMap((device) => device.others ?? []).map((each) => `${each.name} ${each.role}-${each.index}${partOf(each.share)}`);
   const found = run.devices.flatMap((device) => marks.devices.get(marked(node, device.index)) ?? []);
   const standing = [found.some((each) => each.standing === 'guest') && 'guest', found.some((each) => each.leaving) && 'leaving'].filter(Boolean);
-  const label = `${[`${job.name}, ${job.user}`, ...standing].join(', ')}: ${tasks.join(', ')} on ${where}`;
+  const label = `${[`${job.name}, ${job.user}`, ...standing].join(', ')}: ${tasks.join(', ')} on ${where}${others.length > 0 ? `, beside ${others.join(', ')}` : ''}`;
   const hue = colours.get(job.id) ?? 0;
   const ground = `oklch(var(--hue-light) var(--hue-chroma) ${hue})`;
   const away = lit !== '' && lit !== job.id;

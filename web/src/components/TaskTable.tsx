@@ -6,7 +6,7 @@ import { Fragment, useState } from 'react';
 import { call, part } from '../api/client';
 import * as ask from '../api/queries';
 import { JOB_STATES, type Attempt, type JobDetail, type Page, type Task } from '../api/types';
-import { ranges, shortNode } from '../lib/format';
+import { partOf, ranges, shortNode } from '../lib/format';
 import { Fault, Skeleton } from './Notices';
 import { Glyph, Status, taskWord } from './Status';
 import { Ago, Span } from './Time';
@@ -149,7 +149,7 @@ function TaskRow({ job, task, rank, open, onOpen }: RowProps) {
       </td>
       {rank !== undefined && <td className="num">{rank ?? '–'}</td>}
       <td title={task.node}>{task.node ? shortNode(task.node) : <span className="text-faint">–</span>}</td>
-      <td className="max-sm:hidden">{task.devices.length > 0 ? ranges(task.devices) : <span className="text-faint">–</span>}</td>
+      <td className="max-sm:hidden">{task.devices.length > 0 ? ranges(task.devices) + partOf(task.share) : <span className="text-faint">–</span>}</td>
       <td className="num">
         <Span from={task.startedAt} to={task.endedAt} />
       </td>

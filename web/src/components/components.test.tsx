@@ -159,6 +159,19 @@ describe('the map', () => {
     expect(row.getByText('n device 2: free')).toBeDefined();
     expect(row.getByText('n device 3: unhealthy (too hot)')).toBeDefined();
   });
+
+  it('says who shares a device, and which cannot be given for the sake of its slices', async () => {
+    const part = { ...holder, share: { computePercent: 50, memoryPercent: 25 } };
+    const shared = { ...device(0, true), free: false, job: part, others: [{ ...part, name: 'other', index: 1 }] };
+    const cut = { ...device(1, false), free: false, parent: -1 };
+    const slice = { ...device(2, false), free: false, parent: 0 };
+    await show(() => <ClusterMap racks={racks({ ...tree, cells: [{ ...node, holds: [shared, cut, slice] }] })} />);
+    expect(
+      screen.getByRole('link', { name: 'digits, ada: worker-0 50 %, memory 25 % on n, device 0, beside other worker-1 50 %, memory 25 %' }),
+    ).toBeDefined();
+    expect(screen.getByText('n device 1: in use in slices')).toBeDefined();
+    expect(screen.getByText('n device 2: the whole device is in use')).toBeDefined();
+  });
 });
 
 it('marks what was searched for in a line of a log, whatever its case', () => {

@@ -49,3 +49,10 @@ export function cut(name: string, letters: number): string {
   const kept = end.length + 3 <= letters ? end : '';
   return `${name.slice(0, Math.max(1, letters - 1 - kept.length))}…${kept}`;
 }
+
+/** What somebody has of a device, with a blank before it; '' for all of it. */
+export function partOf(share: { computePercent: number; memoryPercent: number } | null | undefined): string {
+  if (!share) return '';
+  const [compute, memory] = [share.computePercent, share.memoryPercent].map((percent) => `${Number(percent.toPrecision(3))} %`);
+  return compute === memory ? ` ${compute}` : ` ${compute}, memory ${memory}`;
+}

@@ -31,7 +31,8 @@ it('says a bar in words', () => {
 
 it('speaks of every resource in its unit, devices first', () => {
   expect(resources([queue({ used: { memory: 1, cpu: 1 }, deserved: { 'devices/a100': 1 } })])).toEqual(['devices', 'devices/a100', 'cpu', 'memory']);
-  expect([amount('cpu', 2500), amount('memory', 2 ** 30), amount('devices', 2.667)]).toEqual(['2.5', '1Gi', '2.7']);
+  expect([amount('cpu', 2500), amount('memory', 2 ** 30), amount('devices', 2.667)]).toEqual(['2.5', '1Gi', '2.667']);
+  expect([amount('devices', 0.5), amount('devices', 65_536.125)]).toEqual(['0.5', '65,536.125']);
 });
 
 it('says what a gang wants in few words', () => {

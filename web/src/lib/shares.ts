@@ -9,11 +9,11 @@ export function own(queue: QueueStanding, resource: string): number {
   return deserved + (resource === 'devices' ? queue.ownedDevices : 0);
 }
 
-/** An amount as people write it. */
+/** An amount as people write it; devices to the thousandth, as queues count them. */
 export function amount(resource: string, value: number): string {
   if (resource === 'cpu') return cpus(value);
   if (resource === 'memory') return bytes(value);
-  return value.toLocaleString('en', { maximumFractionDigits: 1 });
+  return value.toLocaleString('en', { maximumFractionDigits: 3 });
 }
 
 /** Every resource that some queue speaks of; devices first. */
