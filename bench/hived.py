@@ -12,6 +12,7 @@ from time import process_time
 
 from bench.stats import median, percentile
 from corral.kernel.draw import draw_integer
+from corral.kernel.garbage import uncollected
 from corral.scheduler.hived import Bind, HivedAlgorithm, Member, PodRequest
 from corral.spec.hived import HivedCluster, load_hived
 
@@ -25,7 +26,7 @@ TYPES = {
 
 
 def measure() -> dict[str, float]:
-    """Milliseconds of processor time: from data to an algorithm that can schedule, the search, and a whole gang."""
+    """Milliseconds of processor time: from data to an algorithm that can schedule, the search, a whole gang, and a copy."""
     gc.collect()
     gc.disable()  # as whoever loads a cluster does: nothing built here is garbage
     begun = process_time()
@@ -34,12 +35,18 @@ def measure() -> dict[str, float]:
     gc.enable()
     gc.freeze()
     search, whole = _life(algorithm)
+    begun = process_time()
+    with uncollected():
+        twin = algorithm.copy()
+    copy = (process_time() - begun) * 1000
+    assert len(twin.groups) == len(algorithm.groups)
     gc.unfreeze()
     return {
         "start": start,
         "search p50": median(search),
         "gang mean": fmean(whole),
         "gang p99": percentile(whole, 0.99),
+        "copy": copy,
     }
 
 
