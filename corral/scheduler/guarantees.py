@@ -97,9 +97,10 @@ class Owned:
         """Spots in cells bound to the owner, some perhaps just now; None, and nothing changed, when there are none."""
         own = self.cells.own[self.owner]
         found = self._in(own, counts) if self._may_hold(own, counts) else None
+        found = found or self._in_new_cells(counts)
         if found or self._plainly_short(counts):
             return found
-        return self._in_new_cells(counts) or self._partly_in_new_cells(counts) or self._with_more_cells(counts)
+        return self._partly_in_new_cells(counts) or self._with_more_cells(counts)
 
     def _may_hold(self, view: EngineIndex, counts: Sequence[int]) -> bool:
         """Whether the tasks of each role by itself, wherever they be, have room in a view."""
@@ -148,7 +149,8 @@ class Owned:
         for kind in self._kinds():
             for unbroken in self._ways(kind):
                 mark, bound = self.index.mark(), self.cells.mark()
-                spots = self._in(self.cells.whole[kind, unbroken], counts)
+                whole = self.cells.whole[kind, unbroken]
+                spots = self._in(whole, counts) if self._may_hold(whole, counts) else None
                 if spots and self._bind(kind, spots):
                     return spots
                 self.index.undo(mark)
