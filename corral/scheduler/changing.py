@@ -29,6 +29,8 @@ MOST_CHANGES = 3
 """So many are told, the smallest first."""
 _MOST_QUEUES = 16
 _MOST_PRIORITIES = 4
+_MOST_VICTIMS = 4096
+"""Where more run, nobody looks who would yield to a higher priority: to rank them all costs too much."""
 _SHORT_OF = ("not-enough-", "fragmented", "no-cell-holds-", "behind-head")
 """What a gang is told that may be helped by asking for less memory and the like."""
 _NO_HELP = ("starts-now", YIELDING, "no-nodes", "engine-unknown")
@@ -63,7 +65,7 @@ def smallest_changes(
     for idea in sorted(ideas, key=lambda idea: (idea.size, idea.change.path)):
         if len(found) < MOST_CHANGES and stage.tries > 0 and stage.starts(idea.request, idea.bound):
             found.append(idea.change)
-    if len(found) < MOST_CHANGES:
+    if len(found) < MOST_CHANGES and len(cluster.gangs.by_job) <= _MOST_VICTIMS:
         found += _more_important(stage, queue)
     return tuple(found)
 

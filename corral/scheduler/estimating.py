@@ -28,8 +28,9 @@ MOST_WAITING = 512
 """Among so many gangs that wait the future is played."""
 MOST_RUNNING = 2048
 """And among so many that run."""
-_MOST_LOOKS = 4096
-"""So many shapes that wait are looked at in all cycles of a future together."""
+_LOOKS_COST = 131_072
+_FEWEST_LOOKS, _MOST_LOOKS = 640, 8192
+"""So many shapes that wait are looked at in all cycles of a future together, fewer where a look is at more nodes."""
 _MOST_ENDS = 64
 _MOST_ENDLESS = 512
 _MOST_NAMED = 3
@@ -68,14 +69,17 @@ def estimate(
     if code in ("bad-hardware", "cordoned", "engine-unknown"):
         return Estimate(Basis.UNKNOWN, "Nobody knows when the machines that it needs are open and well again.")
     if len(queue) <= MOST_WAITING and len(cluster.gangs.by_job) <= MOST_RUNNING:
-        return _played(Future(cluster, queue, policy, now, graces), job, now)
+        found = _played(Future(cluster, queue, policy, now, graces), job, now)
+        if found.basis is not Basis.NOT_BEFORE or _head(queue) != job:
+            return found
     return _certain(cluster, queue, entry, now)
 
 
 def _played(future: Future, job: JobId, now: float) -> Estimate:
     """The time at which the scheduler itself starts the job, as far ahead as may be looked."""
     first = _head(future.queue) in (None, job)
-    looks, begun = _MOST_LOOKS, False
+    nodes = sum(len(index.tree.nodes) for index in future.cluster.engines.values())
+    looks, begun = max(_FEWEST_LOOKS, min(_MOST_LOOKS, _LOOKS_COST // (1 + nodes))), False
     while looks > 0:
         looks -= 1 + len(future.queue.groups)
         found = future.cycle()

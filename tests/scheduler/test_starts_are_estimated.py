@@ -151,7 +151,8 @@ def test_among_many_the_others_are_told_no_time_before_which_they_cannot_start(m
 
 
 def test_when_too_much_happens_before_nobody_looks_further_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimating, "_MOST_LOOKS", 3)
+    monkeypatch.setattr(estimating, "_FEWEST_LOOKS", 3)
+    monkeypatch.setattr(estimating, "_LOOKS_COST", 3)
     found = estimated(crowd(), "w5", 0.0)
     assert found.basis == Basis.NOT_BEFORE and found.at is not None
     monkeypatch.undo()
