@@ -149,6 +149,23 @@ def test_a_new_document_begins_with_its_kind_and_may_not_fall_on_one_that_is_the
     expect(verdict(page)).to_contain_text("Queue/speech changes, from revision")
 
 
+def test_a_file_of_several_documents_is_applied_whole(page: Page, vision: Portal) -> None:
+    page.goto("/configuration")
+    expect(page.get_by_role("button", name="New document")).to_be_enabled()
+    page.keyboard.press("n")
+    write(page, queue(7) + "---\n" + queue(2, "speech"))
+    expect(verdict(page)).to_contain_text("Queue/vision changes, from revision")
+    expect(verdict(page)).to_contain_text("Queue/speech is new")
+    page.keyboard.press("Control+Enter")
+    dialog = page.get_by_role("dialog", name="Apply 2 documents?")
+    dialog.get_by_label("Why").fill("a team of its own")
+    dialog.get_by_role("button", name="Apply", exact=True).click()
+    expect(page.get_by_role("cell", name="a team of its own", exact=True)).to_be_visible()
+    found = [vision.client.configuration("queue", name) for name in ("vision", "speech")]
+    assert [each["document"]["limit"]["devices"] for each in found] == ["7", "2"]
+    assert {each["note"] for each in found} == {"a team of its own"}
+
+
 def test_who_was_faster_is_told_and_never_undone_unseen(page: Page, vision: Portal) -> None:
     page.goto(EDIT)
     write(page, queue(5))

@@ -1,6 +1,7 @@
 // @vitest-environment happy-dom
 import { cleanup, render, screen } from '@testing-library/react';
-import { afterEach, describe, expect, it } from 'vitest';
+import userEvent from '@testing-library/user-event';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ApiError } from '../api/client';
 import type { AppliedDocument, Finding } from '../api/types';
 import { Consequences } from './Consequences';
@@ -22,12 +23,19 @@ describe('the verdict on a draft', () => {
     ['jobs would have to yield', trial({ findings: [{ ...finding, preemptible: true }] }), 'if jobs yield'],
     ['the server refuses it', trial({ refusal: new ApiError(503, 'unavailable', 'The scheduler does not answer.') }), 'cannot be applied now'],
   ])('when %s', (_, given, words) => {
-    render(<Consequences trial={given} current />);
+    render(<Consequences trial={given} current again={() => undefined} />);
     expect(screen.getByRole('status').textContent).toContain(words);
   });
 
+  it('can be asked for again where the server refused', async () => {
+    const again = vi.fn();
+    render(<Consequences trial={trial({ refusal: new ApiError(503, 'unavailable', 'The scheduler does not answer.') })} current again={again} />);
+    await userEvent.click(screen.getByRole('button', { name: 'Try again' }));
+    expect(again).toHaveBeenCalledOnce();
+  });
+
   it('comes with the numbers of what would break and with the lines that change', () => {
-    render(<Consequences trial={trial({ findings: [finding] })} current />);
+    render(<Consequences trial={trial({ findings: [finding] })} current again={() => undefined} />);
     expect(screen.getByLabelText('Guarantees that it would break').textContent).toContain('queues.vision.cells[0]: 40 cells.');
     expect(screen.getByRole('region', { name: 'Difference' }).textContent).toContain('devices: 4');
     expect(screen.getByRole('heading').textContent).toBe('Queue/vision changes, from revision 3');

@@ -6,7 +6,14 @@ import { Diff } from './Diff';
 import { Fault, Skeleton } from './Notices';
 import type { DraftTrial } from './useTrial';
 
-export function Consequences({ trial, current }: { trial: DraftTrial | undefined; current: boolean }) {
+interface Props {
+  trial: DraftTrial | undefined;
+  /** Whether the trial is of the text that is written now. */
+  current: boolean;
+  again: () => void;
+}
+
+export function Consequences({ trial, current, again }: Props) {
   if (!trial) return <Skeleton rows={6} />;
   const idle = trial.documents.length > 0 && trial.documents.every((each) => each.action === 'unchanged');
   return (
@@ -14,7 +21,7 @@ export function Consequences({ trial, current }: { trial: DraftTrial | undefined
       <p role="status" className="pb-2 text-sm">
         <Verdict trial={trial} idle={idle} />
       </p>
-      {trial.refusal && <Fault error={trial.refusal} />}
+      {trial.refusal && <Fault error={trial.refusal} retry={again} />}
       {trial.findings.length > 0 && <Findings findings={trial.findings} />}
       {!idle &&
         trial.documents.map((each) => (

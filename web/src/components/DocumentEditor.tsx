@@ -71,7 +71,7 @@ export function DocumentEditor({ of, start, base: begun, latest }: Props) {
           {trial && trial.problems.length > 0 && <Problems problems={trial.problems} onPick={(problem) => editor.current?.show(problem)} />}
         </div>
         <div className="min-w-0">
-          {error && !trial ? <Fault error={error} retry={again} /> : <Consequences trial={trial} current={current} />}
+          {error && !trial ? <Fault error={error} retry={again} /> : <Consequences trial={trial} current={current} again={again} />}
         </div>
         <div className="sticky bottom-0 col-span-full flex flex-wrap items-center gap-2 border-t border-line bg-ground py-3">
           {broken && yields ? (
