@@ -60,7 +60,7 @@ def estimate(
         return Estimate(Basis.NEVER, "It never starts as it is: what there is cannot hold it.")
     if policy.hived and cluster.hived is not None:
         said = (
-            "HiveD's algorithm decides here, and it is not played forward: it knows no durations and no reservations."
+            "HiveD's algorithm decides here, and it is not played forward: it knows no durations. No change is looked for."
         )
         return Estimate(Basis.NOT_ESTIMATED, said)
     if not any(role.minimum for role in entry.request.roles):

@@ -38,6 +38,24 @@ def test_a_job_waits_with_its_reason_until_there_is_room(platform: Platform) -> 
     assert platform.ended(waiting)["state"] == "succeeded"
 
 
+def test_a_waiting_job_says_until_when_and_what_would_start_it_now(platform: Platform) -> None:
+    holder = platform.submit(on_devices("hour", 4, replicas=3, maxDuration="1h", preemptible=False))
+    platform.until(holder, running)
+    waiting = platform.submit(on_devices("eager", 4, replicas=2))
+    platform.until(waiting, explained)
+    said = platform.corral("explain", "eager")
+    assert "Start: at the latest in " in said and f"when job {holder['id']} has ended" in said
+    assert "roles.main.replicas: It would start now with 1 task instead of 2." in said
+    answer = json.loads(platform.corral("explain", "eager", "-o", "json"))
+    assert answer["estimate"]["basis"] == "at-latest" and 3000 < answer["estimate"]["seconds"] < 3660
+    assert [job["name"] for job in answer["estimate"]["after"]] == ["hour"]
+    assert {change["path"]: (change["from"], change["to"]) for change in answer["changes"]} == {
+        "roles.main.replicas": (2, 1), "roles.main.resources.devices": (4, 2),
+    }  # fmt: skip
+    smaller = platform.submit(on_devices("taught", 4, replicas=1))
+    assert platform.until(smaller, running)
+
+
 def test_a_gang_gets_all_or_nothing(platform: Platform) -> None:
     holder = platform.submit(on_devices("three-nodes", 4, replicas=3))
     platform.until(holder, running)

@@ -11,9 +11,11 @@ from corral.model.outlook import Basis, Estimate
 from corral.model.queues import QueueSpec
 from corral.model.requests import GangRequest
 from corral.scheduler import EngineUnknown, Policy, estimating, explain, find_policy
+from corral.scheduler.changing import smallest_changes
 from corral.scheduler.estimating import estimate
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, node, role
+from tests.scheduler.test_hived_decides import HivedLife
 
 GRACE = 30.0
 
@@ -119,6 +121,19 @@ def test_one_that_starts_with_the_next_cycle_is_told_so() -> None:
     life = Life([node("n1")])
     life.submit(gang("job"))
     assert (estimated(life, "job").basis, estimated(life, "job").at) == (Basis.NOW, 0.0)
+
+
+def test_under_hiveds_preset_nothing_is_estimated_and_no_change_is_looked_for() -> None:
+    life = HivedLife()
+    life.submit(*(gang(f"j{at}", role(1, 4), queue="test", priority=0, at=float(at)) for at in range(2)))
+    life.settle()
+    (job,) = life.requests.keys() - life.running.keys()
+    found = estimated(life, job)
+    assert (found.basis, found.at) == (Basis.NOT_ESTIMATED, None)
+    assert found.message.startswith("HiveD's algorithm decides here, and it is not played forward")
+    reasons = explain(life.cluster, life.queue, life.policy, JobId(job), life.now)
+    assert reasons is not None
+    assert smallest_changes(life.cluster, life.queue, life.policy, JobId(job), reasons, life.now) == ()
 
 
 # -- many -------------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from corral.kernel.clock import VirtualClock
@@ -188,6 +189,37 @@ async def test_a_waiting_job_is_explained_by_control_and_only_by_it(
     assert (await service.explain(ANN, job)).reasons is not None
     await _run(store, epoch, job)
     assert "1 of 1" in (await service.explain(ANN, job)).message
+
+
+async def test_a_waiting_job_is_told_when_it_may_start_and_what_would_help(
+    service: Service, door: Door, clock: VirtualClock
+) -> None:
+    first, job = await _submit(service, job_text("first")), await _submit(service, job_text("second"))
+    change = {
+        "path": "roles.worker.replicas",
+        "from": 4,
+        "to": 2,
+        "message": "It would start now with 2 tasks instead of 4.",
+    }
+    estimate = {
+        "basis": "at-latest",
+        "message": "When it has ended.",
+        "at": clock.now() + 90.0,
+        "after": [first, "gone"],
+    }
+    door.answers[f"/explain/{job}"] = {
+        "binding": {"code": "not-enough-devices", "message": "2 of 4 devices are free.", "counts": {}},
+        "outlook": {"estimate": estimate, "changes": [change]},
+    }
+    found = await service.explain(ANN, job)
+    assert found.estimate is not None
+    assert (found.estimate.basis, found.estimate.seconds, found.estimate.at) == (
+        "at-latest",
+        90.0,
+        rfc3339(clock.now() + 90.0),
+    )
+    assert [each.id for each in found.estimate.after] == [first]
+    assert list(msgspec.to_builtins(found)["changes"]) == [change]
 
 
 async def test_a_job_that_waits_for_others_names_them(service: Service, store: Store, epoch: int) -> None:
