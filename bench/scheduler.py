@@ -13,6 +13,7 @@ from time import process_time
 from msgspec import structs
 
 from bench.described import gang, machines
+from bench.explaining import explained
 from bench.virtual_clusters import places
 from corral.kernel.ids import JobId
 from corral.model.requests import GangRequest
@@ -44,6 +45,7 @@ def measure() -> dict[str, float]:
             "topo-1000": _cycle(1000, 100, [gang(at, tasks=4, devices=8, required="rack") for at in range(188)]),
             "topo-block": _cycle(1000, 100, [gang(0, tasks=512, required="block")]),
             "hopeless": _hopeless(),
+            "explain-20000": explained(),
             "steady": _steady(),
             **places(),
         }
