@@ -191,10 +191,12 @@ class Preemption:
 
     def _first_with_room(self, request: GangRequest, victims: Sequence[Victim]) -> int | None:
         """The same where room is seen at once: let them end one after the other."""
-        shape = gang_shape(request)
+        shape, gone = gang_shape(request), dict[JobId, set[TaskKey]]()
         with self.trial.supposing():
             for count, victim in enumerate(victims, 1):
-                self.trial.lift(_tasks((victim,)))
+                known = gone.setdefault(victim.gang.job, set())
+                self.trial.lift({victim.gang.job: set(victim.tasks) - known})
+                known.update(victim.tasks)
                 if has_room(self.trial, request, shape):
                     return count
         return None
@@ -222,7 +224,7 @@ class Preemption:
         with self.trial.supposing():
             self.trial.lift(_tasks(chosen))
             for victim in sorted(chosen, key=Victim.key, reverse=True) if len(chosen) > 1 else ():
-                back = self.trial.holds(_tasks((victim,)))
+                back = self.trial.holds(_only(victim, [other for other in left if other is not victim]))
                 for index, take in back:
                     index.take(take)
                 plainly = has_room(self.trial, request, shape) if place is place_best else None
@@ -241,6 +243,12 @@ class Preemption:
         others = victim.gang.charges.keys() - set(victim.tasks)
         takes = self.trial.cluster.takes(victim.gang.job, without=others)
         return {(index.tree.engine, take.at) for index, take in takes}
+
+
+def _only(victim: Victim, others: Iterable[Victim]) -> dict[JobId, set[TaskKey]]:
+    """The tasks of a victim that are in none of the others: a gang may be asked for one task, and for all of it."""
+    job = victim.gang.job
+    return {job: set(victim.tasks).difference(*(other.tasks for other in others if other.gang.job == job))}
 
 
 def _tasks(victims: Iterable[Victim]) -> dict[JobId, set[TaskKey]]:

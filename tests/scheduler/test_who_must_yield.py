@@ -212,3 +212,14 @@ def test_a_gang_larger_than_its_limit_is_told_that_it_never_starts() -> None:
     entry = life.queue.first("big")
     assert entry is not None and entry.told is not None and not entry.told.possible
     assert set(life.running) == {"small"}
+
+
+def test_a_gang_that_may_be_asked_for_a_task_and_for_all_of_it_gives_each_task_once() -> None:
+    """Ending it frees 3 processors, not 3 and the 1.5 of its spare task again: nobody is ended for what would not fit."""
+    life = Life([node("n1", 4, cpu_millis=4000)])
+    life.submit(gang("stays", role(1, cpu_millis=1000), preemptible=False))
+    life.submit(gang("elastic", role(2, minimum=1, cpu_millis=1500), at=1.0, priority=1))
+    life.settle(2.0)
+    life.submit(gang("large", role(1, cpu_millis=4000), at=3.0, priority=100))
+    life.settle(4.0)
+    assert not life.receipts and sorted(life.running) == ["elastic", "stays"]
