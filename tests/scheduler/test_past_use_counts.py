@@ -161,4 +161,4 @@ def test_looking_in_between_changes_no_average(changes: list[tuple[float, int]],
         often.apply(UsageRecalled(written(often)))
     averages = [target.queues.average(target.queues.find("a"), now)[0] for target in (often, seldom)]
     assert averages[0] == pytest.approx(averages[1], rel=1e-9, abs=1e-6)
-    assert 0 <= averages[0] <= 4 * DEVICE
+    assert 0 <= averages[0] <= 4 * DEVICE + 1e-6, "but for rounding it is between what was held at any time"
