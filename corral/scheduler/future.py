@@ -22,6 +22,7 @@ from corral.scheduler.events import (
     FOREVER,
     GangNominated,
     GangQueued,
+    GangWithdrawn,
     NominationLapsed,
     TasksLeaving,
     TasksReleased,
@@ -124,9 +125,12 @@ class Future:
         """These tasks (or all) are over; those that yielded wait again."""
         held, request = tuple(self.cluster.holds(gang.job)), gang.request
         self.cluster.apply(TasksReleased(gang.job, tasks or held, self.now))
-        if not tasks or request is None:
+        if not tasks:
+            for waiting in self.queue.waiting(gang.job):
+                self.queue.apply(GangWithdrawn(gang.job, waiting.tasks))
+        elif request is None:
             return
-        if set(tasks) >= set(held):
+        elif set(tasks) >= set(held):
             self.queue.apply(GangQueued(structs.replace(request, beside=())))
         else:
             self._wait_to_grow(gang.job, request)

@@ -13,12 +13,14 @@ from msgspec import structs
 
 from corral.kernel.units import counted, format_cpu, format_memory
 from corral.model.outlook import Change, Written
-from corral.model.requests import Company, DeviceAsk, GangRequest, NodeRules, RoleAsk, TopologyAsk
+from corral.model.requests import Company, DeviceAsk, GangRequest, NodeRules, RoleAsk, ShareAsk, TopologyAsk
 from corral.scheduler.levels import spoken
 from corral.scheduler.shapes import RDMA_LABEL
 
 _GRAIN = 32
 """Amounts are lessened by such parts of themselves."""
+_PERCENT, _STEP = 10_000, 5
+"""Millionths of a device in a percent; parts are lessened by so many percent."""
 _MEBI, _GIBI = 2**20, 2**30
 
 
@@ -41,6 +43,9 @@ def ladders(request: GangRequest, levels: Sequence[str]) -> Iterator[Ladder]:
     for role in request.roles:
         yield from _devices(request, role)
         yield _tasks(request, role)
+    if request.pinned_cell:
+        change = Change("pinnedCell", request.pinned_cell, "", _sentence("anywhere, not only in that pinned cell"))
+        yield [Wish(0.2, change, structs.replace(request, pinned_cell=""))]
     if request.network_rdma == "required":
         change = Change("network", "rdma", "preferred", _sentence("without a network with RDMA"))
         yield [Wish(0.2, change, structs.replace(request, network_rdma="preferred"))]
@@ -117,7 +122,9 @@ def _devices(request: GangRequest, role: RoleAsk) -> Iterator[Ladder]:
     if ask.kind:
         words = f"with devices of any kind, not only {ask.kind}"
         yield [wish(0.25, "kind", ask.kind, "", words, structs.replace(ask, kind=""))]
-    if ask.share is None:
+    if ask.share is not None:
+        yield _share(request, role, ask.share)
+    else:
         yield [
             wish(
                 part * (1 - count / ask.count),
@@ -129,6 +136,23 @@ def _devices(request: GangRequest, role: RoleAsk) -> Iterator[Ladder]:
             )
             for count in range(ask.count - 1, 0, -1)
         ]
+
+
+def _share(request: GangRequest, role: RoleAsk, share: ShareAsk) -> Ladder:
+    """Less and less of the one device, where a part of either its computing power or its memory is asked for."""
+    said = [name for name in ("compute", "memory", "memory_bytes") if getattr(share, name)]
+    if said not in (["compute"], ["memory"]):
+        return []
+    name, part = said[0], _part(request, role)
+    percent: int = getattr(share, name) // _PERCENT
+    path = f"roles.{role.role}.resources.devices.share.{name}Percent"
+    rungs = []
+    for less in range((percent - 1) // _STEP * _STEP, 0, -_STEP):
+        words = f"with {less} % of a device for each task{_of(request, role)} instead of {percent} %"
+        lesser = structs.replace(role.devices, share=structs.replace(share, **{name: less * _PERCENT}))
+        change = Change(path, percent, less, _sentence(words))
+        rungs.append(Wish(part * (1 - less / percent), change, _with_role(request, role, devices=lesser)))
+    return rungs
 
 
 def _amount(request: GangRequest, role: RoleAsk, name: str, amount: int) -> Ladder:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from corral.kernel.ids import JobId
 from corral.model.outlook import Basis, Estimate
-from corral.model.queues import QueueSpec
+from corral.model.queues import CellQuota, QueueSpec
 from corral.model.requests import GangRequest
 from corral.scheduler import EngineUnknown, Policy, estimating, explain, find_policy
 from corral.scheduler.changing import smallest_changes
@@ -179,12 +179,14 @@ def test_when_too_much_happens_before_nobody_looks_further_ahead(monkeypatch: py
 
 @st.composite
 def bounded(draw: st.DrawFn, job: str, at: float) -> GangRequest:
-    """A gang of bounded duration."""
+    """A gang of bounded duration, elastic or not."""
+    tasks = draw(st.integers(1, 4))
+    minimum = draw(st.sampled_from([tasks, tasks, 1]))
     return gang(
         job,
-        role(draw(st.integers(1, 4)), draw(st.integers(1, 4))),
+        role(tasks, draw(st.integers(1, 4)), minimum=minimum),
         at=at,
-        priority=draw(st.sampled_from([10, 10, 10, 50])),
+        priority=draw(st.sampled_from([10, 10, 50, -1])),
         required=draw(st.sampled_from(["", "", "node"])),
         queue=draw(st.sampled_from(["a", "b"])),
         max_duration_seconds=draw(st.integers(1, 9)) * 60,
@@ -213,16 +215,17 @@ def until_all_started(life: Life) -> dict[str, float]:
 @settings(max_examples=60, deadline=None)
 @given(st.data(), st.sampled_from(["fair", "priority", "fifo"]))
 def test_what_is_estimated_is_what_happens(data: st.DataObject, policy: str) -> None:
-    queues = [
-        QueueSpec("a", deserved={"devices": 4}),
-        QueueSpec("b", min_runtime_seconds=data.draw(st.sampled_from([0.0, 90.0]))),
-    ]
+    protected, owned = (
+        data.draw(st.sampled_from([0.0, 90.0])),
+        data.draw(st.sampled_from([(), (CellQuota("node", 1),)])),
+    )
+    queues = [QueueSpec("a", deserved={"devices": 4}), QueueSpec("b", min_runtime_seconds=protected, cells=owned)]
     life = Life([node("n1"), node("n2", rack="r2")], queues, find_policy(policy))
     for number in range(data.draw(st.integers(2, 8))):
         life.now = float(number)
         life.submit(data.draw(bounded(f"j{number}", float(number))))
         life.cycle()
-    waiting = [job for job in life.requests if life.queue.first(JobId(job)) is not None]
+    waiting = [job for job in life.requests if job not in life.running]
     told = {job: estimated(life, job, 0.0) for job in waiting}
     happens = until_all_started(life)
     for job, found in told.items():

@@ -13,7 +13,7 @@ from corral.kernel.ids import JobId
 from corral.model.inventory import Node
 from corral.model.outlook import Change
 from corral.model.queues import CellQuota, QueueSpec
-from corral.model.requests import Company, DeviceAsk, GangRequest, NodeRules, TopologyAsk
+from corral.model.requests import Company, DeviceAsk, GangRequest, NodeRules, ShareAsk, TopologyAsk
 from corral.scheduler import GangQueued, Policy, QueuesConfigured, explain, find_policy, plan
 from corral.scheduler.changing import MOST_CHANGES, smallest_changes
 from tests.scheduler.life import Life
@@ -84,6 +84,22 @@ CASES = (
         "rack",
         "block",
         "It would start now if all of it might be only inside one block, not only inside one rack.",
+    ),
+    Case(
+        "a smaller part",
+        gang("job", role(6, ask=DeviceAsk(1, share=ShareAsk(compute=600_000)))),
+        "roles.worker.resources.devices.share.computePercent",
+        60,
+        50,
+        "It would start now with 50 % of a device for each task instead of 60 %.",
+    ),
+    Case(
+        "outside of a pinned cell",
+        gang("job", role(), pinned_cell="PIN"),
+        "pinnedCell",
+        "PIN",
+        "",
+        "It would start now anywhere, not only in that pinned cell.",
     ),
     Case(
         "any model",
