@@ -154,18 +154,20 @@ class Cycle:
     def _could_claim(self, request: GangRequest, place: Placer) -> bool:
         allowed = self._allowed(request)
         if isinstance(allowed, Reasons):
-            return False
+            return self._preemption.could_leave(_least(request), place)
         with self.trial.supposing():
             fits = place(self.trial, allowed) is not None
         return fits or self._preemption.could_leave(allowed, place)
 
     def _claim(self, entry: Entry, place: Placer) -> None:
         """Place a gang, or keep it the place that those leave who were told to."""
-        allowed = self._allowed(entry.request)
-        if isinstance(allowed, Reasons) or entry.key in self._done:
+        if entry.key in self._done:
             return
-        marks = self.trial.marks()
-        placement = place(self.trial, allowed)
+        allowed, marks = self._allowed(entry.request), self.trial.marks()
+        if isinstance(allowed, Reasons):
+            allowed, placement = _least(entry.request), None
+        else:
+            placement = place(self.trial, allowed)
         if placement is not None:
             self.trial.started(allowed, marks, self.now)
             self._take([entry.request], [placement])
@@ -175,13 +177,24 @@ class Cycle:
             self._done.add(entry.key)
 
     def _stronger(self, entry: Entry) -> list[Entry]:
-        """The first gang of each group of the same queue with a higher priority, in order."""
+        """The first gang of each group of the same queue with a higher priority, in order.
+
+        None that would have the queue hold more than its part with the room that was taken back for a smaller one:
+        it would have to give it back at once, and so for ever.
+        """
         found = [
             group.entries[group.keys[0]]
             for group in self.queue.groups.values()
             if group.starts and group.queue == entry.request.queue and group.priority > entry.request.priority
         ]
-        waiting = [other for other in found if other.key not in self._done]
+        own, ask = self._queues.find(entry.request.queue), asked(entry.request, self._queues)
+
+        def may(request: GangRequest) -> bool:
+            needs = asked(request, self._queues)
+            no_more = all(more <= amount for more, amount in zip(needs, ask, strict=True))
+            return no_more or self._preemption.fairness.entitled(own, None, needs)
+
+        waiting = [other for other in found if other.key not in self._done and may(other.request)]
         return sorted(waiting, key=lambda other: other.key)
 
     def _follow(self, groups: list[Group]) -> None:
@@ -239,7 +252,7 @@ class Cycle:
         """Place some of a run, at least its first, or say why that one waits."""
         known, request = group.verdict, self._allowed(run[0])
         if isinstance(request, Reasons):
-            return request
+            return self._make_room(_least(run[0]), request) or request
         shape = _shape(group, run[0], request)
         if request is not run[0]:
             run = [request]
@@ -285,7 +298,8 @@ class Cycle:
 
     def _refusal(self, request: GangRequest) -> Refusal | None:
         ask = asked(request, self._queues, every=True)
-        return self._queues.refusal(request.queue, request.user, request.groups, ask)
+        refused = self._queues.refusal(request.queue, request.user, request.groups, ask)
+        return refused or self._preemption.refused(request, ask)
 
     def _fits_in_cells(self, request: GangRequest) -> bool:
         with self.trial.supposing():
@@ -451,6 +465,12 @@ class Cycle:
 
 def _shape(group: Group, request: GangRequest, allowed: GangRequest) -> Hashable:
     return group.shape if allowed is request else gang_shape(allowed)
+
+
+def _least(request: GangRequest) -> GangRequest:
+    """The gang with no more tasks than it needs to begin."""
+    extra = any(role.minimum < len(role.indexes) for role in request.roles)
+    return with_extra(request, 0) if extra and _starts(request) else request
 
 
 def _starts(request: GangRequest) -> bool:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import inf
 
 from corral.scheduler.cluster import Cluster
 from corral.scheduler.lending import owned_devices
-from corral.scheduler.queues import QueueNode, divide
+from corral.scheduler.queues import QueueNode, Refusal, divide
 
 _SLACK = 1e-6
 DEVICES = 0
 """The place of devices in the vectors of the queues."""
+Holder = tuple[str, str, tuple[str, ...]]
+"""Whose bounds count: a queue, a user, and the user's groups."""
 
 
 class Fairness:
@@ -22,6 +24,8 @@ class Fairness:
         self._hungry = hungry
         self._moved: dict[str, list[int]] = {}
         """By queue, what it will hold more or less when those have ended who were told to, and others have their places."""
+        self._changes: dict[Holder, list[int]] = {}
+        """The same by who holds it."""
         self._parts: dict[str, dict[str, list[float]]] = {}
         self._ownership = cluster.ownership
         self._owned: dict[str, int] | None = None
@@ -29,12 +33,15 @@ class Fairness:
         for job in cluster.gangs.leaving:
             gang = cluster.gangs.by_job[job]
             for task in gang.leaving:
-                self.move(gang.queue, gang.charges[task], -1)
+                self.move((gang.queue, gang.user, gang.groups), gang.charges[task], -1)
 
-    def move(self, queue: str, amounts: Sequence[int], sign: int) -> None:
-        """A queue will hold more (or, with -1, less)."""
+    def move(self, holder: Holder, amounts: Sequence[int], sign: int) -> None:
+        """A queue, and a person in it, will hold more (or, with -1, less)."""
         self._parts.clear()
-        for node in self.queues.find(queue).chain():
+        change = self._changes.setdefault(holder, [0] * len(self.queues.names))
+        for at, amount in enumerate(amounts):
+            change[at] += sign * amount
+        for node in self.queues.find(holder[0]).chain():
             moved = self._moved.setdefault(node.name, [0] * len(self.queues.names))
             for at, amount in enumerate(amounts):
                 moved[at] += sign * amount
@@ -42,6 +49,24 @@ class Fairness:
     def charged(self) -> None:
         """What some queue holds has changed."""
         self._parts.clear()
+
+    def refusal(
+        self, holder: Holder, ask: Sequence[int], less: Iterable[tuple[Holder, Sequence[int]]]
+    ) -> Refusal | None:
+        """As the queues' `refusal`: what will forbid a gang to take that, when `less` is given back too."""
+        changes = [*((of, amounts, 1) for of, amounts in self._changes.items()), *((of, each, -1) for of, each in less)]
+        for of, amounts, sign in changes:
+            self.queues.charge(*of, amounts, sign)
+        try:
+            return self.queues.refusal(*holder, ask)
+        finally:
+            for of, amounts, sign in changes:
+                self.queues.charge(*of, amounts, -sign)
+
+    @property
+    def changing(self) -> bool:
+        """Whether queues will hold other amounts than they do now."""
+        return bool(self._changes)
 
     def held(self, node: QueueNode, at: int) -> int:
         """What a queue will hold of a resource."""
@@ -53,8 +78,8 @@ class Fairness:
         part = self.parts(node.parent)[node.name]
         return [self.held(node, at) - fair for at, fair in enumerate(part)]
 
-    def entitled(self, own: QueueNode, top: QueueNode, ask: Sequence[int]) -> bool:
-        """Whether the queue, and each above it up to `top`, stays within its fair part if it gets that."""
+    def entitled(self, own: QueueNode, top: QueueNode | None, ask: Sequence[int]) -> bool:
+        """Whether the queue, and each above it up to `top` (None: all), stays within its fair part if it gets that."""
         for node in own.chain():
             part = self.parts(node.parent)[node.name]
             if any(amount and self.held(node, at) + amount > part[at] + _SLACK for at, amount in enumerate(ask)):

@@ -42,6 +42,11 @@ class Running:
         """By task the cells of its queue that guarantee it what it holds; what has none is a guest."""
 
     @property
+    def holder(self) -> tuple[str, str, tuple[str, ...]]:
+        """Against whose bounds it counts."""
+        return (self.queue, self.user, self.groups)
+
+    @property
     def guaranteed(self) -> bool:
         """Whether it is in cells of its queue."""
         return bool(self.cells)

@@ -7,16 +7,19 @@ search, and whoever turns out not to be in the way is let off.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from corral.kernel.ids import JobId, TaskKey
+from corral.model.plan import Rule
 from corral.model.requests import GangRequest
+from corral.scheduler.amounts import asked
 from corral.scheduler.backfill import Ending, Reservation, reservation_of
 from corral.scheduler.cells import Cell
-from corral.scheduler.fairness import Fairness
+from corral.scheduler.fairness import Fairness, Holder
 from corral.scheduler.guarantees import owner_of, place_best, place_owned
 from corral.scheduler.placing import Placer, Trial
+from corral.scheduler.queues import Refusal
 from corral.scheduler.screening import has_room
 from corral.scheduler.shapes import gang_shape
 from corral.scheduler.victims import Rules, Victim, in_order
@@ -127,8 +130,8 @@ class Preemption:
         """These yield, and the place that the gang gets then is kept for it for the rest of the cycle."""
         with self.future():
             self.trial.lift(_tasks(chosen))
+            self.rules.tell(chosen)
             self._keep(request, ask, place)
-        self.rules.tell(chosen)
         return tuple(chosen)
 
     def finds_room_again(self, request: GangRequest, chosen: Sequence[Victim]) -> bool:
@@ -147,6 +150,8 @@ class Preemption:
 
     def _keep(self, request: GangRequest, ask: Sequence[int], place: Placer) -> bool:
         """Take the gang's place in the future, and remember it for the present."""
+        if self._bounded(request, (), place):
+            return False
         cells = self.trial.cluster.ownership.cells
         marks = {engine: of_engine.mark() for engine, of_engine in cells.items()}
         takes = self.trial.takes(request, place)
@@ -154,7 +159,7 @@ class Preemption:
             return False
         bound = [(engine, cell) for engine, mark in marks.items() for cell in cells[engine].since(mark)]
         self._fresh.append((reservation_of(request.job, self.now, takes), owner_of(self.trial, request), bound))
-        self.fairness.move(request.queue, ask, 1)
+        self.fairness.move(_holder(request), ask, 1)
         self.kept.add(request.job)
         if request.max_duration_seconds:
             self._bounds[request.job] = self.now + request.max_duration_seconds
@@ -172,6 +177,8 @@ class Preemption:
 
     def _shortest(self, request: GangRequest, victims: Sequence[Victim], place: Placer) -> int | None:
         """How many of the first are enough; None when all of them are not."""
+        if self._bounded(request, victims, place):
+            return None
         if place is place_best and has_room(self.trial, request, gang_shape(request)) is not None:
             return self._first_with_room(request, victims)
         if 1 < len(victims) <= _ALL_FIRST and not self._fits_without(request, victims, place):
@@ -197,15 +204,33 @@ class Preemption:
                 known = gone.setdefault(victim.gang.job, set())
                 self.trial.lift({victim.gang.job: set(victim.tasks) - known})
                 known.update(victim.tasks)
-                if has_room(self.trial, request, shape):
+                if has_room(self.trial, request, shape) and not self._bounded(request, victims[:count], place_best):
                     return count
         return None
 
+    def refused(self, request: GangRequest, ask: Sequence[int]) -> Refusal | None:
+        """What forbids the gang to start though nothing does now: others have its part of a bound by then."""
+        if not self.fairness.changing or request.job in self.kept:
+            return None
+        return self.fairness.refusal(_holder(request), ask, ())
+
+    def _bounded(self, request: GangRequest, victims: Sequence[Victim], place: Placer) -> bool:
+        """Whether a bound forbids the gang to start even with these gone; in one's own cells none does."""
+        queues = self.trial.cluster.queues
+        if queues.plain or place is place_owned or request.job in self.kept:
+            return False
+        gangs = {victim.gang.job: victim.gang for victim in victims}
+        less = [
+            (gangs[job].holder, gangs[job].charges[task]) for job, tasks in _tasks(victims).items() for task in tasks
+        ]
+        return self.fairness.refusal(_holder(request), asked(request, queues), less) is not None
+
     def _fits_without(self, request: GangRequest, victims: Sequence[Victim], place: Placer) -> bool:
+        if self._bounded(request, victims, place):
+            return False
         with self.trial.supposing():
             self.trial.lift(_tasks(victims))
-            plainly = has_room(self.trial, request, gang_shape(request)) if place is place_best else None
-            return self._fits(request, place) if plainly is None else plainly
+            return self._room(request, gang_shape(request), place)
 
     def _needed(self, request: GangRequest, victims: Sequence[Victim], place: Placer) -> list[Victim]:
         """Those in the way of the place found without all of them; the dearest are let off first if they can be."""
@@ -213,7 +238,7 @@ class Preemption:
             self.trial.lift(_tasks(victims))
             takes = self.trial.takes(request, place) or []
         nodes = {(index.tree.engine, take.at) for index, take in takes}
-        chosen = [victim for victim in victims if nodes & self._nodes(victim)]
+        chosen = [victim for victim in victims if victim.clears or nodes & self._nodes(victim)]
         if len(chosen) < len(victims) and not self._fits_without(request, chosen, place):
             chosen = list(victims)
         return self._without_the_dearest(request, chosen, place) if len(chosen) <= _MOST_LET_OFF else chosen
@@ -227,13 +252,23 @@ class Preemption:
                 back = self.trial.holds(_only(victim, [other for other in left if other is not victim]))
                 for index, take in back:
                     index.take(take)
-                plainly = has_room(self.trial, request, shape) if place is place_best else None
-                if len(left) > 1 and (self._fits(request, place) if plainly is None else plainly):
+                if len(left) > 1 and self._may_stay(victim, left, request, place) and self._room(request, shape, place):
                     left.remove(victim)
                 else:
                     for index, take in back:
                         index.lift(take)
         return left
+
+    def _may_stay(self, victim: Victim, chosen: Sequence[Victim], request: GangRequest, place: Placer) -> bool:
+        """Whether the others are enough for the bounds, and may be asked without this one."""
+        rest = [other for other in chosen if other is not victim]
+        needed = victim.clears and any(other.rule is Rule.RECLAIM for other in rest)
+        return not needed and not self._bounded(request, rest, place)
+
+    def _room(self, request: GangRequest, shape: Hashable, place: Placer) -> bool:
+        """Whether the gang fits as things are."""
+        plainly = has_room(self.trial, request, shape) if place is place_best else None
+        return self._fits(request, place) if plainly is None else plainly
 
     def _fits(self, request: GangRequest, place: Placer) -> bool:
         with self.trial.supposing():
@@ -243,6 +278,10 @@ class Preemption:
         others = victim.gang.charges.keys() - set(victim.tasks)
         takes = self.trial.cluster.takes(victim.gang.job, without=others)
         return {(index.tree.engine, take.at) for index, take in takes}
+
+
+def _holder(request: GangRequest) -> Holder:
+    return (request.queue, request.user, request.groups)
 
 
 def _only(victim: Victim, others: Iterable[Victim]) -> dict[JobId, set[TaskKey]]:

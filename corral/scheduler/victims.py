@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from corral.kernel.ids import JobId, TaskKey
@@ -35,11 +35,18 @@ class Victim:
     cost: float
     """Device-seconds of work lost; of a task that an elastic gang gives up: less the more it has to spare."""
     tasks: tuple[TaskKey, ...]
+    clears: bool = False
+    """Whether it has to be gone before its queue may take anything back from others."""
 
-    def key(self) -> tuple[int, int, float, float]:
+    def key(self) -> tuple[int, bool, int, float, float]:
         """Who yields first: by rule, then lowest priority, least damage, latest start; then who was submitted last."""
-        gang = self.gang
-        return (_RULES.index(self.rule), gang.priority, self.cost, -gang.placed_at)
+        gang, rule = self.gang, Rule.RECLAIM if self.clears else self.rule
+        return (_RULES.index(rule), not self.clears, gang.priority, self.cost, -gang.placed_at)
+
+    @property
+    def amounts(self) -> list[int]:
+        """What its tasks hold, in the terms of the queues."""
+        return [sum(column) for column in zip(*(self.gang.charges[task] for task in self.tasks), strict=True)]
 
 
 def in_order(victims: Iterable[Victim]) -> list[Victim]:
@@ -67,7 +74,7 @@ class Rules:
         for victim in victims:
             told = self.told.setdefault(victim.gang.job, set())
             for task in set(victim.tasks) - told:
-                self.fairness.move(victim.gang.queue, victim.gang.charges[task], -1)
+                self.fairness.move(victim.gang.holder, victim.gang.charges[task], -1)
             told.update(victim.tasks)
 
     def look_again(self, at: float) -> None:
@@ -84,8 +91,13 @@ class Rules:
         own = self.fairness.queues.find(request.queue)
         if own.spec.reclaim is Reclaim.NEVER or request.priority < 0:
             return left
-        borrowers = list(self._borrowers(request, own, ask))
-        return in_order([*left, *borrowers]) if borrowers else left
+        clearing = self._clearing(own, ask, left)
+        borrowers = list(self._borrowers(request, own, _less(ask, clearing)))
+        if not borrowers:
+            return left
+        first = {victim.gang.job for victim in clearing}
+        left = [replace(victim, clears=True) if victim.gang.job in first else victim for victim in left]
+        return in_order([*left, *borrowers])
 
     def nobody(self, request: GangRequest) -> bool:
         """Whether it is plain that nobody may be asked: no lower priority, nothing to spare, and no other queue."""
@@ -127,9 +139,12 @@ class Rules:
         yield from self._spare((gang for gang in elastic if gang.priority <= request.priority), own.name)
 
     def _whole(self, gangs: Iterable[Running], rule: Rule) -> Iterator[Victim]:
-        """Those of the gangs that may yield, each with what is left of it."""
+        """Those of the gangs that may yield, each with what is left of it.
+
+        None in its own cells: `guests` says who takes those. Anybody else would be a guest there, whom it ends in turn.
+        """
         for gang in gangs:
-            if gang.preemptible and (rule is Rule.PRIORITY or not gang.guaranteed):
+            if gang.preemptible and not gang.guaranteed:
                 left = gang.charges.keys() - gang.leaving
                 if left:
                     yield Victim(gang, rule, gang.cost(self.now), tuple(left))
@@ -164,6 +179,19 @@ class Rules:
         left = gang.charges.keys() - gang.leaving
         return left - self.told[gang.job] if gang.job in self.told else left
 
+    def _clearing(self, own: QueueNode, ask: Sequence[int], victims: Sequence[Victim]) -> Sequence[Victim]:
+        """The fewest of its own lower priorities with whom gone a queue that holds its part or less would do so again.
+
+        None of them where all of them are not enough, or none has to go. (Kueue's classical preemption within a cohort.)
+        """
+        if self.fairness.entitled(own, own, ask) or any(over > 0 for over in self.fairness.beyond(own)):
+            return ()
+        lower = [victim for victim in victims if victim.rule is Rule.PRIORITY]
+        for count in range(1, len(lower) + 1):
+            if self.fairness.entitled(own, own, _less(ask, lower[:count])):
+                return lower[:count]
+        return ()
+
     def _borrowers(self, request: GangRequest, own: QueueNode, ask: Sequence[int]) -> Iterator[Victim]:
         """Gangs of the queues that hold more than their fair part, while this one's has less than its own."""
         queues = self.fairness.queues
@@ -181,9 +209,7 @@ class Rules:
                 gang for _, members in sorted(levels.items()) for gang in sorted(members.values(), key=_newest_first)
             ]
             for victim in self._yielding(gangs, request, own, queues.find(name)):
-                amounts = [
-                    sum(column) for column in zip(*(victim.gang.charges[task] for task in victim.tasks), strict=True)
-                ]
+                amounts = victim.amounts
                 if any(beyond[at] > 0 and amounts[at] for at in wanted):
                     beyond = [left - held for left, held in zip(beyond, amounts, strict=True)]
                     yield victim
@@ -206,6 +232,14 @@ class Rules:
                 self.look_again(protected_until)
             elif left := self._left(gang):
                 yield Victim(gang, Rule.RECLAIM, gang.cost(self.now), tuple(left))
+
+
+def _less(ask: Sequence[int], victims: Iterable[Victim]) -> list[int]:
+    """What is asked for besides what these give back."""
+    left = list(ask)
+    for victim in victims:
+        left = [max(0, amount - given) for amount, given in zip(left, victim.amounts, strict=True)]
+    return left
 
 
 def _newest_first(gang: Running) -> tuple[float, tuple[int, ...]]:

@@ -195,3 +195,17 @@ def test_an_owner_runs_whatever_fits_its_free_cells_once_guests_have_yielded(see
     life.submit(*(mine if seed % 2 else reversed(mine)))
     life.settle(200.0)
     assert {request.job for request in mine} <= guaranteed(life)
+
+
+def test_a_higher_priority_that_its_own_cells_cannot_hold_does_not_drive_out_who_would_come_back_at_once() -> None:
+    life = Life([node(f"n{at}") for at in range(2)], [owner("own", node=1), QueueSpec("other")])
+    life.submit(gang("low", role(4), queue="own", priority=10))
+    life.cycle(0.0)
+    life.submit(gang("guest", role(3), at=1.0, queue="other"))
+    life.cycle(1.0)
+    life.submit(gang("big", role(5), at=2.0, priority=100, queue="own"))
+    life.settle(10.0)
+    assert set(life.running) == {"low", "guest"}
+    life.submit(gang("fits", role(4), at=3.0, priority=100, queue="own"))
+    life.settle(20.0)
+    assert set(life.running) == {"fits", "guest"}
