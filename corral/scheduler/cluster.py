@@ -369,7 +369,7 @@ class Cluster:
         more = [now - was for now, was in zip(gang.amounts, before, strict=True)]
         self.queues.remember(gang.queue, event.placed_at)
         self.queues.charge(gang.queue, gang.user, gang.groups, more)
-        if event.ends_at < FOREVER:
+        if event.ends_at < self._ends_at.get(event.job, FOREVER):
             self._forget_end(event.job)
             self._ends_at[event.job] = event.ends_at
             insort(self.ends, (event.ends_at, event.job))

@@ -126,3 +126,12 @@ def test_a_gang_that_may_not_be_preempted_gives_nothing_up() -> None:
     life.submit(gang("b", role(2), at=1.0))
     life.settle(1.0)
     assert life.sizes() == {"a": 4} and not life.receipts
+
+
+def test_growing_does_not_put_off_the_known_end_of_a_job() -> None:
+    life = Life([node("n1")])
+    life.submit(gang("other", role(1, 2)), gang("el", role(4, 1, minimum=1), at=1.0, max_duration_seconds=600))
+    life.cycle(10.0)
+    life.end("other")
+    assert [placed.job for placed in life.cycle(100.0).placements] == ["el"]
+    assert life.cluster.ends == [(610.0, "el")]
