@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+import time
+from collections.abc import Iterator
 
-from bench.processes import pss
+import httpx2
+
+from bench.processes import cpu_seconds, pss
 from bench.timed_engine import DURATION
-from bench.timed_server import TimedServer, timed_server
+from bench.timed_server import CONNECTIONS, TimedServer, timed_server
 
 NODES, JOBS = 8192, 20_000
-_AT_ONCE = 8
+PATIENCE_SECONDS = 120.0
+_IDLE_SHARE = 0.05
+"""Control rests when it uses no more of a processor than this."""
+_SHOWN_EVERY = 2000
 _CLUSTER = {
     "kind": "Cluster",
     "engine": "local",
@@ -31,24 +39,46 @@ def measure() -> dict[str, float]:
 
 async def _fill(server: TimedServer) -> dict[str, float]:
     async with server.client() as client:
-        empty = pss([server.control])
-
-        async def submit(first: int) -> None:
-            for number in range(first, JOBS, _AT_ONCE):
-                role = {
-                    "replicas": 1 + number % 4,
-                    "command": "train",
-                    "resources": {"cpu": "1", "memory": "1Gi", "devices": 1 + number % 8},
-                    "env": {DURATION: "1000000"},
-                }
-                job = {"name": f"job{number}", "framework": "shell", "roles": {"worker": role}}
-                (await client.post("/api/v3/jobs", json=job)).raise_for_status()
-
-        await asyncio.gather(*(submit(first) for first in range(_AT_ONCE)))
+        await _rest(server)
+        empty, numbers, begun = pss([server.control]), iter(range(JOBS)), time.perf_counter()
+        used = cpu_seconds([server.control])
+        await asyncio.gather(*(_submit(client, numbers, begun) for _ in range(CONNECTIONS)))
+        await _rest(server)
         top = (await client.get("/api/v3/top")).raise_for_status().json()
+        if top["running"] + top["waiting"] != JOBS:
+            raise RuntimeError(f"{top['running']} run and {top['waiting']} wait of {JOBS} jobs")
+        memory = pss([server.control])
         return {
-            "memory": pss([server.control]),
+            "memory": memory,
             "empty": empty,
+            "per job": (memory - empty) * 1000 / JOBS,
             "running": float(top["running"]),
             "waiting": float(top["waiting"]),
+            "cpu": (cpu_seconds([server.control]) - used) * 1000 / JOBS,
         }
+
+
+async def _submit(client: httpx2.AsyncClient, numbers: Iterator[int], begun: float) -> None:
+    """One connection's jobs, one after the other, with a line on stderr now and then."""
+    for number in numbers:
+        role = {
+            "replicas": 1 + number % 4,
+            "command": "train",
+            "resources": {"cpu": "1", "memory": "1Gi", "devices": 1 + number % 8},
+            "env": {DURATION: "1000000"},
+        }
+        job = {"name": f"job{number}", "framework": "shell", "roles": {"worker": role}}
+        (await client.post("/api/v3/jobs", json=job)).raise_for_status()
+        if (number + 1) % _SHOWN_EVERY == 0:
+            print(f"{number + 1} jobs in {time.perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
+
+
+async def _rest(server: TimedServer) -> None:
+    """Wait until control has nothing more to do."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        before = cpu_seconds([server.control])
+        await asyncio.sleep(2.0)
+        if cpu_seconds([server.control]) - before <= 2.0 * _IDLE_SHARE:
+            return
+    raise RuntimeError(f"control is still busy after {PATIENCE_SECONDS:.0f} s")

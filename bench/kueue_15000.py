@@ -14,6 +14,7 @@ import time
 
 import httpx2
 
+from bench.processes import cpu_seconds
 from bench.timed_engine import DURATION
 from bench.timed_server import TimedServer, timed_server
 
@@ -71,8 +72,9 @@ async def _play(server: TimedServer) -> dict[str, float]:
         wanted = COHORTS * QUEUES * sum(kind[0] for kind in KINDS)
         if done != wanted:
             raise RuntimeError(f"{done} of {wanted} workloads succeeded")
+        cpu = cpu_seconds([server.control])
         receipts = await _receipts(client)
-    return {"seconds": seconds, "submitted": submitted, "yielded": float(receipts)}
+    return {"seconds": seconds, "submitted": submitted, "yielded": float(receipts), "cpu": cpu}
 
 
 async def _submit(client: httpx2.AsyncClient, cohort: int, at: int, kind: int, begun: float) -> None:
@@ -102,17 +104,26 @@ async def _submit(client: httpx2.AsyncClient, cohort: int, at: int, kind: int, b
 
 
 async def _settled(client: httpx2.AsyncClient) -> None:
-    """Wait until nothing runs and nothing waits."""
+    """Wait until nothing runs, waits, begins or ends."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         top = (await client.get("/api/v3/top")).raise_for_status().json()
-        if not top["running"] and not top["waiting"]:
+        if not top["running"] and not top["waiting"] and not await _between(client):
             return
         if time.monotonic() > deadline:
             raise RuntimeError(
                 f"still {top['running']} running and {top['waiting']} waiting after {PATIENCE_SECONDS:.0f} s"
             )
         await asyncio.sleep(0.5)
+
+
+async def _between(client: httpx2.AsyncClient) -> bool:
+    """Whether any workload was told to begin or to end and is not seen to have done so."""
+    for state in ("starting", "stopping"):
+        page = await client.get("/api/v3/jobs", params={"state": state, "limit": 1})
+        if page.raise_for_status().json()["items"]:
+            return True
+    return False
 
 
 async def _count(client: httpx2.AsyncClient, state: str) -> int:
