@@ -261,6 +261,8 @@ class Preemption:
 
     def _may_stay(self, victim: Victim, chosen: Sequence[Victim], request: GangRequest, place: Placer) -> bool:
         """Whether the others are enough for the bounds, and may be asked without this one."""
+        if not victim.clears and self.trial.cluster.queues.plain:
+            return True
         rest = [other for other in chosen if other is not victim]
         needed = victim.clears and any(other.rule is Rule.RECLAIM for other in rest)
         return not needed and not self._bounded(request, rest, place)

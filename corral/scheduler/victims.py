@@ -89,7 +89,8 @@ class Rules:
             known = self._ranked[key] = in_order(self._lasting(request))
         left = [victim for victim in map(self._still, known) if victim is not None and victim.gang.job != request.job]
         own = self.fairness.queues.find(request.queue)
-        if own.spec.reclaim is Reclaim.NEVER or request.priority < 0:
+        alone = self.cluster.gangs.by_queue.keys() <= {own.name}
+        if alone or own.spec.reclaim is Reclaim.NEVER or request.priority < 0:
             return left
         clearing = self._clearing(own, ask, left)
         borrowers = list(self._borrowers(request, own, _less(ask, clearing)))
@@ -195,8 +196,6 @@ class Rules:
     def _borrowers(self, request: GangRequest, own: QueueNode, ask: Sequence[int]) -> Iterator[Victim]:
         """Gangs of the queues that hold more than their fair part, while this one's has less than its own."""
         queues = self.fairness.queues
-        if self.cluster.gangs.by_queue.keys() <= {own.name}:
-            return
         for name, levels in self.cluster.gangs.by_queue.items():
             sides = queues.apart(own.name, name)
             if sides is None or not self.fairness.entitled(own, sides[0], ask):
