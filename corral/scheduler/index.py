@@ -156,7 +156,7 @@ class EngineIndex:
         mark, parts = self.mark(), []
         for part in wanted.shares:
             take = Take(at, 0, 0, 0, 0, 0, Extra(shares=(part,)))
-            if self.usable[at] and self.offered[at] >> part.device & 1 and self.may_add(take):
+            if self.usable[at] and self.shareable(at) >> part.device & 1 and self.may_add(take):
                 self.take(take)
                 parts.append(part)
         self.undo(mark)

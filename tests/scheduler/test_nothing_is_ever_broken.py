@@ -14,11 +14,12 @@ import msgspec
 import pytest
 
 from corral.kernel.draw import draw, draw_integer
-from corral.model.inventory import Node
+from corral.model.inventory import Device, Node
 from corral.model.plan import Plan
 from corral.model.queues import CellQuota, QueueSpec, Reclaim
 from corral.model.requests import DeviceAsk, GangRequest, ShareAsk
 from corral.scheduler import NodesSeen
+from corral.scheduler.layout import indexes
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, inventory, node, role
 
@@ -38,11 +39,29 @@ OWNERS = (
 STEPS = 250
 SEEDS = 20
 PARTS = (ShareAsk(500_000), ShareAsk(250_000), ShareAsk(300_000, 700_000), ShareAsk(100_000))
-"""Lives from this seed on have tasks with parts of devices too."""
+"""Lives from this seed on have tasks with parts of devices too, and machines with slices."""
+SLICES = 2
+"""So many has each device that is cut."""
 
 
-def machines() -> list[Node]:
-    return [node(f"n{rack}{at}", 4, rack=f"r{rack}") for rack in range(3) for at in range(2)]
+def machines(seed: int = 0) -> list[Node]:
+    plain = [node(f"n{rack}{at}", 4, rack=f"r{rack}") for rack in range(3) for at in range(2)]
+    return [cut(each) if seed >= SEEDS and at % 2 else each for at, each in enumerate(plain)]
+
+
+def cut(whole: Node) -> Node:
+    """The same machine, whose devices can be given in slices."""
+    slices = (
+        Device(
+            len(whole.devices) + number,
+            f"{whole.name}:s{number}",
+            model="slice",
+            cells=parent.cells,
+            parent=parent.index,
+        )
+        for number, parent in enumerate(each for each in whole.devices for _ in range(SLICES))
+    )
+    return msgspec.structs.replace(whole, devices=(*whole.devices, *slices))
 
 
 def request(seed: int, step: int) -> GangRequest:
@@ -53,9 +72,10 @@ def request(seed: int, step: int) -> GangRequest:
     devices = (0, 1, 1, 2)[of("devices", 4)]
     least = max(1, most - 3) if of("elastic", 3) == 0 else most
     part = PARTS[of("part", 4)] if seed >= SEEDS and devices == 1 and of("parted", 3) else None
+    model = "slice" if seed >= SEEDS and devices and of("sliced", 3) == 0 else ""
     return gang(
         f"job{step:04}",
-        role(most, minimum=least, cpu_millis=500, ask=DeviceAsk(devices, share=part)),
+        role(most, minimum=least, cpu_millis=500, ask=DeviceAsk(devices, model=model, share=part)),
         at=float(step),
         queue="abcd"[of("queue", 4)],
         user=("ada", "bob")[of("user", 2)],
@@ -79,18 +99,22 @@ def bounds_hold(life: Life) -> None:
     """Said without the scheduler's own sums: from who holds which device, or which part."""
     used: dict[str, Fraction] = {}
     by_user: dict[tuple[str, str], Fraction] = {}
+    taken: set[tuple[str, int]] = set()
     for job in life.running:
         asked = life.requests[job]
         held = Fraction(0)
         for hold in life.cluster.holds(asked.job).values():
-            parts = hold.extra.shares if hold.extra else ()
-            whole = Fraction(hold.devices.bit_count())
-            held += sum((Fraction(max(part[1:]), 1_000_000) for part in parts), Fraction(0)) if parts else whole
+            parts = {part.device: part for part in (hold.extra.shares if hold.extra else ())}
+            for device in indexes(hold.devices):
+                share = Fraction(max(parts[device][1:]), 1_000_000) if device in parts else Fraction(1)
+                held += share / (SLICES if device >= 4 else 1)
+                taken.add((hold.node, device))
         spec = life.cluster.queues.specs.get(asked.queue)
         while spec is not None:
             used[spec.name] = used.get(spec.name, Fraction(0)) + held
             by_user[spec.name, asked.user] = by_user.get((spec.name, asked.user), Fraction(0)) + held
             spec = life.cluster.queues.specs.get(spec.parent)
+    assert not any(at >= 4 and (name, (at - 4) // SLICES) in taken for name, at in taken), "a device and its slice"
     for name, spec in life.cluster.queues.specs.items():
         assert life.cluster.queues.nodes[name].used[0] == used.get(name, 0) * 1000
         if not any(gang.guaranteed and gang.queue == name for gang in life.cluster.gangs.by_job.values()):
@@ -101,8 +125,8 @@ def bounds_hold(life: Life) -> None:
 
 def live(seed: int, *, restarts: bool = False) -> tuple[Life, str]:
     """A life of random events, and a hash of all that was decided in it."""
-    life, decided = Life(machines(), OWNERS if seed % 2 else QUEUES), blake2b(digest_size=16)
-    seen = {each.name: each for each in machines()}
+    life, decided = Life(machines(seed), OWNERS if seed % 2 else QUEUES), blake2b(digest_size=16)
+    seen = {each.name: each for each in machines(seed)}
     for step in range(STEPS):
         kind = draw_integer(seed, step, "kind") % 10
         if kind < 4:
@@ -131,7 +155,7 @@ def test_a_life_of_random_events_breaks_nothing_and_comes_to_rest(seed: int) -> 
     life, _ = live(seed)
     for name in {each.name for each in life.cluster.nodes()}:
         assert name
-    life.cluster.apply(NodesSeen(inventory(*machines())))
+    life.cluster.apply(NodesSeen(inventory(*machines(seed))))
     life.settle(1000.0, cycles=60)
     life.settle(1000.0, cycles=2)
 
