@@ -32,7 +32,7 @@ from corral.model.plan import GangPlacement
 from corral.model.runs import TaskRun
 from corral.model.states import TaskState
 from corral.model.writes import AttemptWrite
-from corral.scheduler import GangQueued, GangWithdrawn, TasksReleased, gang_placed
+from corral.scheduler import GangQueued, GangWithdrawn, NominationLapsed, TasksReleased, gang_placed
 from corral.scheduler.events import TasksLeaving
 
 log = structlog.get_logger()
@@ -183,6 +183,8 @@ class Folder:
         if job.run.wake_at != before.wake_at:
             self.world.set_timer(job.run.wake_at, job.id)
         self.receipts.look(self.draft, job, now)
+        if (job.completed or job.run.suspended) and job.id in self.world.queue.nominated:
+            self.world.queue.apply(NominationLapsed(job.id))
         if job.completed:
             self._completed(job, now)
 

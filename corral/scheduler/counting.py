@@ -40,13 +40,14 @@ def counted(devices: Sequence[Device]) -> list[Counted]:
 def part_of(device: Device, share: ShareShape) -> Part | None:
     """The part of a device that a share of it is; None where the device has no such share to give.
 
-    Of computing power and memory what is not said is as much as the other.
+    Of computing power and memory what is not said is as much as the other. Bytes are rounded down to a millionth of the
+    device, so that as many parts fit as fit in bytes.
     """
     memory = share.memory
     if share.memory_bytes:
         if device.memory_bytes < share.memory_bytes:
             return None
-        memory = -(-share.memory_bytes * WHOLE_DEVICE // device.memory_bytes)
+        memory = max(1, share.memory_bytes * WHOLE_DEVICE // device.memory_bytes)
     compute = share.compute or memory
     return Part(device.index, compute, memory or compute)
 

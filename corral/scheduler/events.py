@@ -89,13 +89,14 @@ class Checkpointed(msgspec.Struct, frozen=True, tag=True):
 
 
 class GangNominated(msgspec.Struct, frozen=True, tag=True):
-    """Others were told to end for this job: it comes first when they have, until it is placed or withdrawn."""
+    """Others (or its own tasks) were told to end for this job: it comes first when they have, until it is placed or
+    that lapses."""
 
     job: JobId
 
 
 class NominationLapsed(msgspec.Struct, frozen=True, tag=True):
-    """A stronger gang took what others left for this job: it waits in its turn again."""
+    """A stronger gang took what others left for this job, or it wants no place any more: it waits in its turn again."""
 
     job: JobId
 

@@ -107,8 +107,6 @@ class Queue:
                 self._insert(request)
             case GangWithdrawn(job=job, tasks=tasks):
                 self._withdraw(job, frozenset(tasks))
-                if job not in self._jobs:
-                    self.nominated.discard(job)
             case GangNominated(job=job):
                 self.nominated.add(job)
             case NominationLapsed(job=job):

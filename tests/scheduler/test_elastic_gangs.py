@@ -110,6 +110,20 @@ def test_a4_a_gang_moves_to_where_it_gets_more_tasks_when_its_period_is_over() -
     assert len(life.receipts) == 1
 
 
+def test_what_a_gang_moves_to_is_kept_for_it_until_it_starts_anew() -> None:
+    life = Life(machines(4, 8))
+    life.submit(gang("wall", role(8)), elastic("a", 2, 8, at=1.0, required="node"))
+    life.settle(0.0)
+    life.end("wall")
+    life.settle(100.0)
+    found = life.cycle(700.0)
+    assert [eviction.rule for eviction in found.evictions] == [Rule.GROW]
+    life.submit(gang("b", role(8), at=0.5))
+    life.yielded()
+    life.cycle(701.0)
+    assert life.sizes() == {"a": 8}
+
+
 def test_a_gang_that_would_lose_more_than_it_gains_stays() -> None:
     life = Life(machines(4, 8))
     life.submit(gang("wall", role(8)), elastic("a", 2, 8, at=1.0, required="node"))
