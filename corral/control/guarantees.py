@@ -144,7 +144,7 @@ def _held(cluster: Cluster, queue: str) -> dict[str, int]:
 
 def _finding(queue: str, resource: str, needed: int, available: int, right: str, cost: str) -> GuaranteeFinding:
     needs, has = spoken_amount(resource, needed), spoken_amount(resource, available)
-    message = f"jobs of the queue {queue} hold {needs} of {resource} within {right}, which would be {has}: {cost}"
+    message = f"jobs of the queue {queue} hold {needs} {resource}, and {right} would be {has}: {cost}"
     return GuaranteeFinding(
         message,
         queue,

@@ -80,9 +80,12 @@ def reasons_view(answer: dict[str, Any]) -> ReasonsView:
 
 
 def estimate_view(found: Estimate, after: tuple[JobSummary, ...], now: float) -> EstimateView:
-    """Control's estimate as the API shows it."""
+    """Control's estimate as the API shows it: jobs by their names."""
+    message = found.message
+    for job in after:
+        message = message.replace(job.id, job.name)
     seconds = None if found.at is None else round(max(0.0, found.at - now), 3)
-    return EstimateView(str(found.basis), found.message, rfc3339_or_none(found.at), seconds, after)
+    return EstimateView(str(found.basis), message, rfc3339_or_none(found.at), seconds, after)
 
 
 def placement_records(

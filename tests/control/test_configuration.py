@@ -165,12 +165,12 @@ async def test_the_check_names_what_is_held_by_right_and_leaves_the_cluster_alon
 
     def broken(text: str) -> list[tuple[str, int, int]]:
         found = broken_by(cluster, before, configuration_of(load_document(text)), 10.0)
-        return [(each.message.partition(" within ")[2], each.needed, each.available) for each in found]
+        return [(each.message.partition(", and ")[2], each.needed, each.available) for each in found]
 
     assert broken(RESEARCH.replace("4", "8") + "deserved: {devices: 6}\nweight: 3\n") == []
     assert broken(RESEARCH + "deserved: {devices: 3}\n") == [
-        ("what it deserves, which would be 3: they may be reclaimed", 6, 3),
-        ("its limit, which would be 4: 1 job would yield", 6, 4),
+        ("what it deserves would be 3: they may be reclaimed", 6, 3),
+        ("its limit would be 4: 1 job would yield", 6, 4),
     ]
     assert cluster.digest() == digest
 

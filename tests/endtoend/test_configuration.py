@@ -65,7 +65,7 @@ def test_a_queue_is_applied_compared_looked_back_at_and_rolled_back(platform: Pl
     assert "a team of its own" in platform.corral("history", "queue/research")
     assert "-  devices: 4\n+  devices: 8\n" in platform.corral("diff", "queue/research")
     said = platform.refused("rollback", "queue/research", "1")
-    assert "hold 6 of devices within its limit, which would be 4" in said and "--preempt" in said
+    assert "hold 6 devices, and its limit would be 4" in said and "--preempt" in said
     platform.corral("rollback", "queue/research", "1", "--preempt")
     yielded = platform.until(waits, explained)
     assert "lower limit" in yielded["reasons"]["binding"]["message"] or "lower limit" in yielded["waiting"]["message"]

@@ -103,7 +103,7 @@ def test_a_broken_guarantee_shows_its_numbers_and_is_applied_only_when_one_is_su
     page.goto(EDIT)
     write(page, queue(4))
     broken = page.get_by_label("Guarantees that it would break")
-    expect(broken).to_contain_text("Jobs of the queue vision hold 6 of devices within its limit, which would be 4")
+    expect(broken).to_contain_text("Jobs of the queue vision hold 6 devices, and its limit would be 4")
     expect(broken).to_contain_text("1 job would yield")
     expect(verdict(page).locator("[data-diff=came]")).to_contain_text("devices: 4")
     page.get_by_role("button", name="Apply, and let jobs yield…").click()

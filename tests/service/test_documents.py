@@ -17,7 +17,7 @@ from tests.service.conftest import ANN, ROOT, Door, job_text
 RESEARCH = "kind: Queue\nname: research\ndeserved: {devices: 4}\n"
 CLUSTER = "kind: Cluster\nnode: {devices: 4}\nnodes: [node1, node2]\n"
 SHRINKS = {
-    "message": "jobs of the queue research hold 4 of devices within its deserved, which would be 2",
+    "message": "jobs of the queue research hold 4 devices, and what it deserves would be 2",
     "queue": "research",
     "level": "devices",
     "needed": 4,
@@ -168,7 +168,7 @@ async def test_a_guarantee_of_running_jobs_is_broken_only_when_that_is_said(serv
     door.answers["/configuration/check"] = [SHRINKS]
     smaller = RESEARCH.replace("4", "2")
     error = await _refused(service.apply_documents(ROOT, smaller))
-    assert error.code == "guarantee-broken" and "hold 4 of devices" in error.message and "--preempt" in error.message
+    assert error.code == "guarantee-broken" and "hold 4 devices" in error.message and "--preempt" in error.message
     assert error.details["findings"][0]["needed"] == 4  # type: ignore[index]
     applied = await service.apply_documents(ROOT, smaller, preempt=True)
     assert applied.findings[0].available == 2 and _done(applied) == [("changed", 2)]
