@@ -159,15 +159,17 @@ class Rules:
                     yield Victim(gang, Rule.SHRINK, float(rank - len(spare)), (task,))
 
     def guests(self, request: GangRequest, owner: str) -> Iterator[Victim]:
-        """Who yields to an owner in its cells: whoever is not guaranteed there, and its own gangs of lower priority."""
+        """Who yields to an owner in its cells: the guests of others, and its own gangs of lower priority."""
         ownership = self.cluster.ownership
         for gang in self.cluster.gangs.by_job.values():
             if gang.job == request.job or not (left := self._left(gang)):
                 continue
-            if not gang.guaranteed:
+            own = ownership.owner(gang.queue) == owner
+            if not own and not gang.guaranteed:
                 yield Victim(gang, Rule.GUARANTEE, gang.cost(self.now), tuple(left))
-            elif gang.priority < request.priority and gang.preemptible and ownership.owner(gang.queue) == owner:
-                yield Victim(gang, Rule.PRIORITY, gang.cost(self.now), tuple(left))
+            elif own and gang.priority < request.priority and (gang.preemptible or not gang.guaranteed):
+                rule = Rule.PRIORITY if gang.guaranteed else Rule.GUARANTEE
+                yield Victim(gang, rule, gang.cost(self.now), tuple(left))
 
     def whole(self, gang: Running, rule: Rule) -> Victim | None:
         """All of a gang that is not told to yield yet; None when it may not be asked to, or only a part is left."""

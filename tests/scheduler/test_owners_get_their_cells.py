@@ -70,6 +70,18 @@ def test_beyond_its_cells_a_queue_is_a_guest_itself() -> None:
     assert guaranteed(life) == {"a1", "b1"} and life.rules() == [("a2", Rule.GUARANTEE)]
 
 
+def test_a_gang_that_is_larger_than_its_owners_cells_yields_to_its_own_queue_by_priority_alone() -> None:
+    life = Life(racks(1), [owner("lab", node=1)])
+    life.submit(gang("large", role(8), queue="lab"))
+    life.settle(0.0)
+    life.submit(gang("equal", role(4), at=1.0, queue="lab"), gang("lower", role(4), at=2.0, queue="lab", priority=1))
+    life.settle(3.0)
+    assert life.sizes() == {"large": 8} and not life.receipts
+    life.submit(gang("higher", role(4), at=4.0, queue="lab", priority=100))
+    life.settle(5.0)
+    assert "higher" in guaranteed(life) and [receipt.job for receipt in life.receipts] == ["large"]
+
+
 def test_small_gangs_share_a_bound_cell_before_another_is_bound() -> None:
     life = Life(racks(2), [owner("lab", rack=2)])
     life.submit(*(gang(f"job{at}", role(1), at=float(at), queue="lab") for at in range(8)))
