@@ -17,7 +17,7 @@ def test_a_job_is_suspended_and_resumed_and_shows_its_receipt(page: Page, portal
     dialog.get_by_role("button", name="Suspend", exact=True).click()
     expect(page.locator("header dl [data-state=waiting]")).to_be_visible()
     receipts = page.get_by_role("region", name="Had to yield")
-    expect(receipts).to_contain_text("not yet")
+    expect(receipts).to_contain_text("when it is resumed")
     page.get_by_role("button", name="Resume", exact=True).click()
     dialog.get_by_role("button", name="Resume", exact=True).click()
     expect(page.locator("header dl [data-state=running]")).to_be_visible()

@@ -72,7 +72,7 @@ export function ReceiptTable({ receipts, named = false }: { receipts: Receipt[];
             </td>
             <td className="max-sm:hidden">{receipt.tasks.length > 0 ? receipt.tasks.join(', ') : count(receipt.devices, 'device')}</td>
             <td className="whitespace-nowrap max-md:hidden">{deviceTime(receipt.costDeviceSeconds)}</td>
-            <td className="whitespace-nowrap">
+            <td className="sm:whitespace-nowrap">
               <Back receipt={receipt} />
             </td>
           </tr>
