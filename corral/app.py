@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from corral import datafolder, logs
 from corral.kernel.errors import CorralError
+from corral.kernel.garbage import give_back
 from corral.kernel.ids import JobId
 from corral.kernel.tokens import job_secret, mint_job_token
 from corral.settings import Settings
@@ -136,7 +137,7 @@ async def _front(settings: Settings) -> None:
         listener = listener_of(settings)
         link = (await service.first_link(settings.administrator, uid=os.getuid())).link
         url = os.environ.get("CORRAL_LISTENING_URL", "")
-        told = _when(server.ready, lambda: _tell_ready({"link": f"{url}/sign-in#link={link}"}))
+        told = _when(server.ready, lambda: _begin({"link": f"{url}/sign-in#link={link}"}))
         await _until_told(server.serve_on(listener), told)
     finally:
         await service.close()
@@ -194,7 +195,7 @@ async def _control(settings: Settings) -> None:
     try:
         said = await seed(store, _given(settings), file=str(settings.cluster or ""), clock=clock)
         await store.put_setting(CONTAINER_RUNTIME, container_runtime() or "")
-        told = _when(control.ready, lambda: _tell_ready({"note": said} if said else {}))
+        told = _when(control.ready, lambda: _begin({"note": said} if said else {}))
         await _until_told(control.run(), door.serve(), keeping.run(), presence.run(), told)
     finally:
         await control.close()
@@ -274,6 +275,12 @@ async def _until_told(*running: Coroutine[Any, Any, None]) -> None:
 async def _when(event: asyncio.Event, act: Callable[[], None]) -> None:
     await event.wait()
     act()
+
+
+def _begin(facts: Mapping[str, Any]) -> None:
+    """Say that all is ready, and let go of what only the start needed."""
+    _tell_ready(facts)
+    give_back()
 
 
 def _tell_ready(facts: Mapping[str, Any]) -> None:
