@@ -77,7 +77,9 @@ def table(record: dict[str, object]) -> str:
     assert isinstance(figures, list)
     for figure in figures:
         bounds = ", ".join(f"{word} {figure[word]:g}" for word in ("must", "aim") if figure[word] is not None)
-        lines.append(f"  {figure['name']:12} {figure['value']:>12,.6g} {figure['unit']:8} {figure['verdict']:7} {bounds}")
+        lines.append(
+            f"  {figure['name']:12} {figure['value']:>12,.6g} {figure['unit']:8} {figure['verdict']:7} {bounds}"
+        )
     also = record["also"]
     assert isinstance(also, dict)
     lines += [f"  {name:12} {value:>12,.6g}" for name, value in also.items()]

@@ -27,7 +27,10 @@ def measure() -> dict[str, float]:
     """Milliseconds of the list's page, asked for all the time while another process makes the load."""
     with running_server("--cluster", str(CLUSTER)) as server, server.client() as client:
         load = subprocess.Popen(
-            [sys.executable, "-m", "bench.api_load", server.url], env=server.environment, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-m", "bench.api_load", server.url],
+            env=server.environment,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         try:
             assert load.stdout
@@ -51,7 +54,9 @@ async def make_load(url: str, token: str) -> None:
     """Attach the followers to one running job, then submit the jobs and wait for their ends."""
     limits = httpx2.Limits(max_connections=FOLLOWERS + CONNECTIONS + 4)
     headers = {"Authorization": f"Bearer {token}"}
-    async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=None, limits=limits, trust_env=False) as client:
+    async with httpx2.AsyncClient(
+        base_url=url, headers=headers, timeout=None, limits=limits, trust_env=False
+    ) as client:
         talker = await _submit(client, "talker", ["sh", "-c", "while :; do date; sleep 0.2; done"])
         async with contextlib.AsyncExitStack() as stack:
             path = f"/api/v3/jobs/{talker}/tasks/worker/0/logs?follow=true"

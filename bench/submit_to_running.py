@@ -28,9 +28,7 @@ def _one(client: httpx2.Client, mark: Path, number: int) -> float:
     job = {
         "name": f"idle-{number}",
         "framework": "shell",
-        "roles": {
-            "worker": {"replicas": 1, "command": ["bash", "-c", 'printf %s "$EPOCHREALTIME" > "$0"', str(mark)]}
-        },
+        "roles": {"worker": {"replicas": 1, "command": ["bash", "-c", 'printf %s "$EPOCHREALTIME" > "$0"', str(mark)]}},
     }
     begun = time.time()
     answer = client.post("/api/v3/jobs", json=job)

@@ -23,7 +23,9 @@ def prepare(folder: Path) -> None:
     """
     folder = folder.absolute()
     if len(str(folder / "run" / _LONGEST_SOCKET_NAME).encode()) > _LONGEST_SOCKET_PATH:
-        raise InvalidInput("data-folder-too-long", f"The path {folder} is too long for Unix sockets; use a shorter --data.")
+        raise InvalidInput(
+            "data-folder-too-long", f"The path {folder} is too long for Unix sockets; use a shorter --data."
+        )
     try:
         folder.mkdir(mode=_passable(), parents=True, exist_ok=True)
         for name in _SUBFOLDERS:

@@ -68,9 +68,7 @@ class Settings(BaseSettings):
     conflict_delay_maximum: float = Field(
         default=900.0, ge=0, description="The longest wait in seconds before a retry after a transient conflict."
     )
-    transient_floor: float = Field(
-        default=0.0, ge=0, description="A wait in seconds before every transient retry."
-    )
+    transient_floor: float = Field(default=0.0, ge=0, description="A wait in seconds before every transient retry.")
     start_deadline: float = Field(
         default=600.0,
         ge=0,

@@ -72,7 +72,9 @@ def listen(host: str, port: int) -> socket.socket:
         raise InvalidInput("bad-host", f"{host!r} cannot be listened on ({error.strerror}); change --host.") from None
     except OSError as error:
         if error.errno == errno.EADDRNOTAVAIL:
-            raise InvalidInput("bad-host", f"{host} is not an address of this machine; choose one with --host.") from None
+            raise InvalidInput(
+                "bad-host", f"{host} is not an address of this machine; choose one with --host."
+            ) from None
         raise Conflict(
             "port-in-use",
             f"Cannot listen on {host}:{port} ({error.strerror}); choose another with --port, or stop what uses it.",
@@ -311,7 +313,9 @@ def stop(data_folder: Path, seconds: float = 2 * _STOP_SECONDS + 5) -> bool:
         with selectors.DefaultSelector() as selector:
             selector.register(pid_fd, selectors.EVENT_READ)
             if not selector.select(seconds):
-                raise Unavailable("still-running", f"The server (pid {record['pid']}) has not ended in {seconds:.0f} s.")
+                raise Unavailable(
+                    "still-running", f"The server (pid {record['pid']}) has not ended in {seconds:.0f} s."
+                )
     finally:
         os.close(pid_fd)
     return True

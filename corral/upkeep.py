@@ -190,4 +190,3 @@ def _must_be_stopped(settings: Settings) -> None:
     record = supervisor.running(settings.data_folder)
     if record is not None:
         raise Conflict("server-runs", f"The server runs (pid {record['pid']}); end it with `corral down` first.")
-

@@ -135,7 +135,11 @@ class Door:
         scheduler_policy(after.policy, control.policy)
         hived_configured(after)
         before = control.configured.now
-        cluster, presenter, now = control.world.cluster.fork(hived=False), control.configured.presenter, control.clock.now()
+        cluster, presenter, now = (
+            control.world.cluster.fork(hived=False),
+            control.configured.presenter,
+            control.clock.now(),
+        )
 
         def think() -> list[GuaranteeFinding]:
             machines = () if after.clusters == before.clusters else presenter.described(after.clusters)

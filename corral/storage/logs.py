@@ -109,7 +109,9 @@ class LogStore:
             raise InvalidInput("bad-attempt", f"{attempt!r} is not an attempt id.")
         split = os.path.exists(self.path(attempt, "stdout"))
         if split and stream == "all":
-            raise InvalidInput("streams-apart", "This task keeps its streams apart; ask for stdout or stderr (--stream).")
+            raise InvalidInput(
+                "streams-apart", "This task keeps its streams apart; ask for stdout or stderr (--stream)."
+            )
         if not split and stream == "stderr":
             raise InvalidInput("streams-together", "This task writes both streams into one log; ask for all.")
         return LogFile(self.path(attempt, stream if split else "all"), str(self.root))

@@ -62,7 +62,7 @@ def test_code_secrets_and_data_reach_a_container(platform: Platform, docker: Doc
         outputs=[{"path": "result", "uri": f"file://{folder}/kept"}],
     )
     (folder / "job.yaml").write_text(json.dumps(document))
-    assert platform.corral("submit", "-f", "job.yaml", folder=folder) .startswith("hello 17 17\n")
+    assert platform.corral("submit", "-f", "job.yaml", folder=folder).startswith("hello 17 17\n")
     assert (folder / "kept").read_text() == "made\n"
 
 

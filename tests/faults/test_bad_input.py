@@ -47,7 +47,9 @@ def test_a_gigabyte_declared_is_refused_before_it_is_sent(shared_house: House) -
     for path, length in (("/api/v3/jobs", GIB), ("/api/v3/blobs/code", GIB), ("/api/v3/login", GIB)):
         method = "PUT" if path.endswith("code") else "POST"
         head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {shared_house.token}\r\n"
-        answer = _raw(shared_house, f"{head}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n".encode())
+        answer = _raw(
+            shared_house, f"{head}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n".encode()
+        )
         assert answer.startswith(b"HTTP/1.1 413"), answer
         assert b'"body-too-large"' in answer
 

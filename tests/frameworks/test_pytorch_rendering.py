@@ -86,7 +86,9 @@ def test_an_elastic_role_meets_at_the_store_of_task_0() -> None:
 @pytest.mark.parametrize("replicas", [{"replicas": 2, "minReplicas": 1, "maxReplicas": 2}, {"replicas": 1}])
 def test_torchrun_passes_the_checkpoint_signal_on_and_waits_as_long_as_the_job_says(replicas: dict[str, int]) -> None:
     checkpoint = {"signal": "SIGUSR1", "graceSeconds": 90}
-    document = job("pytorch", [{"name": "worker", "processesPerReplica": 2}], replicaSpec=replicas, checkpoint=checkpoint)
+    document = job(
+        "pytorch", [{"name": "worker", "processesPerReplica": 2}], replicaSpec=replicas, checkpoint=checkpoint
+    )
     env = render(gang(document, "worker-0"))["worker-0"].env
     assert env["PET_SHUTDOWN_TIMEOUT"] == "90"
     assert env["PET_SIGNALS_TO_HANDLE"] == "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"

@@ -54,7 +54,9 @@ def test_the_first_in_line_waits_no_longer_than_what_runs_when_it_comes(seed: in
 def test_a_gang_of_the_whole_cluster_waits_for_those_submitted_before_it_and_no_others() -> None:
     life = Life([node("n1"), node("n2")], policy=Policy("first", PriorityOrder()))
     wait_of_big(life, 0, 10, 10, 8)
-    started_later = [job for job, request in life.requests.items() if job in life.running and request.submitted_at > BEFORE]
+    started_later = [
+        job for job, request in life.requests.items() if job in life.running and request.submitted_at > BEFORE
+    ]
     assert not started_later
 
 

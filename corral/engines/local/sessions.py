@@ -125,7 +125,9 @@ def _with_terminal(words: list[str], env: Mapping[str, str], ended: Callable[[in
         name = os.ttyname(slave)
         # Opened by the leader of a fresh session, it becomes that session's controlling terminal.
         actions = [(os.POSIX_SPAWN_OPEN, 0, name, os.O_RDWR, 0), *((os.POSIX_SPAWN_DUP2, 0, to) for to in (1, 2))]
-        pid = os.posix_spawn(words[0], words, env, file_actions=actions, setsid=True, setsigmask=(), setsigdef=DEFAULTED)
+        pid = os.posix_spawn(
+            words[0], words, env, file_actions=actions, setsid=True, setsigmask=(), setsigdef=DEFAULTED
+        )
     except BaseException:
         os.close(master)
         raise
@@ -140,7 +142,9 @@ def _with_pipes(words: list[str], env: Mapping[str, str], ended: Callable[[int],
     reader, their_output = os.pipe()
     try:
         actions = [(os.POSIX_SPAWN_DUP2, source, to) for source, to in ((their_input, 0), (their_output, 1), (1, 2))]
-        pid = os.posix_spawn(words[0], words, env, file_actions=actions, setsid=True, setsigmask=(), setsigdef=DEFAULTED)
+        pid = os.posix_spawn(
+            words[0], words, env, file_actions=actions, setsid=True, setsigmask=(), setsigdef=DEFAULTED
+        )
     except BaseException:
         os.close(writer)
         os.close(reader)
