@@ -130,7 +130,7 @@ def test_under_hiveds_preset_nothing_is_estimated_and_no_change_is_looked_for() 
     (job,) = life.requests.keys() - life.running.keys()
     found = estimated(life, job)
     assert (found.basis, found.at) == (Basis.NOT_ESTIMATED, None)
-    assert found.message.startswith("HiveD's algorithm decides here, and it is not played forward")
+    assert found.message.startswith("HiveD's algorithm decides here; it knows no durations")
     reasons = explain(life.cluster, life.queue, life.policy, JobId(job), life.now)
     assert reasons is not None
     assert smallest_changes(life.cluster, life.queue, life.policy, JobId(job), reasons, life.now) == ()
