@@ -59,7 +59,9 @@ def estimate(
     if not reasons.possible:
         return Estimate(Basis.NEVER, "It never starts as it is: what there is cannot hold it.")
     if policy.hived and cluster.hived is not None:
-        said = "HiveD's algorithm decides here; it knows no durations and is not played forward. No change is looked for."
+        said = (
+            "HiveD's algorithm decides here; it knows no durations and is not played forward. No change is looked for."
+        )
         return Estimate(Basis.NOT_ESTIMATED, said)
     if not any(role.minimum for role in entry.request.roles):
         said = "It runs; tasks by which a job may grow come after everybody who waits to start."
