@@ -37,6 +37,8 @@ POLICY = find_policy()
 OWNERS = 8
 CHURN = 2000
 """So many gangs come when the machines are full."""
+CROWDED = 90
+"""Percent that are held where gangs are in each other's way: whom to move, and whom to have yield, is looked for often."""
 
 SECONDS_BETWEEN = 30.0
 """Time from one gang to the next: on 65,536 devices gangs run for a day in the mean, on 4,096 for an hour and a half."""
@@ -50,6 +52,7 @@ def places() -> dict[str, float]:
     out["place-65536-p99"] = percentile(times, 0.99)
     out["place-growth"] = out["place-65536-mean"] / out["place-4096-mean"]
     out["build-65536"] = build
+    out["place-4096-crowded-mean"] = fmean(place(512, CROWDED)[1])
     return out
 
 
@@ -60,30 +63,30 @@ def timed(work: Callable[[], object]) -> float:
     return (process_time() - begun) * 1000
 
 
-def place(nodes: int) -> tuple[float, list[float]]:
-    """Random gangs of 1 to 64 devices until 75 % are held, then as many end as come: milliseconds to index, and a gang.
+def place(nodes: int, percent: int = 75) -> tuple[float, list[float]]:
+    """Random gangs of 1 to 64 devices until so many are held, then as many end as come: milliseconds to index, and a gang.
 
     The machines belong to 8 virtual clusters, each of which owns an eighth of the nodes, wherever they are; gangs go to
     one of those that hold at most nine tenths of their own with it, else to the emptiest.
     """
     inventory = machines(nodes, nodes // 16)
     owners = tuple(QueueSpec(f"vc{at}", cells=(CellQuota("node", nodes // OWNERS),)) for at in range(OWNERS))
-    churn = Churn()
+    churn, most = Churn(), nodes * 8 * percent // 100
 
     def build() -> None:
         churn.cluster.apply(NodesSeen(inventory))
         churn.cluster.apply(QueuesConfigured(owners))
 
-    built, times, number = timed(build), list[float](), 0
+    built, times, number, full = timed(build), list[float](), 0, False
     churn.queue.apply(QueuesConfigured(owners))
     while len(times) < CHURN:
         number += 1
         devices = 1 << draw_integer(SEED, number) % 7
         owner = churn.owner(draw_integer(SEED, number, 8), devices, nodes)
         request = gang(number, tasks=max(1, devices // 8), devices=min(8, devices), queue=owner)
-        full = churn.held >= nodes * 6
+        full = full or churn.held >= most
         if full:
-            churn.end(draw(SEED, number, "ends"))
+            churn.thin(number, most)
         took = timed(lambda request=request: churn.submit(request))  # type: ignore[misc]
         churn.settle()
         if full:
@@ -112,9 +115,10 @@ class Churn:
         able = able or [self._used.index(min(self._used))]
         return f"vc{able[drawn % len(able)]}"
 
-    def end(self, drawn: float) -> None:
-        """One of those that run is over."""
-        self._stop(self._running.pop(int(drawn * len(self._running))))
+    def thin(self, number: int, most: int) -> None:
+        """One after the other of those that run is over, until no more than so many devices are held."""
+        while self.held > most:
+            self._stop(self._running.pop(int(draw(SEED, number, "ends", self.held) * len(self._running))))
 
     def submit(self, request: GangRequest) -> None:
         """A gang comes: one cycle, and what it decides is known."""

@@ -17,7 +17,7 @@ from corral.scheduler.policy import Policy
 from corral.scheduler.preempting import Preemption
 from corral.scheduler.queue import Queue
 from corral.scheduler.screening import has_room
-from corral.scheduler.shapes import TaskShape, gang_shape
+from corral.scheduler.shapes import TaskShape, covers, gang_shape, task_shape
 from corral.scheduler.victims import Victim, in_order
 
 HORIZON = 3600.0
@@ -44,11 +44,13 @@ class Moves:
         if free * DEVICE < ask[0] or not ask[0]:
             return ()
         gain = ask[0] / DEVICE * min(HORIZON, start - self._now if start < inf else HORIZON)
+        head = self._only_room(request)
         movers = [
             victim
             for gang in self._cluster.gangs.by_job.values()
             if gang.request is not None and 2 * gang.amounts[0] <= ask[0]
-            if gang.cost(self._now) < gain and self._has_where_to_go(gang, gang.request)
+            if gang.cost(self._now) < gain and self._makes_room(gang.request, head)
+            if self._has_where_to_go(gang, gang.request)
             if (victim := self._preemption.rules.whole(gang, Rule.CONSOLIDATION)) is not None
         ]
         chosen = self._preemption.choose(request, in_order(movers)[:_MOST_MOVERS])
@@ -58,6 +60,19 @@ class Moves:
             return ()
         self._preemption.settle(request, ask, chosen)
         return chosen
+
+    def _only_room(self, request: GangRequest) -> TaskShape | None:
+        """What a task of the gang needs when so many places for it, wherever they are, are all that the gang needs."""
+        trial = self._preemption.trial
+        engines = [index for index in self._cluster.engines.values() if index.tree.nodes]
+        if len(engines) != 1 or has_room(trial, request, shape := gang_shape(request)) is None:
+            return None
+        ask = trial.ask(request, engines[0], shape)
+        return ask.parts[0].shape if not (ask.required or ask.parts[0].required) else None
+
+    def _makes_room(self, request: GangRequest, head: TaskShape | None) -> bool:
+        """Whether a gang may leave more places of the head's shape than it takes elsewhere."""
+        return head is None or not all(covers(task_shape(role), head) for role in request.roles)
 
     def _has_where_to_go(self, gang: Running, request: GangRequest) -> bool:
         """Whether there is room for a second one of it; of a shape that cannot be told by looking, it is supposed."""

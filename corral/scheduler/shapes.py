@@ -66,6 +66,21 @@ def task_shape(role: RoleAsk, *, rdma: bool = False, avoid: bool = False) -> Tas
     )
 
 
+def covers(larger: TaskShape, smaller: TaskShape) -> bool:
+    """Whether a task of the smaller shape fits wherever one of the larger fits, and takes no more of anything there."""
+    if larger.share is not None or smaller.share is not None or larger.ids or smaller.ids:
+        return False
+    if larger._replace(devices=0, cpu=0, memory=0, shm=0, more=()) != smaller._replace(
+        devices=0, cpu=0, memory=0, shm=0, more=()
+    ):
+        return False
+    had = dict(larger.more)
+    plain = zip(larger[:1] + larger[4:7], smaller[:1] + smaller[4:7], strict=True)
+    return all(more >= less for more, less in plain) and all(
+        had.get(name, 0) >= wanted for name, wanted in smaller.more
+    )
+
+
 class GangShape:
     """What a gang asks for, as a key: equal ones are one object while anybody has it, so that a look-up costs nothing."""
 

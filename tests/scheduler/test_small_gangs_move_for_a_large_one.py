@@ -50,3 +50,20 @@ def test_a_policy_without_consolidation_moves_nobody() -> None:
     life.submit(gang("large", role(4), at=5.0, required="node"))
     life.settle(60.0)
     assert not life.receipts
+
+
+def test_a_gang_of_whole_nodes_never_moves_for_another_though_it_is_the_cheapest() -> None:
+    life = Life([node(f"n{at}") for at in range(4)])
+    life.submit(gang("a", role(3)), gang("b", role(3), at=1.0))
+    life.settle(0.0)
+    life.submit(gang("small1", role(1), at=3.0), gang("small2", role(1), at=4.0))
+    life.settle(0.0)
+    life.end("a", "b")
+    life.submit(gang("whole", role(1, 4), at=5.0))
+    life.settle(59.0)
+    assert life.sizes() == {"small1": 1, "small2": 1, "whole": 1}
+    life.submit(gang("large", role(2, 4), at=59.0))
+    life.settle(60.0)
+    assert [rule for _, rule in life.rules()] == [Rule.CONSOLIDATION]
+    assert life.rules()[0][0] in ("small1", "small2")
+    assert life.sizes() == {"large": 2, "small1": 1, "small2": 1, "whole": 1}
