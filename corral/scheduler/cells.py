@@ -58,8 +58,7 @@ class Cells:
         self.bound: dict[Cell, Bound] = {}
         self._overlaps: Counter[Cell] = Counter()
         """By cell of these types, how many bound cells it overlaps."""
-        self._used: dict[str, Counter[CellType]] = {}
-        self._kinds: dict[Cell, CellType] = {}
+        self._used: dict[str, Counter[CellType]] = {owner: Counter() for owner in self.quotas}
         self._trail: list[Cell] = []
         self._inside: dict[Cell, View] = {}
         self.own = {owner: View(index) for owner in self.quotas}
@@ -94,15 +93,12 @@ class Cells:
 
     def remaining(self, owner: str, kind: CellType) -> int:
         """How many more cells of a type an owner may bind."""
-        used = self._used.get(owner)
-        return self.quotas.get(owner, {}).get(kind, 0) - (used[kind] if used else 0)
+        quotas = self.quotas.get(owner)
+        return quotas.get(kind, 0) - self._used[owner][kind] if quotas else 0
 
     def kind(self, cell: Cell) -> CellType:
         """The type of a cell."""
-        kind = self._kinds.get(cell)
-        if kind is None:
-            kind = self._kinds[cell] = self.structure.type_of(cell.depth, cell.number)
-        return kind
+        return self.structure.type_of(*cell)
 
     def is_whole(self, cell: Cell) -> bool:
         """Whether nothing bound overlaps a cell of an owned type."""
@@ -145,6 +141,9 @@ class Cells:
     def shortfalls(self) -> list[tuple[CellType, int, int]]:
         """The types of which less is left than owed: type, owed, left after what wider ones take."""
         out = []
+        if len(self.types) == 1:
+            kind = self.types[0]
+            return [(kind, self.owed[kind], max(0, self.left[kind]))] if self.left[kind] < self.owed[kind] else []
         for kind in self.types:
             left = self.left[kind] - sum(
                 self.owed[wider] * self.structure.count(wider, kind)
@@ -179,7 +178,7 @@ class Cells:
     def _bind(self, cell: Cell, owner: str) -> None:
         self.bound[cell] = Bound(owner)
         kind = self.kind(cell)
-        self._used.setdefault(owner, Counter())[kind] += 1
+        self._used[owner][kind] += 1
         self.owed[kind] -= 1
         self._overlap(cell, 1)
         self._show(cell, owner)
@@ -196,8 +195,8 @@ class Cells:
         for depth in self._depths:
             for other in (cell,) if depth == cell.depth else self._related(cell, depth):
                 was = self._overlaps[other]
-                self._overlaps[other] = was + sign
-                if not was or not was + sign:
+                now = self._overlaps[other] = was + sign
+                if not was or not now:
                     kind = self.kind(other)
                     if kind in self.left:
                         self.left[kind] -= sign

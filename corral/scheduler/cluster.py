@@ -166,7 +166,7 @@ class Cluster:
     def _own(self) -> None:
         """Bind cells anew for all that is guaranteed; what its owner does not own any more is a guest from now on."""
         for engine in self.engines.values():
-            engine.views = []
+            engine.forget_views()
         self.ownership = Ownership(self.queues.specs, self.engines, self.gangs)
 
     def holds(self, job: JobId) -> dict[TaskKey, Hold]:

@@ -54,7 +54,9 @@ class EngineIndex:
         self.asks: dict[Hashable, Ask] = {}
         """What requests mean here, by shape; a memory only."""
         self.views: list[View] = []
-        """What owners of cells see of it; told of every change."""
+        """What owners of cells see of it."""
+        self.seen_by: list[list[View]] = [[] for _ in nodes]
+        """By position the views that see any of its devices; told of every change there."""
         self._trail: list[tuple[Take, bool]] = []
         self._slots: dict[tuple[TaskShape, int, int], Slots] = {}
 
@@ -216,6 +218,11 @@ class EngineIndex:
                 self._changed(at)
         return True
 
+    def forget_views(self) -> None:
+        """Nobody sees it through masks any more."""
+        self.views = []
+        self.seen_by = [[] for _ in self.free]
+
     def set_unknown(self, reason: str) -> None:
         """Nothing here can be given until the engine's nodes are seen again."""
         self.unknown = reason
@@ -229,10 +236,9 @@ class EngineIndex:
 
     def _changed(self, at: int) -> None:
         free = self.free[at]
-        for view in self.views:
-            if allowed := view.allowed[at]:
-                view.free[at] = free & allowed
-                view.note(at)
+        for view in self.seen_by[at]:
+            view.free[at] = free & view.allowed[at]
+            view.note(at)
         self.note(at)
 
     def note(self, at: int) -> None:
@@ -278,7 +284,7 @@ class EngineIndex:
         twin.memory, twin.shm, twin.tasks = self.memory[:], self.shm[:], self.tasks[:]
         twin.more = {name: column[:] for name, column in self.more.items()}
         twin.shared, twin.neighbours = self.shared.copy(), self.neighbours.copy()
-        twin.views = []
+        twin.views, twin.seen_by = [], [[] for _ in self.free]
         twin.asks = dict(self.asks)
         twin.journal, twin._trail = self.journal[:], self._trail[:]
         twin._slots = {key: slots.copy() for key, slots in self._slots.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from corral.kernel.units import DEVICE
@@ -38,6 +38,11 @@ class Structure:
         self._counts: dict[tuple[CellType, CellType], int] = {}
         self._sizes: dict[CellType, int] = {}
         self._by_name: dict[int, dict[str, int]] = {}
+        self._written: dict[tuple[int, int], str] = {}
+        self._ranges = [
+            [range(start, end) for start, end in zip(cells.starts.tolist(), cells.ends.tolist(), strict=True)]
+            for cells in tree.cells
+        ]
         self._all = [layout.all for layout in tree.layouts]
 
     def find(self, level: str, model: str = "", chain: str = "") -> CellType | None:
@@ -103,30 +108,26 @@ class Structure:
             for at, mask in masks
         )
 
-    def masks(self, depth: int, number: int) -> Iterator[tuple[int, int]]:
+    def masks(self, depth: int, number: int) -> Sequence[tuple[int, int]]:
         """The positions and devices of a cell."""
         if depth > self.node_depth:
-            yield self._inner_cells(depth)[number]
-            return
-        for at in self._range(depth, number):
-            yield at, self._all[at]
+            return (self._inner_cells(depth)[number],)
+        return [(at, self._all[at]) for at in self._range(depth, number)]
 
-    def at_node(self, depth: int, at: int) -> Iterator[tuple[int, int]]:
+    def at_node(self, depth: int, at: int) -> Sequence[tuple[int, int]]:
         """The cells of a depth that a node is in, or that are in it: number, and mask of the node's devices."""
         if depth <= self.node_depth:
-            yield self.tree.cells[depth].of[at], self._all[at]
-            return
+            return ((self.tree.cells[depth].of[at], self._all[at]),)
         self._inner_cells(depth)
         first = self._starts[depth][at]
-        for offset, mask in enumerate(self.tree.layouts[at].depths[depth - self.node_depth]):
-            yield first + offset, mask
+        return list(enumerate(self.tree.layouts[at].depths[depth - self.node_depth], first))
 
     def related(self, depth: int, number: int, other: int) -> Iterator[int]:
         """The cells of another depth that hold this one, or are in it; itself for its own depth."""
         if other == depth:
             yield number
         elif other < depth:
-            at = next(self.masks(depth, number))[0]
+            at = self._first(depth, number)
             if other <= self.node_depth:
                 yield self.tree.cells[other].of[at]
             else:
@@ -142,13 +143,19 @@ class Structure:
 
     def range_at(self, depth: int, own: int, number: int) -> range:
         """The positions of the cell at `depth` that holds the cell `number` of the depth `own`."""
-        at = next(self.masks(own, number))[0]
+        at = self._first(own, number)
         if depth >= self.node_depth:
             return range(at, at + 1) if own >= self.node_depth else self._range(own, number)
         return self._range(depth, self.tree.cells[depth].of[at])
 
     def name(self, depth: int, number: int) -> str:
         """A name by which `named` finds the cell again while its machines stand."""
+        known = self._written.get((depth, number))
+        if known is None:
+            known = self._written[depth, number] = self._write(depth, number)
+        return known
+
+    def _write(self, depth: int, number: int) -> str:
         if depth <= self.node_depth:
             return f"{self.tree.levels[depth]}:{self.tree.cells[depth].names[number]}"
         at = self._inner_cells(depth)[number][0]
@@ -187,9 +194,12 @@ class Structure:
             found = self._by_name[depth] = {name: number for number, name in enumerate(names)}
         return found
 
+    def _first(self, depth: int, number: int) -> int:
+        """The first position of a cell."""
+        return self._inner_cells(depth)[number][0] if depth > self.node_depth else self._ranges[depth][number].start
+
     def _range(self, depth: int, number: int) -> range:
-        cells = self.tree.cells[depth]
-        return range(int(cells.starts[number]), int(cells.ends[number]))
+        return self._ranges[depth][number]
 
     def _inner_cells(self, depth: int) -> list[tuple[int, int]]:
         found = self._inner.get(depth)

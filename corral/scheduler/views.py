@@ -22,6 +22,7 @@ class View(EngineIndex):
         self.journal: list[int] = []
         self.changes = 0
         self.views: list[View] = []
+        self.seen_by: list[list[View]] = []
         self.asks: dict[Hashable, Ask] = {}
         self._slots: dict[tuple[TaskShape, int, int], Slots] = {}
         self.share()
@@ -36,18 +37,19 @@ class View(EngineIndex):
 
     def allow(self, at: int, mask: int) -> None:
         """See just these devices of a node from now on."""
-        if self.allowed[at] != mask:
+        was = self.allowed[at]
+        if was != mask:
             self.allowed[at] = mask
-            self.follow(at)
+            if not was:
+                self.base.seen_by[at].append(self)
+            elif not mask:
+                self.base.seen_by[at].remove(self)
+            self.free[at] = self.base.free[at] & mask
+            self.note(at)
 
     def shareable(self, at: int) -> int:
         """As of the engine, of the devices that are seen."""
         return super().shareable(at) & self.allowed[at]
-
-    def follow(self, at: int) -> None:
-        """Something changed on a node."""
-        self.free[at] = self.base.free[at] & self.allowed[at]
-        self.note(at)
 
     def take(self, take: Take) -> None:
         """Hold this on the engine."""

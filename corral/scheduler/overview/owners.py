@@ -78,7 +78,7 @@ class QuotaOwners:
         """Nothing bound overlaps it."""
         structure = self._cells.structure
         if depth > structure.node_depth:
-            number += next(structure.at_node(depth, at))[0]
+            number += structure.at_node(depth, at)[0][0]
         cell = Cell(depth, number)
         return self._cells.kind(cell) in self._cells.types and self._cells.is_whole(cell)
 
