@@ -43,9 +43,11 @@ def test_a_terminal_is_passed_on(platform: Platform, shell: Job) -> None:
     session.expect("40 160")
     session.expect("sum 42")
     # Told by the command itself: a shell that has only read its line has nothing in front to be interrupted yet.
-    session.sendline("sh -c 'echo began $((40 + 3)); sleep 1000'")
+    waiting = "echo began $((40 + 3)); while :; do sleep 0.1; done"
+    session.sendline(f"sh -c 'trap \"echo caught $((40 + 4)); exit 0\" INT; {waiting}'")
     session.expect("began 43")
     session.sendintr()
+    session.expect("caught 44")
     session.sendline("exit 5")
     session.expect(pexpect.EOF)
     session.close()
