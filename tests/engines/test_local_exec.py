@@ -38,13 +38,16 @@ async def test_bytes_pass_unchanged_both_ways_without_a_terminal(task: Harness) 
 async def test_a_terminal_has_a_size_and_control_keys(task: Harness) -> None:
     session = await task.engine.exec(attempt(), ["sh"], tty=True)
     await session.resize(33, 44)
-    await session.send(b"stty size; tty; sh -c 'echo up$((40+2)); exec sleep 1000'\n")
+    waiting = b"echo up$((40+2)); while :; do sleep 0.1; done"
+    await session.send(b'stty size; tty; sh -c \'trap "echo caught$((40+4)); exit 0" INT; ' + waiting + b"'\n")
     seen = b""
     output = session.output()
     while b"up42" not in seen:
         seen += await anext(output)
     assert b"33 44" in seen and b"/dev/pts/" in seen
     await session.send(b"\x03")
+    while b"caught44" not in seen:
+        seen += await anext(output)
     await session.send(b"exit 5\n")
     async for chunk in output:
         seen += chunk
