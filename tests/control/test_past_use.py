@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from corral.control import seed
+from corral.control import Control, seed
 from corral.control.draft import Draft
 from corral.control.past import Past
 from corral.kernel.ids import AttemptId, JobId
@@ -46,6 +47,13 @@ async def over(house: House, job: JobId) -> None:
     await house.until(job, "succeeded")
 
 
+async def in_line(house: House, control: Control, job: JobId) -> None:
+    """Wait until control knows that a job waits: it hears of one after it was submitted."""
+    async with asyncio.timeout(10):
+        while not control.world.queue.waiting(job):
+            await house.store.wakeup.wait(0.05)
+
+
 @pytest.mark.parametrize("restarts", [0, 1, 2])
 async def test_who_had_the_machine_before_comes_second_restarts_or_not(house: House, restarts: int) -> None:
     control = await house.begin()
@@ -62,6 +70,7 @@ async def test_who_had_the_machine_before_comes_second_restarts_or_not(house: Ho
         control = await house.begin()
         tree = control.world.cluster.queues
         assert [tree.past_use(node) for node in tree.decaying] == written
+    await in_line(house, control, second)
     await over(house, blocker)
     await house.until(second, "running")
     await house.until(first, "waiting")
