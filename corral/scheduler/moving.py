@@ -36,7 +36,7 @@ class Moves:
         self._policy = policy
         self._now = now
         self._cluster = preemption.trial.cluster
-        self._room: dict[Hashable, bool] = {}
+        self._helpful: dict[Hashable, bool] = {}
 
     def for_head(self, request: GangRequest, start: float, ask: Sequence[int]) -> tuple[Victim, ...]:
         """Gangs that fit elsewhere too, so that the first that waits fits now; none when waiting to `start` is better."""
@@ -49,8 +49,7 @@ class Moves:
             victim
             for gang in self._cluster.gangs.by_job.values()
             if gang.request is not None and 2 * gang.amounts[0] <= ask[0]
-            if gang.cost(self._now) < gain and self._makes_room(gang.request, head)
-            if self._has_where_to_go(gang, gang.request)
+            if gang.cost(self._now) < gain and self._may_help(gang, gang.request, head)
             if (victim := self._preemption.rules.whole(gang, Rule.CONSOLIDATION)) is not None
         ]
         chosen = self._preemption.choose(request, in_order(movers)[:_MOST_MOVERS])
@@ -74,14 +73,18 @@ class Moves:
         """Whether a gang may leave more places of the head's shape than it takes elsewhere."""
         return head is None or not all(covers(task_shape(role), head) for role in request.roles)
 
-    def _has_where_to_go(self, gang: Running, request: GangRequest) -> bool:
-        """Whether there is room for a second one of it; of a shape that cannot be told by looking, it is supposed."""
+    def _may_help(self, gang: Running, request: GangRequest, head: TaskShape | None) -> bool:
+        """Whether there is room for a second one of it, and its move may leave more room for the head; once a shape.
+
+        Of a shape that cannot be told by looking, room is supposed.
+        """
         shape = gang.shape
         if shape is None:
             shape = gang.shape = gang_shape(request)
-        if shape not in self._room:
-            self._room[shape] = has_room(self._preemption.trial, request, shape) is not False
-        return self._room[shape]
+        if shape not in self._helpful:
+            helps = self._makes_room(request, head) and has_room(self._preemption.trial, request, shape) is not False
+            self._helpful[shape] = helps
+        return self._helpful[shape]
 
     def _free_devices(self) -> int:
         """How many devices are free, as the indexes keep it for tasks of one device."""
