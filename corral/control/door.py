@@ -135,11 +135,8 @@ class Door:
         scheduler_policy(after.policy, control.policy)
         hived_configured(after)
         before = control.configured.now
-        cluster, presenter, now = (
-            control.world.cluster.fork(hived=False),
-            control.configured.presenter,
-            control.clock.now(),
-        )
+        cluster = control.world.cluster.fork(hived=False)
+        presenter, now = control.configured.presenter, control.clock.now()
 
         def think() -> list[GuaranteeFinding]:
             machines = () if after.clusters == before.clusters else presenter.described(after.clusters)

@@ -141,9 +141,6 @@ class Cells:
     def shortfalls(self) -> list[tuple[CellType, int, int]]:
         """The types of which less is left than owed: type, owed, left after what wider ones take."""
         out = []
-        if len(self.types) == 1:
-            kind = self.types[0]
-            return [(kind, self.owed[kind], max(0, self.left[kind]))] if self.left[kind] < self.owed[kind] else []
         for kind in self.types:
             left = self.left[kind] - sum(
                 self.owed[wider] * self.structure.count(wider, kind)

@@ -70,15 +70,13 @@ def covers(larger: TaskShape, smaller: TaskShape) -> bool:
     """Whether a task of the smaller shape fits wherever one of the larger fits, and takes no more of anything there."""
     if larger.share is not None or smaller.share is not None or larger.ids or smaller.ids:
         return False
-    if larger._replace(devices=0, cpu=0, memory=0, shm=0, more=()) != smaller._replace(
-        devices=0, cpu=0, memory=0, shm=0, more=()
-    ):
+    where, other = (each._replace(devices=0, cpu=0, memory=0, shm=0, more=()) for each in (larger, smaller))
+    if where != other:
         return False
     had = dict(larger.more)
-    plain = zip(larger[:1] + larger[4:7], smaller[:1] + smaller[4:7], strict=True)
-    return all(more >= less for more, less in plain) and all(
-        had.get(name, 0) >= wanted for name, wanted in smaller.more
-    )
+    plain = [(each.devices, each.cpu, each.memory, each.shm) for each in (larger, smaller)]
+    enough = all(more >= less for more, less in zip(*plain, strict=True))
+    return enough and all(had.get(name, 0) >= wanted for name, wanted in smaller.more)
 
 
 class GangShape:

@@ -40,8 +40,6 @@ class Slots:
         self._cursor = 0
         self._fitting: list[int] = []
         self.masks = fitting_devices(index.tree, shape)
-        self._counted = bool(shape.devices) and not (shape.ids or shape.share or depth) and size == 1
-        """Whether the free devices of a node, and what else its tasks need, are all that counts there."""
         self._rebuild(index)
 
     def sync(self, index: EngineIndex) -> Slots:
@@ -176,20 +174,13 @@ class Slots:
         return np.where(self.room > 0, keys, -1)
 
     def _update(self, index: EngineIndex, at: int) -> None:
-        if self._counted:
-            free = (index.free[at] & self.masks[at]).bit_count()
-            room = min(index.tasks[at], free // self.shape.devices) if index.usable[at] else 0
-            room = self.amounts_room(index, at, room) if room > 0 else 0
-            key = min(room, SECOND - 1) * SECOND + free if room else -1
-        else:
-            room = self.measure(index, at)
-            key = self._key(index, at, room)
+        room = self.measure(index, at)
         more = room - self._kept[at]
         if more:
             self._kept[at] = room
             for level, total in zip(index.tree.cells, self._totals, strict=False):
                 total[level.of[at]] += more
-        old = self._where[at]
+        key, old = self._key(index, at, room), self._where[at]
         if key == old:
             return
         bit = 1 << at
@@ -235,7 +226,7 @@ class Slots:
         twin._where, twin._buckets, twin._keys = self._where[:], dict(self._buckets), self._keys[:]
         twin._totals = [total[:] for total in self._totals]
         twin.totals = [*(np.frombuffer(total, dtype=np.int64) for total in twin._totals), twin.room]
-        twin._cursor, twin._fitting, twin._counted = self._cursor, self._fitting, self._counted
+        twin._cursor, twin._fitting = self._cursor, self._fitting
         return twin
 
 
