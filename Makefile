@@ -60,8 +60,10 @@ down: setup  ## Stop what `make up` started; jobs run on
 test: setup testbeds lint portal-test pytest  ## Run every check and every test
 
 .PHONY: testbeds
-testbeds:
+testbeds: $(VENV)/.locked
 	@tests/testbeds/apt.sh
+	@$(BIN)/python -m tests.testbeds.kubernetes
+	@$(BIN)/python -m tests.testbeds.hadoop
 
 .PHONY: lint
 lint: $(VENV)/.locked  ## Check style, types and who imports whom
@@ -82,6 +84,10 @@ pytest: $(VENV)/.locked
 bench: setup  ## List the benchmarks, or run one: make bench NAME=server
 	@$(BIN)/python -m bench $(NAME)
 
+.PHONY: wheel
+wheel: setup  ## Build the wheel into dist/, for deploy/Dockerfile
+	@rm -f dist/corral-*.whl && $(BIN)/python -m build --wheel --no-isolation --outdir dist . >/dev/null && ls dist/corral-*.whl
+
 .PHONY: docs
 docs: $(VENV)/.locked  ## Write the generated parts of docs/ anew
 	@$(BIN)/python docs/generate.py
@@ -93,7 +99,8 @@ lock:  ## Solve the requirements anew (LOCKFLAGS=--upgrade takes newer ones)
 	@[ -x $(UV) ] || { $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet uv; }
 	@printf 'uv>=0.6\n' | $(COMPILE) -o requirements/uv.txt -
 	@$(COMPILE) pyproject.toml -o requirements/server.txt
-	@$(COMPILE) -c requirements/server.txt pyproject.toml --group dev -o requirements/dev.txt
+	@$(COMPILE) -c requirements/server.txt pyproject.toml --all-extras --group dev -o requirements/dev.txt
+	@$(COMPILE) -c requirements/dev.txt pyproject.toml --all-extras -o requirements/image.txt
 	@cd web && node lock.mjs
 	@for name in pytorch tensorflow jax mpi notebook horovod; do $(COMPILE) --overrides requirements/frameworks/overrides.in \
 	  examples/$$name/requirements.txt -o requirements/frameworks/$$name.txt || exit 1; done

@@ -1,7 +1,7 @@
 """Why: containers are tested in real ones: a Docker daemon of the test's own, which touches nothing outside its folder.
 
 Tasks use the host's network, so the daemon needs no bridge and changes no firewall. Images are made here by tar: no
-registry is asked for anything.
+registry is asked for anything. A daemon outlives a test that is killed; the next one ends it and removes what it left.
 """
 
 from __future__ import annotations
@@ -17,6 +17,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.testbeds.kubernetes import remains
+
+_HOMES = "corral-docker-"
+_PROGRAMS = ("dockerd", "containerd", "containerd-shim-runc-v2")
 APPLETS = ("sh", "cat", "echo", "env", "id", "ls", "mkdir", "pwd", "sleep", "touch", "wc")
 
 
@@ -41,13 +45,15 @@ class DockerDaemon:
     """One daemon with a folder of its own; `host` is what DOCKER_HOST must be for a client."""
 
     def __init__(self) -> None:
-        self._home = Path(tempfile.mkdtemp(prefix="corral-docker-"))
-        self.host = f"unix://{self._home / 'docker.sock'}"
+        sweep()
+        self._home = Path(tempfile.mkdtemp(prefix=_HOMES))
+        remains.write_owner(self._home)
+        self.host = _host(self._home)
         for driver in ("overlay2", "vfs"):
             if self._start(driver):
                 return
         log = self._log()
-        shutil.rmtree(self._home, ignore_errors=True)
+        remove(self._home)
         raise RuntimeError(f"dockerd did not start: {log}")
 
     def import_busybox(self, image: str) -> None:
@@ -65,23 +71,17 @@ class DockerDaemon:
 
     def client(self, *words: str, given: bytes = b"") -> str:
         """Run the Docker client; what it printed."""
-        env = {**os.environ, "DOCKER_HOST": self.host}
-        done = subprocess.run(["docker", *words], env=env, input=given, capture_output=True, timeout=60, check=False)
-        if done.returncode != 0:
-            raise RuntimeError(f"docker {' '.join(words)}: {done.stderr.decode()[-2000:]}")
-        return done.stdout.decode()
+        return _client(self._home, *words, given=given)
 
     def containers(self) -> list[str]:
         """The names of all containers, ended ones too."""
         return self.client("ps", "--all", "--format", "{{.Names}}").split()
 
     def close(self) -> None:
-        """End every container and the daemon, and remove its folder."""
-        with contextlib.suppress(RuntimeError):
-            if names := self.containers():
-                self.client("rm", "--force", *names)
+        """End every container and the daemon, and remove its mounts and its folder."""
+        _remove_containers(self._home)
         self._stop()
-        shutil.rmtree(self._home, ignore_errors=True)
+        remove(self._home)
 
     def _start(self, driver: str) -> bool:
         words = ["--storage-driver", driver, "--host", self.host, "--bridge", "none", "--iptables=false"]
@@ -111,3 +111,53 @@ class DockerDaemon:
 
     def _log(self) -> str:
         return (self._home / "log").read_text(errors="replace")[-2000:]
+
+
+def sweep() -> None:
+    """End daemons whose test ended without closing them, and remove what they left."""
+    for home in list(remains.orphans(_HOMES)):
+        _remove_containers(home)
+        remove(home)
+
+
+def remove(home: Path) -> None:
+    """End what runs of a daemon: itself, then what outlives it; and remove its mounts and files."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        left = _processes(home)
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        deadline = time.monotonic() + 30
+        while set(left) & set(_processes(home)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+    remains.unmount(home)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def _processes(home: Path) -> list[int]:
+    """The daemon, its containerd and the shims of its containers: those whose words name its folder."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            program, *words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            if Path(program).name in _PROGRAMS and any(f"{home}/" in word for word in words):
+                found.append(int(folder.name))
+    return found
+
+
+def _host(home: Path) -> str:
+    return f"unix://{home / 'docker.sock'}"
+
+
+def _client(home: Path, *words: str, given: bytes = b"") -> str:
+    env = {**os.environ, "DOCKER_HOST": _host(home)}
+    done = subprocess.run(["docker", *words], env=env, input=given, capture_output=True, timeout=60, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"docker {' '.join(words)}: {done.stderr.decode()[-2000:]}")
+    return done.stdout.decode()
+
+
+def _remove_containers(home: Path) -> None:
+    with contextlib.suppress(RuntimeError):  # no daemon answers there any more
+        if names := _client(home, "ps", "--all", "--format", "{{.Names}}").split():
+            _client(home, "rm", "--force", *names)

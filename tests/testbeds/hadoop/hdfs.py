@@ -1,0 +1,133 @@
+"""Why: data at `hdfs://` and `webhdfs://` are tested at a real NameNode and DataNode, in a folder of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+from xml.sax.saxutils import escape
+
+from tests.testbeds.hadoop import jars
+from tests.testbeds.kubernetes import remains
+from tests.testbeds.kubernetes.daemons import Daemon, free_port
+
+_HOMES: Final = "corral-hadoop-"
+_SERVER: Final = "org.apache.hadoop.hdfs.server"
+
+
+class Hdfs:
+    """A NameNode and one DataNode, ready to be written to; whoever runs the test is their superuser."""
+
+    def __init__(self) -> None:
+        begun = time.monotonic()
+        for left in list(remains.orphans(_HOMES)):
+            shutil.rmtree(left, ignore_errors=True)
+        self._home = Path(tempfile.mkdtemp(prefix=_HOMES))
+        remains.write_owner(self._home)
+        self._ports = {name: free_port() for name in ("rpc", "web", "data", "data-web", "data-ipc")}
+        self.native = f"hdfs://127.0.0.1:{self._ports['rpc']}"
+        """Where it is by its own protocol."""
+        self.web = f"webhdfs://127.0.0.1:{self._ports['web']}"
+        """Where it is over HTTP."""
+        configuration = self._home / "conf"
+        write_configuration(configuration / "core-site.xml", {"fs.defaultFS": self.native})
+        write_configuration(configuration / "hdfs-site.xml", self._settings())
+        name = jars.command(f"{_SERVER}.namenode.NameNode", configuration)
+        data = jars.command(f"{_SERVER}.datanode.DataNode", configuration)
+        self._name, self._data = Daemon("namenode", name, self._home), Daemon("datanode", data, self._home)
+        try:
+            self._format(name)
+            self._data.start(lambda: True)
+            self._name.start(self._answers, seconds=120)
+            self._data.start(self._has_data_node, seconds=120)
+        except BaseException:
+            self.close()
+            raise
+        self.start_seconds = time.monotonic() - begun
+
+    def __enter__(self) -> Hdfs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End both and remove their folder."""
+        self._data.stop()
+        self._name.stop()
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    def add_folder(self, path: str, owner: str) -> None:
+        """Make a folder that is somebody's."""
+        self.ask("PUT", path, "MKDIRS")
+        self.ask("PUT", path, "SETOWNER", owner=owner)
+
+    def names(self, path: str) -> list[str]:
+        """What is in a folder."""
+        return [each["pathSuffix"] for each in self.ask("GET", path, "LISTSTATUS")["FileStatuses"]["FileStatus"]]
+
+    def owner(self, path: str) -> str:
+        """Whose a file or folder is."""
+        return str(self.ask("GET", path, "GETFILESTATUS")["FileStatus"]["owner"])
+
+    def ask(self, method: str, path: str, operation: str, **parameters: str) -> Any:
+        """One call of the NameNode's REST interface as its superuser; the JSON answered."""
+        query = urlencode({"op": operation, "user.name": pwd.getpwuid(os.geteuid()).pw_name, **parameters})
+        url = f"http://127.0.0.1:{self._ports['web']}/webhdfs/v1{quote(path)}?{query}"
+        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=30) as answer:
+            got = answer.read()
+        return json.loads(got) if got else None
+
+    def _settings(self) -> Mapping[str, object]:
+        at = {name: f"127.0.0.1:{port}" for name, port in self._ports.items()}
+        return {
+            "dfs.namenode.name.dir": self._home / "name",
+            "dfs.datanode.data.dir": self._home / "blocks",
+            "dfs.replication": 1,
+            "dfs.namenode.http-address": at["web"],
+            "dfs.datanode.address": at["data"],
+            "dfs.datanode.http.address": at["data-web"],
+            "dfs.datanode.ipc.address": at["data-ipc"],
+            "dfs.datanode.hostname": "127.0.0.1",
+            "dfs.namenode.datanode.registration.ip-hostname-check": "false",
+            "dfs.namenode.safemode.extension": 0,
+        }
+
+    def _format(self, name: Any) -> None:
+        done = subprocess.run(
+            [*name, "-format", "-nonInteractive"], capture_output=True, text=True, timeout=120, check=False
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"the NameNode could not be formatted:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+
+    def _answers(self) -> bool:
+        with contextlib.suppress(OSError):
+            self.ask("GET", "/", "LISTSTATUS")
+            return True
+        return False
+
+    def _has_data_node(self) -> bool:
+        url = f"http://127.0.0.1:{self._ports['web']}/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState"
+        with contextlib.suppress(OSError, LookupError), urllib.request.urlopen(url, timeout=30) as answer:
+            return bool(json.loads(answer.read())["beans"][0]["NumLiveDataNodes"] == 1)
+        return False
+
+
+def write_configuration(file: Path, settings: Mapping[str, object]) -> None:
+    """Write one of Hadoop's XML files."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    found = (
+        f"<property><name>{name}</name><value>{escape(str(value))}</value></property>"
+        for name, value in settings.items()
+    )
+    file.write_text("<configuration>\n" + "\n".join(found) + "\n</configuration>\n")

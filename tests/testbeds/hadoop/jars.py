@@ -1,0 +1,75 @@
+"""Why: Hadoop's release is one archive that no package registry has; its jars are all in Maven's, and come from there.
+
+They are kept in the test cache under a hash of `pom.xml`, complete or not there at all.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+_POM: Final = Path(__file__).resolve().parent / "pom.xml"
+_OPENED: Final = ("java.lang", "java.io", "java.util", "java.net")
+"""What Hadoop reaches into of Java 17's own classes."""
+_SECONDS: Final = 900
+
+
+def missing() -> str:
+    """What is not here to run Hadoop with, "" when all is."""
+    needs = {"default-jre-headless": shutil.which("java"), "maven": shutil.which("mvn") or _folder().is_dir()}
+    absent = [package for package, found in needs.items() if not found]
+    return f"the Debian packages {' and '.join(absent)} are not installed" if absent else ""
+
+
+def command(main: str, configuration: Path, *words: str, heap: str = "256m") -> Sequence[str]:
+    """How one of Hadoop's programs is started: its main class, the folder of its XML files, its own words."""
+    opened = [word for name in _OPENED for word in ("--add-opens", f"java.base/{name}=ALL-UNNAMED")]
+    small = [f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    return ["java", *small, *opened, "-cp", f"{configuration}:{folder()}/*", main, *words]
+
+
+def folder() -> Path:
+    """The folder of all jars, filled now if it is not there."""
+    jars = _folder()
+    if jars.is_dir():
+        return jars
+    jars.parent.mkdir(parents=True, exist_ok=True)
+    with open(jars.parent / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not jars.is_dir():
+            print("fetching Hadoop's jars (about half a minute)", file=sys.stderr, flush=True)
+            with tempfile.TemporaryDirectory(prefix=".jars-", dir=jars.parent) as scratch:
+                _fetch(Path(scratch))
+                (Path(scratch) / "jars").rename(jars)
+    return jars
+
+
+def main() -> None:
+    """Fetch the jars that the cache lacks."""
+    if reason := missing():
+        print(f"{reason}: the tests on a real Hadoop will skip", file=sys.stderr)
+    else:
+        folder()
+
+
+def _fetch(scratch: Path) -> None:
+    shutil.copy(_POM, scratch)
+    words = ["nice", "-n", "15", "mvn", "--batch-mode", "--quiet", "dependency:copy-dependencies"]
+    done = subprocess.run(
+        [*words, "-DoutputDirectory=jars"], cwd=scratch, capture_output=True, text=True, timeout=_SECONDS, check=False
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"Maven could not fetch Hadoop's jars:\n{done.stdout[-4000:]}{done.stderr[-1000:]}")
+
+
+def _folder() -> Path:
+    cache = Path(os.environ.get("CORRAL_CACHE") or Path.home() / ".cache" / "corral")
+    return cache / "hadoop" / f"jars-{hashlib.sha256(_POM.read_bytes()).hexdigest()[:16]}"

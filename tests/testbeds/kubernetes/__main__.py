@@ -1,0 +1,7 @@
+"""Why: `make test` builds what the cache lacks before pytest starts, so that no test waits for a compiler."""
+
+import sys
+
+from tests.testbeds.kubernetes.binaries import main
+
+main(sys.argv[1:])

@@ -1,0 +1,99 @@
+"""Why: every program of the testbed is started, watched and ended in one way: by its own pid, with its output in a file."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import random
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+_PORTS: Final = range(20000, 32000)
+"""Below the ports that the kernel gives to outgoing connections: what is stopped can be started on its port again."""
+
+
+def free_port() -> int:
+    """A loopback port that nothing listens on."""
+    for port in random.sample(_PORTS, k=200):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError("no port of 200 tried is free")
+
+
+def answers(url: str, expected: str) -> bool:
+    """Whether a plain HTTP server answers `url` with something that contains `expected`."""
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return expected in answer.read().decode(errors="replace")
+    return False
+
+
+class Daemon:
+    """One program with a log file. It ends with the process that started it, whatever became of that."""
+
+    def __init__(
+        self, name: str, command: Sequence[str | Path], home: Path, env: Mapping[str, str] | None = None
+    ) -> None:
+        self.name = name
+        self._command = ["setpriv", "--pdeathsig", "KILL", "--", *map(str, command)]
+        self._env = {**os.environ, **(env or {})}
+        self._home = home
+        self._log = home / f"{name}.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """Of the program that runs now."""
+        assert self._process is not None, f"{self.name} was not started"
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the program is there."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self, ready: Callable[[], bool], *, seconds: float = 60) -> float:
+        """Start the program unless it runs, and wait until `ready` says so; returns how long that took."""
+        begun = time.monotonic()
+        if not self.running:
+            with self._log.open("ab") as log:
+                self._process = subprocess.Popen(
+                    self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._env, cwd=self._home,
+                    start_new_session=True,
+                )  # fmt: skip
+        while not ready():
+            if not self.running:
+                raise RuntimeError(f"{self.name} ended at start:\n{self.tail()}")
+            if time.monotonic() - begun > seconds:
+                self.kill()
+                raise RuntimeError(f"{self.name} was not ready after {seconds:.0f} s:\n{self.tail()}")
+            time.sleep(0.05)
+        return time.monotonic() - begun
+
+    def stop(self, *, seconds: float = 20) -> None:
+        """Ask the program to end, and end it when it has not after `seconds`."""
+        if self._process is None:
+            return
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(seconds)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the program at once, as a crash would."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    def tail(self, characters: int = 4000) -> str:
+        """The end of what the program printed."""
+        return self._log.read_text(errors="replace")[-characters:] if self._log.exists() else ""

@@ -1,0 +1,129 @@
+"""Why: five hundred nodes fit into one machine only as kwok plays them: real objects, and one program for all kubelets.
+
+A played pod runs until it is deleted, or ends by itself when its annotations say so (`ENDS_AFTER`, `EXIT_CODE`).
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from tests.testbeds.kubernetes.binaries import MODULES, program
+from tests.testbeds.kubernetes.controlplane import ControlPlane
+from tests.testbeds.kubernetes.daemons import Daemon, answers, free_port
+
+PLAYED: Final = "corral.test/played"
+"""The label of the nodes that kwok plays; all others are left to their kubelets."""
+ENDS_AFTER: Final = "corral.test/ends-after"
+"""A pod's annotation: it ends this long after it began to run, such as "1.5s"."""
+EXIT_CODE: Final = "corral.test/exit-code"
+"""A pod's annotation: the exit code of its containers, 0 if unsaid."""
+DEVICES: Final = "nvidia.com/gpu"
+
+
+class Kwok:
+    """kwok on a control plane: plays every node that has the label `PLAYED`, and the pods bound to them."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+        self._address = f"127.0.0.1:{free_port()}"
+        flags = {
+            "kubeconfig": plane.kubeconfig,
+            "config": MODULES.parent / "stages.yaml",
+            "manage-all-nodes": "false",
+            "manage-nodes-with-label-selector": PLAYED,
+            "server-address": self._address,
+            "node-ip": "127.0.0.1",
+            "node-lease-duration-seconds": 40,
+        }
+        words = [f"--{name}={value}" for name, value in flags.items()]
+        # It plays machines that a real cluster has beside this one: let it spend memory rather than their processors' time.
+        environment = {"HOME": str(plane.home), "GOGC": "400"}
+        self._daemon = Daemon("kwok", [program("kwok"), *words], plane.home, environment)
+        self.start()
+
+    def __enter__(self) -> Kwok:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """Of the program that runs now."""
+        return self._daemon.pid
+
+    def start(self) -> None:
+        """Start kwok, again after a `kill`."""
+        self._daemon.start(lambda: answers(f"http://{self._address}/healthz", "ok"))
+
+    def kill(self) -> None:
+        """End kwok as a crash would: no played kubelet answers any more."""
+        self._daemon.kill()
+
+    def close(self) -> None:
+        """End kwok; the nodes stay in the control plane."""
+        self._daemon.stop()
+
+    def add_nodes(
+        self,
+        count: int,
+        *,
+        devices: int = 8,
+        resource: str = DEVICES,
+        prefix: str = "node",
+        levels: Mapping[str, int] | None = None,
+        describe: Callable[[int], dict[str, Any]] | None = None,
+        cpu: str = "96",
+        memory: str = "1Ti",
+        pods: int = 250,
+        taints: Sequence[Mapping[str, str]] = (),
+    ) -> list[str]:
+        """Create nodes `prefix-0000` and on, each with `devices` of `resource`; returns their names, all Ready or soon.
+
+        `levels` gives topology labels: {"topology.kubernetes.io/zone": 100} puts a hundred nodes in a row into one zone.
+        `describe(i)` may add `labels`, `annotations` and `allocatable` to node i. Without controllers every new node keeps
+        the taint `node.kubernetes.io/not-ready`, which the apiserver gives it.
+        """
+        allocatable = {"cpu": cpu, "memory": memory, "pods": str(pods), "ephemeral-storage": "1Ti"}
+        if devices:
+            allocatable[resource] = str(devices)
+        names = [f"{prefix}-{index:04}" for index in range(count)]
+
+        def add(index: int) -> None:
+            name, more = names[index], describe(index) if describe else {}
+            labels = {PLAYED: "", "kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
+            for label, size in (levels or {}).items():
+                labels[label] = f"{label.rpartition('/')[2]}-{index // size}"
+            amounts = allocatable | more.get("allocatable", {})
+            node = {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {
+                    "name": name,
+                    "labels": labels | more.get("labels", {}),
+                    "annotations": more.get("annotations", {}),
+                },
+                "spec": {"taints": list(taints)},
+                "status": {"allocatable": amounts, "capacity": amounts},
+            }
+            self._plane.request("POST", "/api/v1/nodes", node)
+
+        with concurrent.futures.ThreadPoolExecutor(8) as threads:
+            list(threads.map(add, range(count)))
+        return names
+
+    def lose(self, node: str) -> None:
+        """Let a node fall silent: nobody plays it any more, and it says so as the node controller would after a minute."""
+        merge = "application/merge-patch+json"
+        self._plane.request("PATCH", f"/api/v1/nodes/{node}", {"metadata": {"labels": {PLAYED: None}}}, content=merge)
+        unknown = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": "lost by the test"}
+        status = {"status": {"conditions": [unknown]}}
+        strategic = "application/strategic-merge-patch+json"
+        self._plane.request("PATCH", f"/api/v1/nodes/{node}/status", status, content=strategic)
+
+    def find(self, node: str) -> None:
+        """The node is back: it is played again and becomes Ready."""
+        merge = "application/merge-patch+json"
+        self._plane.request("PATCH", f"/api/v1/nodes/{node}", {"metadata": {"labels": {PLAYED: ""}}}, content=merge)

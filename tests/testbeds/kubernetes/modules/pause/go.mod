@@ -1,0 +1,3 @@
+module corral.test/pause
+
+go 1.24.0

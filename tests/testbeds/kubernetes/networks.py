@@ -1,0 +1,62 @@
+"""Why: pods need addresses that this machine can reach and nobody else can: on a bridge that is joined to nothing."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+from pathlib import Path
+from typing import Final
+
+_SUBNETS: Final = [f"10.{second}.{third}" for second in range(200, 250) for third in range(256)]
+
+
+class Bridge:
+    """A bridge on a free /24 of 10.200.0.0 to 10.249.0.0; `gateway` is this machine's address on it."""
+
+    def __init__(self) -> None:
+        taken = _ip("-4", "route", "show", "table", "all")
+        free = [subnet for subnet in _SUBNETS if f"{subnet}." not in taken]
+        self.subnet = random.choice(free)
+        self.gateway = f"{self.subnet}.1"
+        _, second, third = self.subnet.split(".")
+        self.name = f"crl-{second}-{third}"
+        _ip("link", "add", self.name, "address", _hardware_address(second, third), "type", "bridge")
+        try:
+            _ip("address", "add", f"{self.gateway}/24", "dev", self.name)
+            _ip("link", "set", self.name, "up")
+        except BaseException:
+            remove(self.name)
+            raise
+
+    def add_address(self, address: str) -> None:
+        """Give this machine one more address on the bridge, for its pods to reach."""
+        _ip("address", "add", f"{address}/32", "dev", self.name)
+
+    def configuration(self, addresses: Path) -> str:
+        """CNI's: every pod gets an address on this bridge, remembered in the folder `addresses`."""
+        ipam = {
+            "type": "host-local",
+            "ranges": [[{"subnet": f"{self.subnet}.0/24", "gateway": self.gateway}]],
+            "routes": [{"dst": "0.0.0.0/0"}],
+            "dataDir": str(addresses),
+        }
+        plugin = {"type": "bridge", "bridge": self.name, "isGateway": True, "ipMasq": False, "ipam": ipam}
+        return json.dumps({"cniVersion": "1.0.0", "name": "corral", "plugins": [plugin]})
+
+
+def _hardware_address(second: str, third: str) -> str:
+    """Its own: a bridge without one takes a port's, and when that pod goes the others' packets are lost for a while."""
+    return f"02:00:0a:{int(second):02x}:{int(third):02x}:01"
+
+
+def remove(bridge: str) -> None:
+    """Take a bridge away; its ports go with the network namespaces that they lead to."""
+    subprocess.run(["ip", "link", "delete", bridge], check=False, capture_output=True)
+
+
+def _ip(*words: str) -> str:
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=30, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"ip {' '.join(words)}: {done.stderr.strip()}")
+    return done.stdout

@@ -1,0 +1,126 @@
+"""Why: what needs Python in a container is tested with this machine's own, for no registry has an image to give."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Sequence
+from importlib import metadata
+from importlib.util import cache_from_source
+from pathlib import Path
+from typing import Final
+
+import corral
+from tests.testbeds.docker import static_busybox
+
+PYTHON: Final = "corral.test/python:1"
+CORRAL: Final = "corral.test/corral:1"
+CORRAL_ENV: Final = {"PYTHONPATH": "/opt/corral"}
+_REQUIRED: Final = re.compile(r"[^A-Za-z0-9_.-]")
+_UNUSED_MODELS: Final = re.compile(r"^botocore/data/(?!s3/|sts/|sso/|sso-oidc/)[^/]+/")
+"""Of the hundred megabytes that describe Amazon's services those of an object store are enough."""
+_LEFT_OUT: Final = (
+    "site-packages",
+    "test",
+    "tests",
+    "idlelib",
+    "tkinter",
+    "ensurepip",
+    "lib2to3",
+    "config-*",
+)
+_LIBRARY: Final = re.compile(r"(/\S+) \(0x")
+
+
+def python_tree(root: Path) -> Path:
+    """Fill `root` with busybox as the shell and this Python with its standard library, at the places they have here."""
+    busybox = static_busybox()
+    assert busybox is not None, "busybox-static is not installed"
+    for folder in ("bin", "usr/bin", "tmp", "etc", "proc", "root"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    (root / "tmp").chmod(0o1777)
+    shutil.copy2(busybox, root / "bin" / "busybox")
+    for applet in ("sh", "cp", "ls", "cat", "echo", "sleep", "ps", "find", "sort"):
+        (root / "bin" / applet).symlink_to("busybox")
+    return add_python(root)
+
+
+def add_python(root: Path) -> Path:
+    """Give a tree this Python with its standard library, at the places they have here, and the libraries it lacks."""
+    program = Path(os.path.realpath(sys.executable))
+    stdlib = Path(sysconfig.get_path("stdlib", vars={"installed_base": sys.base_prefix, "base": sys.base_prefix}))
+    shutil.copytree(stdlib, _inside(root, stdlib), ignore=shutil.ignore_patterns(*_LEFT_OUT), symlinks=True)
+    _copy(root, program)
+    (root / "usr" / "bin" / "python3").symlink_to(program)
+    for library in {found for file in (program, *stdlib.glob("lib-dynload/*.so")) for found in _libraries(file)}:
+        _copy(root, library)
+    return root
+
+
+def corral_tree(root: Path, *libraries: str) -> Path:
+    """The same with this Corral, and what it and these distributions import; `CORRAL_ENV` finds it."""
+    python_tree(root)
+    for library in Path("/usr/lib").glob("*/libgcc_s.so.1"):  # what a thread needs to end by itself
+        _copy(root, library)
+    here = root / "opt" / "corral"
+    source = Path(corral.__file__).parent
+    shutil.copytree(source, here / "corral", ignore=shutil.ignore_patterns("static"))
+    for name in _needed(["fsspec", *libraries]):
+        found = metadata.distribution(name)
+        for file in found.files or ():
+            place = Path(str(found.locate_file(file)))
+            if not _UNUSED_MODELS.search(str(file)) and ".." not in file.parts and place.is_file():
+                _copy_module(place, here / file)
+    return root
+
+
+def _copy_module(source: Path, target: Path) -> None:
+    """Copy a file, and of a module what Python has compiled already."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(source, target)
+    compiled = Path(cache_from_source(str(source))) if source.suffix == ".py" else source
+    if compiled != source and compiled.is_file():
+        (target.parent / compiled.parent.name).mkdir(exist_ok=True)
+        shutil.copy2(compiled, target.parent / compiled.parent.name)
+
+
+def _needed(names: Sequence[str]) -> set[str]:
+    """The distributions that these need, themselves among them."""
+    found: set[str] = set()
+    left = list(names)
+    while left:
+        name = left.pop().lower().replace("_", "-")
+        if name not in found:
+            found.add(name)
+            for line in metadata.requires(name) or ():
+                if "extra ==" not in line and _is_here(needed := _REQUIRED.split(line)[0]):
+                    left.append(needed)
+    return found
+
+
+def _is_here(name: str) -> bool:
+    try:
+        metadata.distribution(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _libraries(file: Path) -> list[Path]:
+    said = subprocess.run(["ldd", str(file)], capture_output=True, text=True, check=True).stdout
+    return [Path(found) for found in _LIBRARY.findall(said)]
+
+
+def _copy(root: Path, file: Path) -> None:
+    target = _inside(root, file)
+    if not os.path.lexists(target):  # what a tree has may be a link that leads out of it
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(file, target)
+
+
+def _inside(root: Path, place: Path) -> Path:
+    return root / place.relative_to("/")

@@ -1,0 +1,117 @@
+"""Why: the chart is installed for real, so there is an image of this Corral and one of PostgreSQL, made of what is here.
+
+`deploy/Dockerfile` makes the same of a base image and a wheel: Python, the server's requirements, the command `corral`.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from packaging.requirements import Requirement
+
+import corral
+from tests.testbeds.kubernetes.pythontree import python_tree
+from tests.testbeds.postgresql import binaries
+
+SERVER: Final = "corral.test/corral"
+POSTGRESQL: Final = "corral.test/postgresql:1"
+POSTGRES_USER: Final = 999
+ROOT: Final = Path(__file__).resolve().parents[3]
+_EXTRAS: Final = ("server", "kubernetes")
+_LIBRARY: Final = re.compile(r"(/\S+) \(0x")
+_COMMAND: Final = "import sys; from corral.cli.main import main; main()"
+
+
+def server_tree(root: Path) -> Path:
+    """Fill `root` with Python, Corral, and all that its server and its Kubernetes engine import."""
+    python_tree(root)
+    site = _site_of_the_image(root)
+    site.mkdir(parents=True, exist_ok=True)
+    for distribution in requirements():
+        _copy_distribution(distribution, site)
+    shutil.copytree(Path(corral.__file__).parent, site / "corral", ignore=shutil.ignore_patterns("static"))
+    command = root / "usr" / "bin" / "corral"
+    command.write_text(f"#!/bin/sh\nexec /usr/bin/python3 -c '{_COMMAND}' \"$@\"\n")
+    command.chmod(0o755)
+    for library in {found for file in site.rglob("*.so*") if file.is_file() for found in _libraries(file)}:
+        _copy_library(root, library)
+    return root
+
+
+def postgres_tree(root: Path) -> Path:
+    """Fill `root` with a shell and Debian's PostgreSQL, its programs on the PATH, as the official image has them."""
+    programs = binaries()
+    assert programs is not None, "PostgreSQL is not installed"
+    python_tree(root)
+    for folder in (programs.parent, Path("/usr/share/postgresql") / programs.parent.name):
+        target = root / folder.relative_to("/")
+        shutil.copytree(folder, target, symlinks=True, ignore=shutil.ignore_patterns("bitcode", "man", "doc"))
+    for link in ("initdb", "postgres", "pg_isready", "psql"):
+        (root / "usr" / "bin" / link).symlink_to(programs / link)
+    for applet in ("rm", "mv", "mkdir"):
+        (root / "bin" / applet).symlink_to("busybox")
+    (root / "etc" / "passwd").write_text(f"postgres:x:{POSTGRES_USER}:{POSTGRES_USER}::/tmp:/bin/sh\n")
+    for library in {found for file in (root / programs.relative_to("/")).iterdir() for found in _libraries(file)}:
+        _copy_library(root, library)
+    return root
+
+
+def requirements() -> list[importlib.metadata.Distribution]:
+    """Every distribution that Corral with its Kubernetes engine needs, and what those need."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    texts = project["dependencies"] + [text for extra in _EXTRAS for text in project["optional-dependencies"][extra]]
+    wanted = [(each.name, more) for each in map(Requirement, texts) for more in ("", *each.extras)]
+    found: dict[str, importlib.metadata.Distribution] = {}
+    seen = set()
+    while wanted:
+        name, extra = wanted.pop()
+        if (name, extra) in seen:
+            continue
+        seen.add((name, extra))
+        distribution = importlib.metadata.distribution(name)
+        found[name] = distribution
+        for text in distribution.requires or ():
+            needed = Requirement(text)
+            if needed.marker is None or needed.marker.evaluate({"extra": extra}):
+                wanted += [(needed.name, more) for more in ("", *needed.extras)]
+    return list(found.values())
+
+
+def _site_of_the_image(root: Path) -> Path:
+    """Where the image's own Python looks for packages."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    return root / Path(sys.base_prefix).relative_to("/") / "lib" / version / "site-packages"
+
+
+def _copy_distribution(distribution: importlib.metadata.Distribution, site: Path) -> None:
+    """Its modules with what was compiled of them, as nothing can be written into a read-only image later."""
+    for file in distribution.files or ():
+        source = Path(str(distribution.locate_file(file)))
+        if ".." in file.parts or "tests" in file.parts or not source.is_file():
+            continue
+        target = site / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target)
+
+
+def _libraries(file: Path) -> Iterator[Path]:
+    if file.is_symlink() or not os.access(file, os.R_OK):
+        return
+    said = subprocess.run(["ldd", str(file)], capture_output=True, text=True, check=False).stdout
+    yield from (Path(found) for found in _LIBRARY.findall(said) if not Path(found).is_relative_to("/tmp"))
+
+
+def _copy_library(root: Path, library: Path) -> None:
+    target = root / library.relative_to("/")
+    if not target.exists() and library.is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(library, target)
