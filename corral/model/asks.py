@@ -11,6 +11,7 @@ import msgspec
 
 from corral.kernel import units
 from corral.kernel.ids import JobId, TaskKey
+from corral.model.inventory import ELSEWHERE
 from corral.model.placement import TaskPlacement
 from corral.model.requests import (
     Company,
@@ -30,6 +31,7 @@ from corral.spec.parts import Topology
 from corral.spec.role import Role
 
 NO_PORTS: Mapping[str, int] = MappingProxyType({})
+_CLAIM = "pvc://"
 
 
 class GangTerms(msgspec.Struct, frozen=True, weakref=True):
@@ -139,7 +141,7 @@ def _role_ask(spec: JobSpec, role: Role, minimum: int, ports: int) -> RoleAsk:
         topology=_topology(role.topology, spread.level, spread.max_skew),
         node_selector=dict(role.node_selector),
         resources=amounts_of(role, ports),
-        nodes=node_rules(spec.nodes, role.nodes),
+        nodes=_within_reach(node_rules(spec.nodes, role.nodes), _volume_claims(spec, role)),
     )
 
 
@@ -176,6 +178,29 @@ def node_rules(*rules: company.NodeRules) -> NodeRules | None:
         tuple(sorted({name for each in rules for name in each.exclude})),
     )
     return None if both == NodeRules() else both
+
+
+def _within_reach(rules: NodeRules | None, claims: Iterable[str]) -> NodeRules | None:
+    """The rules, and none of the nodes that say that they cannot reach one of these volume claims."""
+    reach = tuple(Expression(f"{ELSEWHERE}{claim}", "DoesNotExist") for claim in claims)
+    if not reach:
+        return rules
+    rules = rules or NodeRules()
+    return msgspec.structs.replace(rules, expressions=rules.expressions + reach)
+
+
+def _volume_claims(spec: JobSpec, role: Role) -> list[str]:
+    """The volume claims that a role mounts: by its podTemplate, and for the job's data."""
+    pod = role.kubernetes.pod_template.get("spec")
+    volumes = pod.get("volumes") if isinstance(pod, dict) else None
+    named = [
+        str(source.get("claimName", ""))
+        for volume in (volumes if isinstance(volumes, list) else ())
+        if isinstance(volume, dict) and isinstance(source := volume.get("persistentVolumeClaim"), dict)
+    ]
+    uris = [*(entry.uri for entry in spec.inputs), *(entry.uri for entry in spec.outputs)]
+    data = [uri for uri in uris if uri.startswith(_CLAIM)]
+    return sorted({*filter(None, named), *(uri.removeprefix(_CLAIM).partition("/")[0] for uri in data)})
 
 
 def _toleration(said: company.Toleration) -> Toleration:

@@ -97,6 +97,8 @@ DELETE_TASK_REQUESTED: Final = -230
 NODE_LOST: Final = -1001
 PREEMPTED: Final = -1003
 DEADLINE_EXCEEDED: Final = -1004
+GANG_TIMED_OUT: Final = 251
+"""Not all tasks of an attempt started in time; also what an engine says of a task that the cluster refuses for now."""
 UNDEFINED_POSITIVE: Final = 256
 UNDEFINED_NEGATIVE: Final = -8000
 

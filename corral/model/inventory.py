@@ -8,6 +8,8 @@ UNBOUNDED = frozenset({"ports", "disk"})
 """What a node has without end when it does not say how much; of any other resource it then has none."""
 MPS_LABEL = ("corral.dev/mps", "true")
 """What a node's labels say when NVIDIA's Multi-Process Service runs there and keeps tasks to their parts."""
+ELSEWHERE = "volume.corral.dev/"
+"""How the labels begin that a node has for each volume claim, by its name, whose volume cannot be reached from there."""
 LEVELS = ("block", "rack", "node", "numa", "nvlink", "pcie-switch", "device")
 """The cell levels where nobody configures others, outermost first."""
 
@@ -32,6 +34,8 @@ class Device(msgspec.Struct, frozen=True):
     """The type of the outermost cell it is in (HiveD's cell chain); "" where no cell types are configured."""
     parent: int = -1
     """The index of the device that this is a slice of: one of the two is given, never both; -1 is none."""
+    counted: bool = False
+    """Whether only its number is known: which one a task really gets, somebody else chooses (a device plugin)."""
 
 
 class Taint(msgspec.Struct, frozen=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from corral.kernel.ids import AttemptId
@@ -58,12 +60,20 @@ class TaskLaunch(msgspec.Struct, frozen=True):
     devices: tuple[Device, ...] = ()
     share: DeviceShare | None = None
     """The part of its one device that the task was given; None is the whole."""
+    beside: int = 0
+    """How many more tasks of its job have their place on the same node: they are likely to begin with it."""
     working_dir: str = ""
     """Where the command starts; "" is the attempt's own work folder."""
     image: str = ""
+    image_pull_secrets: tuple[str, ...] = ()
+    """What opens the image's registry, by names that the engine knows; those of the engine's own settings besides."""
     cpu_millis: int = 0
     memory_bytes: int = 0
     shm_bytes: int = 0
+    resources: dict[str, int] = {}
+    """Other amounts that the node counts, by name; an engine that cannot give them by name takes them as reserved."""
+    rdma: bool = False
+    """Whether it is to be given the node's network with RDMA, where there is one."""
     ports: tuple[PortRequest, ...] = ()
     secrets: tuple[SecretDelivery, ...] = ()
     runtime: RuntimePlan | None = None
@@ -74,6 +84,13 @@ class TaskLaunch(msgspec.Struct, frozen=True):
     """What the runtime shows to the server: scoped to this job, delivered by file."""
     job_secret: str = ""
     """The same for every task of the job and known to nobody else: `$(secret:PURPOSE)` is derived from it."""
+    pod_template: dict[str, Any] = {}
+    """What the task's pod is made from; an engine that makes no pods refuses it."""
+    force_after_seconds: int = -1
+    """So long after its pod was told to end it is given up, though it may still run; -1: never."""
+    labels: dict[str, str] = {}
+    """What its instance is known by where the engine has labels; `annotations` likewise."""
+    annotations: dict[str, str] = {}
 
     def __repr__(self) -> str:
         return f"TaskLaunch({self.attempt})"
@@ -116,4 +133,14 @@ class InventoryChanged(msgspec.Struct, frozen=True, tag=True):
     engine: str
 
 
-EngineEvent = Started | Exited | EngineLost | InventoryChanged
+class Noted(msgspec.Struct, frozen=True, tag=True):
+    """What the system underneath says of an attempt, in its own words; for people, it changes nothing."""
+
+    attempt: AttemptId
+    reason: str
+    """One word, such as `FailedMount`."""
+    message: str
+    times: int = 1
+
+
+EngineEvent = Started | Exited | EngineLost | InventoryChanged | Noted

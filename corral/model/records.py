@@ -114,6 +114,9 @@ class TaskRecord(Record, frozen=True):
     ended_at: str | None = None
     exit: ExitView | None = None
     retries: int = 0
+    counted_retries: int = 0
+    """Those of them that count against maxRetries."""
+    created_at: str | None = None
     share: ShareView | None = None
     """The part that it has of its one device; null is the whole."""
 

@@ -119,6 +119,8 @@ class JobRun(msgspec.Struct, frozen=True):
     """Why the attempt in hand, or the one before it, had to yield; None once the job ran again."""
     yields: int = 0
     """How often the job, or a part of it, had to yield."""
+    external: bool = False
+    """Someone's own controller starts and ends its tasks, as the targets of its object say: no engine hears of them."""
     hold: str = ""
     """Why nothing is created yet though nothing failed: `dependency`, `suspended`; "" when free."""
     created_at: float = 0.0

@@ -347,6 +347,14 @@ class Readiness(Record, frozen=True):
     reasons: tuple[str, ...] = ()
 
 
+class PortsView(Record, frozen=True):
+    """The ports of a running task, for those who may enter it."""
+
+    ports: dict[str, tuple[int, ...]]
+    path: str = ""
+    """Of a notebook: what comes after the address that its port is reached at, its token included."""
+
+
 class PeersView(Record, frozen=True):
     """The started tasks of a job attempt, for the tasks themselves."""
 

@@ -13,6 +13,7 @@ import msgspec
 from corral.kernel.ids import AttemptId, JobId, TaskKey
 from corral.model.commands import EngineCommand
 from corral.model.facts import Fact
+from corral.model.objects import ObjectLink
 from corral.model.queues import QueueUsage
 from corral.model.receipts import LedgerEntry, Receipt
 from corral.model.records import JobSummary
@@ -65,12 +66,18 @@ class NewJob(msgspec.Struct, frozen=True):
     unique_name: str = "live"
     """`live`: no live job of the user may have the name; `ever`: no job at all; `none`: any number may."""
     idempotency_key: str = ""
+    object: ObjectLink | None = None
+    """The object of a cluster that it was born as: an object becomes a job at most once."""
+    external: bool = False
+    """Someone's own controller runs its tasks (`JobRun.external`)."""
+    suspended: bool = False
+    """It is suspended from its beginning."""
     request_hash: str = ""
     """Tells a repeated request from another one under the same idempotency key."""
 
 
 class Submitted(msgspec.Struct, frozen=True):
-    """What became of a submit; `created` is False when the idempotency key had made the job before."""
+    """What became of a submit; `created` is False when the idempotency key, or the object, had made the job before."""
 
     id: JobId
     created: bool

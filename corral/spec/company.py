@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -16,6 +17,7 @@ MOST_BITS: Final = 64
 OWN_FIELDS: Final = frozenset({"cpu", "memory", "shm", "devices", "ports", "disk"})
 """What no other resource may be called."""
 _COMPARED: Final = ("Gt", "Lt")
+_NUMBER: Final = re.compile("-?[0-9]+")
 _VALUED: Final = ("In", "NotIn")
 
 
@@ -134,7 +136,7 @@ class Expression(SpecModel):
     @model_validator(mode="after")
     def _consistent(self) -> Expression:
         count = len(self.values)
-        if self.operator in _COMPARED and (count != 1 or not self.values[0].lstrip("-").isdigit()):
+        if self.operator in _COMPARED and (count != 1 or not _NUMBER.fullmatch(self.values[0])):
             raise refusal(f"{self.operator} compares with one whole number, got {describe(self.values)}")
         if self.operator in _VALUED and not count:
             raise refusal(f"{self.operator} needs values, got none")

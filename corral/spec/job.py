@@ -19,6 +19,8 @@ from corral.spec.role import Role
 
 API_VERSION: Final = "corral.dev/v1alpha1"
 KIND: Final = "UnifiedJob"
+FRAMEWORK_CONTROLLER: Final = "frameworkcontroller"
+"""The job type of FrameworkController's Frameworks, whose roles may be given another size while they run."""
 
 
 class Metadata(SpecModel):
@@ -197,9 +199,11 @@ class UnifiedJob(SpecModel):
     def scaled(self, replicas: int) -> UnifiedJob:
         """The same job asking for `replicas` of its counted role.
 
-        Raises SpecError when that is outside minReplicas..maxReplicas.
+        Raises SpecError when that is outside minReplicas..maxReplicas; a Framework's one size may become another.
         """
         count = self.spec.replica_spec
+        if self.spec.job_type == FRAMEWORK_CONTROLLER and not self.is_elastic and 1 <= replicas <= MAX_REPLICAS:
+            return self._counting(dict.fromkeys(("replicas", "min_replicas", "max_replicas"), replicas))
         if not count.min_replicas <= replicas <= count.max_replicas:
             bounds = f"{count.min_replicas} to {count.max_replicas}"
             message = f"expected {bounds} replicas of {count.role}, got {replicas}; the job's file sets these bounds"

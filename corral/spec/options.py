@@ -77,6 +77,10 @@ class JobOptions(SpecModel):
         description="When a node is lost or a device turns unhealthy under the job: replace moves it elsewhere, keep lets "
         "it run on; auto moves it off a lost node and keeps it on an unhealthy device.",
     )
+    exit_table: Literal["openpai", "frameworkcontroller"] = Field(
+        "openpai",
+        description="By whose table exit codes are read: which failures pass by themselves, and which come again.",
+    )
     barrier: Barrier = Field(default_factory=Barrier, description="Whether tasks wait for each other at the start.")
     tags: list[Tag] = Field(default_factory=list, max_length=100, description="Words to find the job by.")
     parameters: Parameters = Field(

@@ -247,3 +247,9 @@ class Kubernetes(SpecModel):
         description="A pod template the role's pods are made from; Corral's own fields win.",
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
     )
+    force_after_seconds: int = Field(
+        -1,
+        ge=-1,
+        le=10**9,
+        description="So long after a pod was told to end it is given up if it has not, though it may still run; -1: never.",
+    )

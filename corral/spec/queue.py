@@ -127,6 +127,13 @@ class QueueShape(SpecModel):
         default_factory=dict, description="The most that the jobs of the members of one group in it hold together."
     )
     preemption: Preemption = Field(default_factory=Preemption, description="Which running gangs its gangs may end.")
+    image_pull_secrets: Annotated[list[Annotated[Text, Field(min_length=1, max_length=253)]], Field(max_length=20)] = (
+        Field(
+            default_factory=list,
+            description="On Kubernetes the Secrets that open the registries of its jobs' images, besides those that jobs "
+            "name; those of the queues above it count too.",
+        )
+    )
     half_life_seconds: Seconds = Field(
         0, description="How fast past use is forgotten in the fair order; 0 counts only what is held now."
     )

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from corral.spec.errors import Path, SpecError, describe, did_you_mean
+from corral.spec.dialects.dispatch import is_foreign, translated
+from corral.spec.errors import Path, Problem, SpecError, describe, did_you_mean, shorten
 from corral.spec.job import API_VERSION, KIND, UnifiedJob
 from corral.spec.short import ShortJob
 from corral.spec.source import MAX_DEPTH, MAX_NODES, Source, parse_source, plain_json
@@ -30,7 +31,7 @@ def load_job(
     name: str | None = None,
     job_types: Collection[str] | None = None,
 ) -> UnifiedJob:
-    """The job that a document in either form describes: YAML or JSON text, or data already parsed.
+    """The job that a document in either form, or Alnair's or FrameworkController's, describes: YAML, JSON, or data.
 
     `parameters` override the document's own; `name` replaces its name; `job_types`, when given, are the only
     frameworks accepted. Raises SpecError with every problem, each with file, line and column when text was given.
@@ -50,6 +51,8 @@ def _load(
 ) -> UnifiedJob:
     if not isinstance(source.data, dict):
         raise SpecError([source.problem((), f"expected a job (a mapping of fields), got {describe(source.data)}")])
+    if is_foreign(source.data):
+        return _read_foreign(source, parameters, name)
     canonical = bool(source.data.keys() & {"apiVersion", "kind", "spec"})
     home = source.data.get("spec") if canonical else source.data
     given = home.get("parameters") if isinstance(home, dict) else None
@@ -118,6 +121,21 @@ def _read_canonical(source: Source) -> UnifiedJob:
         return UnifiedJob.model_validate(source.data, by_alias=True, by_name=False)
     except ValidationError as error:
         raise SpecError(problems_of(error, UnifiedJob, source)) from None
+
+
+def _read_foreign(source: Source, parameters: Mapping[str, str], name: str | None) -> UnifiedJob:
+    """The job of another system's document; its language has no parameters."""
+    if parameters:
+        word = shorten(next(iter(parameters)))
+        raise SpecError([Problem(f"--set {word}: this kind of document has no parameters", filename=source.filename)])
+    if name is not None:
+        _override(source.data, True, {}, name)
+    translation = translated(source)
+    document = {"apiVersion": API_VERSION, "kind": KIND, **translation.document}
+    try:
+        return UnifiedJob.model_validate(document, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise SpecError(problems_of(error, UnifiedJob, source, translation.said_at)) from None
 
 
 def _read_short(source: Source) -> UnifiedJob:

@@ -12,6 +12,9 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from corral.spec.cluster import ClusterDocument
+from corral.spec.crd import crd_text
+from corral.spec.described import DevicesDocument
+from corral.spec.dialects.definitions import definition_files
 from corral.spec.job import UnifiedJob
 from corral.spec.policy import PolicyDocument
 from corral.spec.queue import QueueDocument
@@ -43,6 +46,11 @@ def queue_schema() -> dict[str, Any]:
 def policy_schema() -> dict[str, Any]:
     """The JSON schema of the policy document."""
     return _schema(PolicyDocument, "Corral policy")
+
+
+def devices_schema() -> dict[str, Any]:
+    """The JSON schema of the document that describes devices to Kubernetes."""
+    return _schema(DevicesDocument, "Corral devices")
 
 
 def _schema(model: type[BaseModel], title: str) -> dict[str, Any]:
@@ -144,6 +152,8 @@ def generated() -> dict[str, str]:
         ("schema/cluster.json", "reference/cluster.md", "The cluster document", cluster_schema()),
         ("schema/queue.json", "reference/queue.md", "The queue document", queue_schema()),
         ("schema/policy.json", "reference/policy.md", "The policy document", policy_schema()),
+        ("schema/devices.json", "reference/devices.md", "The devices document", devices_schema()),
     )
-    files = {path: json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for path, _, _, schema in documents}
+    crd = {"schema/unifiedjobs.corral.dev.yaml": crd_text(), **definition_files()}
+    files = crd | {path: json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for path, _, _, schema in documents}
     return files | {page: reference(title, schema) for _, page, title, schema in documents}

@@ -10,7 +10,15 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from corral.spec.schema import canonical_schema, cluster_schema, generated, policy_schema, queue_schema, short_schema
+from corral.spec.schema import (
+    canonical_schema,
+    cluster_schema,
+    devices_schema,
+    generated,
+    policy_schema,
+    queue_schema,
+    short_schema,
+)
 from corral.spec.source import parse_source
 
 ROOT = Path(__file__).parents[2]
@@ -20,6 +28,7 @@ SCHEMAS = {
     "cluster": cluster_schema(),
     "queue": queue_schema(),
     "policy": policy_schema(),
+    "devices": devices_schema(),
 }
 
 

@@ -105,6 +105,18 @@ def test_nodes_are_chosen_by_name_label_and_taint() -> None:
             "roles.w.nodes.expressions[0]",
             "whole number",
         ),
+        (
+            "nodes: {expressions: [{key: a, operator: Gt, values: ['--5']}]}",
+            "",
+            "roles.w.nodes.expressions[0]",
+            "whole number",
+        ),
+        (
+            "nodes: {expressions: [{key: a, operator: Lt, values: ['\N{SUPERSCRIPT TWO}']}]}",
+            "",
+            "roles.w.nodes.expressions[0]",
+            "whole number",
+        ),
         ("nodes: {expressions: [{key: a}]}", "", "roles.w.nodes.expressions[0]", "needs values"),
         ("nodes: {tolerations: [{value: x}]}", "", "roles.w.nodes.tolerations[0]", "needs a key"),
         (

@@ -1,0 +1,51 @@
+"""Why: jobs that come from FrameworkController are tried again by its table, which is not OpenPAI's in all rows.
+
+Source: FrameworkController's predefined codes and its default `podFailureSpec`. Codes from 250 on are those that Corral's
+own runtime ends a task with, and keep the meaning that they have for every job.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from corral.model.exits import classify, exit_spec
+from corral.model.outcome import Completion, ExitClass
+
+UNRECOGNIZED: Final = "ContainerUnrecognizedFailed"
+_SIGNALS: Final = """
+130 ContainerSigIntReceived TRANSIENT
+131 ContainerSigQuitReceived TRANSIENT
+132 ContainerSigIllReceived PERMANENT
+134 ContainerSigAbrtReceived UNKNOWN
+135 ContainerSigBusReceived PERMANENT
+136 ContainerSigFpeReceived PERMANENT
+137 ContainerSigKillReceived TRANSIENT
+139 ContainerSigSegvReceived PERMANENT
+141 ContainerSigPipeReceived PERMANENT
+143 ContainerSigTermReceived TRANSIENT
+"""
+_BY_SIGNAL: Final = {
+    int(code): (phrase, ExitClass[kind]) for code, phrase, kind in map(str.split, _SIGNALS.strip().splitlines())
+}
+_NEVER_STARTED: Final = {125: -1201, 126: -1202, 127: -1203, 128: -1204}
+"""What a container runtime ends with when it could not start the program, and the code that tells of it."""
+_KNOWN_AS: Final = {-1300: -1200, -1205: -1204}
+"""Codes of OpenPAI's that FrameworkController does not part from others."""
+_PREDEFINED: Final = frozenset({200, 201, 210})
+_RUNTIMES_OWN: Final = range(250, 257)
+
+
+def classify_framework(code: int, diagnostics: str = "") -> Completion:
+    """How an attempt of a Framework's task that ended with `code` ended."""
+    code = _NEVER_STARTED.get(code, _KNOWN_AS.get(code, code))
+    if found := _BY_SIGNAL.get(code):
+        return Completion(code, *found, diagnostics)
+    if code <= 0 or code in _PREDEFINED or code in _RUNTIMES_OWN:
+        spec = exit_spec(code)
+        return Completion(code, spec.phrase, spec.exit_class, diagnostics)
+    return Completion(code, UNRECOGNIZED, ExitClass.UNKNOWN, diagnostics)
+
+
+def classify_by(table: str, code: int, diagnostics: str = "") -> Completion:
+    """How an attempt that ended with `code` ended by one of the tables: `openpai` or `frameworkcontroller`."""
+    return (classify_framework if table == "frameworkcontroller" else classify)(code, diagnostics)

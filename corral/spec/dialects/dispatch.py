@@ -1,0 +1,38 @@
+"""Why: whoever reads a job need not know whose language it is in; here the document's own word for that is looked up."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from corral.spec.dialects import alnair, framework
+from corral.spec.dialects.fields import Fields
+from corral.spec.dialects.translation import Translate, Translation
+from corral.spec.errors import SpecError
+from corral.spec.source import Source
+
+_DIALECTS: Final[dict[tuple[str, str], Translate]] = {
+    (alnair.API_VERSION, alnair.KIND): alnair.translate,
+    (framework.API_VERSION, framework.KIND): framework.translate,
+}
+KINDS: Final = tuple(_DIALECTS)
+"""`apiVersion` and `kind` of every foreign document that becomes a job."""
+
+
+def is_foreign(data: Any) -> bool:
+    """Whether data is a job document of another system."""
+    return isinstance(data, dict) and any(
+        data.get("apiVersion") == version and data.get("kind") == kind for version, kind in KINDS
+    )
+
+
+def translated(source: Source) -> Translation:
+    """The canonical document that the foreign one in `source` stands for, to be checked as one of ours.
+
+    Raises SpecError with every field that has no place in a job.
+    """
+    data = source.data
+    fields, translation = Fields(source, data), Translation()
+    _DIALECTS[data["apiVersion"], data["kind"]](fields, translation)
+    if fields.problems:
+        raise SpecError(fields.problems)
+    return translation

@@ -1,0 +1,207 @@
+"""Why: FrameworkController's users keep their documents: a `Framework` of task roles, each a pod template with policies.
+
+Retry and completion policies are the same words in a job, since Corral's launcher follows FrameworkController's rules;
+its exit codes are read by FrameworkController's table. A Framework is a gang: all its tasks get their places at once.
+Source: microsoft/frameworkcontroller, pkg/apis/frameworkcontroller/v1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from corral.spec.dialects.fields import Fields
+from corral.spec.dialects.pod import RESTARTS, Pod, read_pod
+from corral.spec.dialects.translation import NAMESPACE_ANNOTATION, Translation, head
+from corral.spec.job import FRAMEWORK_CONTROLLER
+from corral.spec.parts import MAX_REPLICAS
+
+API_VERSION: Final = "frameworkcontroller.microsoft.com/v1"
+KIND: Final = "Framework"
+JOB_TYPE: Final = FRAMEWORK_CONTROLLER
+"""The framework that tells tasks what FrameworkController tells them."""
+BARRIER_FOLDER: Final = "FRAMEWORKBARRIER_DIR"
+"""The variable with the folder that the barrier's files are left in."""
+FORCED_AFTER: Final = "podGracefulDeletionTimeoutSec"
+CREATE, START, STOP = "Create", "Start", "Stop"
+_NAME: Final = re.compile("[a-z0-9]{1,63}", re.ASCII)
+_NAMED: Final = "1 to 63 lower-case letters and digits"
+_JOB_WIDE: Final = ("queue", "priority", "pinnedCell", "lazyPreemption")
+
+
+def translate(fields: Fields, translation: Translation) -> None:
+    """Fill `translation` with the canonical form of a Framework."""
+    fields.ignore(("apiVersion", "kind", "status"))
+    metadata, spec = head(fields, translation, f"{API_VERSION} {KIND}")
+    given = fields.inner("spec", needed=True)
+    if description := given.text("description"):
+        metadata["annotations"]["frameworkcontroller.microsoft.com/description"] = description
+    _execution(given)
+    spec |= {"jobType": JOB_TYPE, "exitTable": "frameworkcontroller", "retryPolicy": _retries(given)}
+    roles: list[dict[str, Any]] = []
+    pods: list[tuple[Fields, Pod]] = []
+    tasks = given.items("taskRoles")
+    if not tasks:
+        given.problem(("taskRoles",), "missing; a Framework has at least one role")
+    for at, task in enumerate(tasks):
+        role, pod = _role(task)
+        _place(task, role, metadata)
+        if role["name"] in {each["name"] for each in roles}:
+            task.problem(("name",), f'the role "{role["name"]}" is already there; roles have unique names')
+        roles.append(role)
+        pods.append((task, pod))
+        _origins(translation, at)
+    _agree(spec, pods, translation)
+    if roles:
+        spec["replicaSpec"] = {"role": roles[0]["name"], "replicas": roles[0].pop("replicas")}
+    spec["roles"] = roles
+    given.done()
+    fields.done()
+    translation.document.update(metadata=metadata, spec=spec)
+    translation.origins |= {
+        ("metadata",): ("metadata",),
+        ("spec", "retryPolicy"): ("spec", "retryPolicy"),
+        ("spec", "retryPolicy", "maxRetries"): ("spec", "retryPolicy", "maxRetryCount"),
+        ("spec", "roles"): ("spec", "taskRoles"),
+        ("spec", "replicaSpec"): ("spec", "taskRoles", 0, "taskNumber"),
+    }
+
+
+def execution_type(document: Mapping[str, Any]) -> str:
+    """Whether a Framework is to be run: Create, Start or Stop."""
+    spec = document.get("spec")
+    said = spec.get("executionType") if isinstance(spec, dict) else None
+    return said if isinstance(said, str) and said in (CREATE, START, STOP) else START
+
+
+def _execution(given: Fields) -> None:
+    if given.text("executionType", START, choices=(CREATE, START, STOP)) != START:
+        why = "only a Framework that starts is submitted as a job; Create and Stop are for objects in a cluster"
+        given.problem(("executionType",), why)
+
+
+def _retries(given: Fields) -> dict[str, Any]:
+    policy = given.inner("retryPolicy")
+    found = {
+        "fancy": policy.flag("fancyRetryPolicy", False),
+        "maxRetries": policy.whole("maxRetryCount", 0, least=-2, most=10_000),
+    }
+    policy.done()
+    return found
+
+
+def _role(given: Fields) -> tuple[dict[str, Any], Pod]:
+    """One task role."""
+    task = given.inner("task", needed=True)
+    pod = read_pod(task.inner("pod", needed=True))
+    policy = given.inner("frameworkAttemptCompletionPolicy")
+    role: dict[str, Any] = {
+        "name": given.matches("name", _NAME, _NAMED),
+        "replicas": given.whole("taskNumber", least=0, most=MAX_REPLICAS),
+        "completion": {
+            "minFailed": _reachable(policy.whole("minFailedTaskCount", 0, least=-1)),
+            "minSucceeded": _reachable(policy.whole("minSucceededTaskCount", 0, least=-1)),
+        },
+        "retryPolicy": _retries(task),
+        **pod.role,
+    }
+    if not role["replicas"] and "taskNumber" in given:
+        given.problem(("taskNumber",), "a role of a job has at least one task; leave the role out")
+    if (always := RESTARTS.get(pod.restart)) is not None:
+        role["retryPolicy"] = {"fancy": False, "maxRetries": always}
+    if pod.barrier is not None and pod.barrier.folder:
+        role.setdefault("env", {})[BARRIER_FOLDER] = pod.barrier.folder
+        if not role.get("command"):
+            given.problem(
+                ("task", "pod"), "the barrier holds back a command, and there is none; write it beside the image"
+            )
+    if FORCED_AFTER in task:
+        role["kubernetes"] = {**role.get("kubernetes", {}), "forceAfterSeconds": task.whole(FORCED_AFTER, most=10**9)}
+    for part in (policy, task, given):
+        part.done()
+    return {key: value for key, value in role.items() if value not in ({}, [])}, pod
+
+
+def _place(given: Fields, role: dict[str, Any], metadata: dict[str, Any]) -> None:
+    """Fill in, where a job takes no more than text, the placeholders that are the same for all tasks of a role."""
+    told = {
+        "FC_FRAMEWORK_NAMESPACE": metadata["annotations"].get(NAMESPACE_ANNOTATION, "default"),
+        "FC_FRAMEWORK_NAME": metadata["name"],
+        "FC_TASKROLE_NAME": role["name"],
+        "FC_CONFIGMAP_NAME": f"{metadata['name']}-attempt",
+    }
+    for field in ("image", "workingDir"):
+        for name, value in told.items():
+            if field in role:
+                role[field] = role[field].replace(f"{{{{{name}}}}}", value)
+        if "{{FC_" in role.get(field, ""):
+            path = ("task", "pod", "spec", "containers", 0, field)
+            given.problem(path, f"{field} is the same for all tasks of a role; this placeholder is not")
+
+
+def _reachable(count: int) -> int:
+    """A number of tasks that no role has is no condition."""
+    return -1 if count < 1 or count > MAX_REPLICAS else count
+
+
+def _agree(spec: dict[str, Any], pods: list[tuple[Fields, Pod]], translation: Translation) -> None:
+    """What the pods say that a job has once: the longest grace, one deadline, one standing, one barrier."""
+    for key in _JOB_WIDE:
+        said = [(task, pod.job[key]) for task, pod in pods if key in pod.job and key not in spec]
+        if not said:
+            continue
+        first = said[0][1]
+        for task, value in said[1:]:
+            if value != first:
+                task.problem(("task", "pod"), f"a job has one {key}; another role says {first!r}, this one {value!r}")
+        spec[key] = first
+        translation.origins["spec", key] = (*said[0][0].path, "task", "pod")
+    graces = [pod.grace for _, pod in pods if pod.grace is not None]
+    if graces:
+        spec["checkpoint"] = {"graceSeconds": max(graces)}
+    _deadline(spec, pods)
+    barriers = [pod.barrier for _, pod in pods if pod.barrier is not None]
+    if barriers:
+        spec["barrier"] = {"enabled": True, "timeoutSeconds": max(each.timeout for each in barriers)}
+    if any(pod.rdma for _, pod in pods):
+        spec["network"] = {"rdma": "required"}
+
+
+def _deadline(spec: dict[str, Any], pods: Iterable[tuple[Fields, Pod]]) -> None:
+    deadlines = {pod.deadline for _, pod in pods}
+    if deadlines == {None}:
+        return
+    if len(deadlines) == 1:
+        spec["maxDurationSeconds"] = deadlines.pop()
+        return
+    for task, pod in pods:
+        if pod.deadline is not None:
+            path = ("task", "pod", "spec", "activeDeadlineSeconds")
+            task.problem(path, "a job has one deadline: give all roles the same, or none", at_key=True)
+
+
+def _origins(translation: Translation, at: int) -> None:
+    """Where each field of a role was said."""
+    role, task = ("spec", "roles", at), ("spec", "taskRoles", at)
+    pod = (*task, "task", "pod")
+    container = (*pod, "spec", "containers", 0)
+    policy = (*task, "frameworkAttemptCompletionPolicy")
+    translation.origins |= {
+        role: task,
+        (*role, "replicas"): (*task, "taskNumber"),
+        (*role, "completion", "minFailed"): (*policy, "minFailedTaskCount"),
+        (*role, "completion", "minSucceeded"): (*policy, "minSucceededTaskCount"),
+        (*role, "retryPolicy"): (*task, "task", "retryPolicy"),
+        (*role, "image"): (*container, "image"),
+        (*role, "command"): (*container, "command"),
+        (*role, "env"): (*container, "env"),
+        (*role, "workingDir"): (*container, "workingDir"),
+        (*role, "resources"): (*container, "resources"),
+        (*role, "imagePullSecrets"): (*pod, "spec", "imagePullSecrets"),
+        (*role, "nodeSelector"): (*pod, "spec", "nodeSelector"),
+        (*role, "nodes"): (*pod, "spec", "affinity"),
+        (*role, "nodes", "tolerations"): (*pod, "spec", "tolerations"),
+        (*role, "kubernetes", "podTemplate"): pod,
+        (*role, "kubernetes", "forceAfterSeconds"): (*task, "task", FORCED_AFTER),
+    }

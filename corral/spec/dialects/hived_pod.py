@@ -1,0 +1,48 @@
+"""Why: Frameworks of OpenPAI's clusters ask HiveD for their devices in an annotation of the pod; a job asks in its fields.
+
+Source: HiveD, pkg/api (`pod-scheduling-spec`, with the names of its older versions). A job is one gang, so the affinity
+group of its pods needs no word.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from corral.spec.dialects.fields import Fields
+from corral.spec.errors import SpecError
+from corral.spec.source import parse_source
+
+SCHEDULING_SPEC: Final = "hivedscheduler.microsoft.com/pod-scheduling-spec"
+PREFIX: Final = "hivedscheduler.microsoft.com/"
+
+
+@dataclass
+class HivedAsk:
+    """What a pod asks of HiveD."""
+
+    devices: dict[str, Any]
+    job: dict[str, Any]
+    """Fields of the job's spec; all of its pods have to say the same."""
+
+
+def hived_ask(annotations: Fields) -> HivedAsk | None:
+    """What the annotations of a pod ask of HiveD; None where they ask nothing."""
+    text = annotations.text(SCHEDULING_SPEC)
+    if not text:
+        return None
+    try:
+        data = parse_source(text, SCHEDULING_SPEC).data
+    except SpecError as error:
+        annotations.problem((SCHEDULING_SPEC,), error.problems[0].message)
+        return None
+    given = Fields(annotations.source, data, (*annotations.path, SCHEDULING_SPEC), annotations.problems)
+    count = given.whole("leafCellNumber" if "leafCellNumber" in given else "gpuNumber", least=1, most=1024)
+    model = given.text("leafCellType") or given.text("gpuType")
+    job: dict[str, Any] = {"queue": given.text("virtualCluster", None)}
+    job["priority"] = str(given.whole("priority", 0, least=-1, most=1000))
+    job["pinnedCell"] = given.text("pinnedCellId") or given.text("reservationId")
+    job["lazyPreemption"] = given.flag("lazyPreemptionEnable", False)
+    given.ignore(("affinityGroup", "gangReleaseEnable", "ignoreK8sSuggestedNodes", "gpuNumber", "leafCellNumber"))
+    given.done()
+    return HivedAsk({"count": count, "model": model}, job)

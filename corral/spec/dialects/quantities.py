@@ -1,0 +1,49 @@
+"""Why: Kubernetes writes amounts in more ways (`1e3`, `500m` bytes) than a job file does; each becomes one of ours."""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_CEILING, Decimal
+from typing import Final
+
+_QUANTITY: Final = re.compile(
+    r"\+?(\d{1,24}(?:\.\d{0,12})?|\.\d{1,12})(?:([numkMGTPE]|[KMGTPE]i)|[eE]([-+]?\d{1,2}))?", re.ASCII
+)
+_UNITS: Final = {"": 0, "n": -3, "u": -2, "m": -1, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
+_MOST: Final = 2**62
+
+
+def quantity(text: str) -> Decimal:
+    """The amount that a Kubernetes quantity says.
+
+    Raises ValueError when it is none.
+    """
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise ValueError("expected an amount as Kubernetes writes it, such as 500m, 2 or 1Gi")
+    unit = match[2] or ""
+    base = Decimal(1024 if unit.endswith("i") else 1000)
+    value: Decimal = Decimal(match[1]) * base ** _UNITS[unit[:1].replace("K", "k")] * Decimal(10) ** int(match[3] or 0)
+    if value > _MOST:
+        raise ValueError("more than can be counted")
+    return value
+
+
+def whole(value: Decimal) -> int:
+    """The least whole number that is not below."""
+    return int(value.to_integral_value(ROUND_CEILING))
+
+
+def cpu_text(value: Decimal) -> str:
+    """Processors as a job file writes them."""
+    millis = whole(value * 1000)
+    return str(millis // 1000) if millis % 1000 == 0 else f"{millis}m"
+
+
+def memory_text(value: Decimal) -> str:
+    """Bytes as a job file writes them, with the largest unit that says them exactly."""
+    size = whole(value)
+    for power, unit in ((4, "Ti"), (3, "Gi"), (2, "Mi"), (1, "Ki")):
+        if size and size % 1024**power == 0:
+            return f"{size // 1024**power}{unit}"
+    return str(size)
