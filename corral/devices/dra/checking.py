@@ -1,0 +1,28 @@
+"""Why: what supervises the driver (a kubelet's probe, a person) asks it the way the kubelet does, over its own socket."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import grpc
+
+from corral.devices.dra import wire
+from corral.devices.dra.serving import Sockets
+from corral.kernel.errors import Unavailable
+
+
+def check(root: Path, driver: str, service: str, *, seconds: float = 5.0) -> bool:
+    """Whether the driver under that kubelet root is live or ready; raises Unavailable when nothing answers."""
+    sockets = Sockets(root, driver)
+    with grpc.insecure_channel(f"unix:{sockets.calls}") as channel:
+        call = channel.unary_unary(
+            f"/{wire.HEALTH}/Check",
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=wire.health["HealthCheckResponse"].FromString,
+        )
+        try:
+            answer = call(wire.health["HealthCheckRequest"](service=service), timeout=seconds)
+        except grpc.RpcError as error:
+            code = error.code().name if isinstance(error, grpc.Call) else type(error).__name__
+            raise Unavailable("driver-silent", f"Nothing answers at {sockets.calls} ({code}).") from None
+    return bool(answer.status == wire.SERVING)

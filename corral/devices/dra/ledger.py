@@ -1,0 +1,156 @@
+"""Why: nothing in Kubernetes refuses one device in two claims; the node's own books do, and they outlive the driver.
+
+One file per prepared claim, whole or absent (written beside, synced, renamed, the folder synced). They lie in the
+kubelet's own root: whoever wipes that wipes the containers' records with it. A file that cannot be read stops the start:
+forgetting what it says could give a device twice.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from corral.kernel.errors import Conflict, CorralError, InvalidInput
+
+_UID: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
+
+
+class Given(msgspec.Struct, frozen=True):
+    """One device given to one request of a claim."""
+
+    request: str
+    pool: str
+    device: str
+    shared: bool = False
+    """Whether the claim has administrators' access, which keeps nobody else from the device."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One prepared claim."""
+
+    uid: str
+    namespace: str
+    name: str
+    boot: str
+    """The machine's boot in which it was prepared: no container of an earlier one runs."""
+    given: tuple[Given, ...]
+    cdi: dict[str, Any]
+    """The CDI document that containers are given its devices by, kept so that it can be written again."""
+
+    def __str__(self) -> str:
+        return f"claim {self.namespace}/{self.name} ({self.uid})"
+
+
+class Ledger:
+    """The prepared claims of one driver on this node; `close` when done."""
+
+    def __init__(self, folder: Path) -> None:
+        """Read the folder, which is made; raises Conflict when another driver has it, InvalidInput for a damaged file."""
+        self._folder = folder / "claims"
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._lock = _locked(folder / "lock")
+        try:
+            self._entries = {entry.uid: entry for entry in map(_read, sorted(self._folder.glob("*.json")))}
+        except CorralError:
+            self.close()
+            raise
+        for leftover in self._folder.glob(".*.tmp"):
+            leftover.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let another driver have the folder."""
+        os.close(self._lock)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(list(self._entries.values()))
+
+    def get(self, uid: str) -> Entry | None:
+        """The entry of a claim."""
+        return self._entries.get(uid)
+
+    def holders(self, given: Iterable[Given], but: str) -> list[tuple[Given, Entry]]:
+        """Who else than the claim `but` has one of the devices."""
+        wanted = {(each.pool, each.device): each for each in given if not each.shared}
+        return [
+            (wanted[each.pool, each.device], entry)
+            for entry in self._entries.values()
+            if entry.uid != but
+            for each in entry.given
+            if not each.shared and (each.pool, each.device) in wanted
+        ]
+
+    def reserve(self, entry: Entry) -> None:
+        """Count the devices as given from now on; `keep` writes it down. Raises Conflict when another claim has one."""
+        for each, holder in self.holders(entry.given, entry.uid):
+            raise Conflict(
+                "device-taken", f"Device {each.device} is prepared for {holder}; it is given once at a time."
+            )
+        self._entries[entry.uid] = entry
+
+    def keep(self, entry: Entry) -> None:
+        """Write the entry down; it is on disk when this returns."""
+        write_whole(self._folder / f"{checked_uid(entry.uid)}.json", msgspec.json.encode(entry))
+
+    def erase(self, uid: str) -> None:
+        """Take what was written down away; it is gone from disk when this returns, and `free` follows."""
+        with suppress(FileNotFoundError):
+            (self._folder / f"{checked_uid(uid)}.json").unlink()
+        _sync_folder(self._folder)
+
+    def free(self, uid: str) -> None:
+        """Count the claim's devices as free from now on."""
+        self._entries.pop(uid, None)
+
+
+def checked_uid(uid: str) -> str:
+    """The UID, where it can be part of a file's name; raises InvalidInput otherwise."""
+    if not _UID.fullmatch(uid):
+        raise InvalidInput("invalid-uid", "The claim's UID is not one that Kubernetes gives.")
+    return uid
+
+
+def write_whole(path: Path, content: bytes, mode: int = 0o600) -> None:
+    """Put `content` at `path` so that it is there whole, or not at all, whenever the machine stops."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.rename(path)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _locked(path: Path) -> int:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise Conflict("driver-runs", f"Another device plugin of this driver runs; it holds {path}.") from None
+    return descriptor
+
+
+def _read(path: Path) -> Entry:
+    try:
+        entry = msgspec.json.decode(path.read_bytes(), type=Entry)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        sentence = f"{path} is damaged ({error}). Remove it once no container of claim {path.stem} runs."
+        raise InvalidInput("damaged-ledger", sentence) from None
+    if entry.uid != path.stem:
+        raise InvalidInput("damaged-ledger", f"{path} is about another claim ({entry.uid}).")
+    return entry
