@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from typing import Any, Protocol
 
+from corral.kernel.errors import CorralError
 from corral.kernel.ids import AttemptId
 from corral.model.inventory import Inventory
 from corral.model.launch import EngineEvent, TaskLaunch
+from corral.model.objects import DocumentChange, ObjectRef
 
 
 class ExecSession(Protocol):
@@ -78,5 +80,70 @@ class Engine(Protocol):
         """Run a command beside the task, in its environment and folder.
 
         Raises NotFound when the attempt is not running here.
+        """
+        ...
+
+    async def connect(self, attempt: AttemptId, port: int) -> ExecSession:
+        """A TCP connection to one of the ports that the task was given: what is sent is its input, what comes its output.
+
+        Raises NotFound when the attempt is not running here, or has no such port.
+        """
+        ...
+
+
+class Documents(Protocol):
+    """Objects of a cluster that stand for jobs: followed, and written field by field. Kinds are named by their titles."""
+
+    async def run(self) -> None:
+        """Follow every kind until cancelled; no failure of the cluster ends it."""
+        ...
+
+    async def changes(self) -> list[DocumentChange]:
+        """Wait for changes and take them: the latest state of each object, those that are gone included; one reader."""
+        ...
+
+    def listed(self, kind: str) -> Collection[str] | None:
+        """The UIDs of every object of a kind, as last seen; None while no whole list was taken in."""
+        ...
+
+    async def whole(self, kind: str) -> Collection[str]:
+        """Wait until a whole list of a kind was taken in; its UIDs."""
+        ...
+
+    def trouble(self, kind: str) -> CorralError | None:
+        """Why a kind is not followed just now; None while it is."""
+        ...
+
+    def run_elsewhere(self, uids: Collection[str]) -> None:
+        """Of these objects, and no others, the jobs hold places while their own controllers run them (`external`).
+
+        Pods that they own are counted as those jobs' tasks, and not once more against their nodes.
+        """
+        ...
+
+    async def definition(self, kind: str) -> Mapping[str, str] | None:
+        """The annotations of a kind's definition; None when the cluster has none.
+
+        Raises the house's errors, Forbidden where Corral may not look.
+        """
+        ...
+
+    async def apply(
+        self, ref: ObjectRef, fields: Mapping[str, Any], *, version: str, part: str = "", subresource: str = ""
+    ) -> str:
+        """Make exactly these fields Corral's own, whoever had them (server-side apply); the object's version then.
+
+        Each `part` is owned by itself: what is left out of it is given up, and other parts stay. `version` is the one
+        that the fields were made for.
+
+        Raises NotFound when the object is gone, Conflict when it is another one or has another version by now,
+        Unavailable `lease-over` when this server may write nothing any more.
+        """
+        ...
+
+    async def merge(self, ref: ObjectRef, fields: Mapping[str, Any], *, version: str) -> str:
+        """Merge fields into an object without owning them from then on against others; the object's version then.
+
+        Raises like `apply`.
         """
         ...

@@ -90,7 +90,9 @@ async def test_kills_are_told_apart_for_adopted_tasks_too(folder: Path, whom: st
 
 
 async def test_a_shim_killed_while_no_server_ran_leaves_no_orphan(folder: Path) -> None:
-    killed_server(folder, [attempt(), "sh", "-c", "setsid sleep 1000 & echo pid $$; exec sleep 1000"])
+    marker = str(folder / "engine/attempts" / attempt() / "work/begun")
+    command = "setsid sleep 1000 & touch begun; exec sleep 1000"
+    killed_server(folder, [attempt(), "sh", "-c", command], ["wait", marker])
     shim = AttemptFolder(str(folder / "engine/attempts"), attempt()).process()
     assert shim is not None
     os.kill(shim.pid, signal.SIGKILL)

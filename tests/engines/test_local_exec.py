@@ -63,8 +63,9 @@ async def test_closing_ends_the_command(task: Harness) -> None:
     await until(lambda: len(of_attempt(attempt())) == 2)  # the shim and the task
 
 
-async def test_the_end_of_the_task_is_the_end_of_its_sessions(task: Harness) -> None:
-    session = await task.engine.exec(attempt(), ["sleep", "1000"], tty=False)
+@pytest.mark.parametrize("command", [["sleep", "1000"], ["env", "-i", "sleep", "1000"]])
+async def test_the_end_of_the_task_is_the_end_of_its_sessions(task: Harness, command: list[str]) -> None:
+    session = await task.engine.exec(attempt(), command, tty=False)
     await task.engine.stop(attempt(), grace_seconds=5)
     await task.exited(attempt())
     assert await session.exit_code() != 0

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
-from corral.engines.local import processes
+from corral.engines.local import launching, processes
 from corral.engines.local.containers import (
     Container,
     container_name,
@@ -20,7 +22,7 @@ from corral.engines.local.containers import (
 )
 from corral.kernel.errors import Unavailable
 from corral.model.inventory import Device
-from corral.model.launch import SecretDelivery
+from corral.model.launch import RuntimePlan, SecretDelivery
 from tests.engines.local_harness import Harness, attempt, collect, launch
 from tests.testbeds import docker
 
@@ -41,7 +43,7 @@ def test_the_command_line_has_limits_mounts_user_and_no_value_of_a_variable() ->
     assert argv == [
         "/usr/bin/docker", "run", "--init", "--name=corral-x", "--network=host",
         "--volume=/a/work:/a/work", "--workdir=/a/work/src",
-        "--volume=/a/private/entry:/a/private/entry:ro", "--user=1000:1000",
+        "--volume=/a/private/entry:/a/private/entry:ro", "--user=1000:1000", "--security-opt=no-new-privileges",
         f"--memory={1 << 30}", f"--memory-swap={1 << 30}", "--cpus=1.5", f"--shm-size={1 << 20}",
         "--entrypoint=sh", "team/train:1", "/a/private/entry", "python", "train.py",
     ]  # fmt: skip
@@ -125,6 +127,70 @@ async def test_secrets_reach_a_container_and_not_its_command_line(docked: Harnes
     secrets = (SecretDelivery("hunter2", env="PASSWORD", file="key"),)
     end = await docked.run("sh", "-c", "echo $PASSWORD; cat key", image=image, secrets=secrets)
     assert end.code == 0 and docked.log() == "hunter2\nhunter2"
+
+
+UID = 54_321
+
+
+@pytest.fixture
+async def for_ada(daemon: docker.DockerDaemon, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Harness]:
+    """A server that is root and runs ada's containers under a uid of hers."""
+    if os.getuid() != 0:
+        pytest.skip("only root can start tasks as other users; run as root")
+    monkeypatch.setenv("DOCKER_HOST", daemon.host)
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o711)
+    async with Harness(folder, uid_of=lambda user: UID) as harness:
+        yield harness
+    shutil.rmtree(folder)
+
+
+async def test_a_users_container_has_its_folder_and_secrets_and_gains_no_privileges(
+    for_ada: Harness, image: str
+) -> None:
+    secrets = (SecretDelivery("hunter2", file="keys/one"),)
+    script = "id -u; cat keys/one; echo; touch keys/made made; grep NoNewPrivs /proc/self/status"
+    end = await for_ada.run("sh", "-c", script, image=image, secrets=secrets)
+    assert end.code == 0, for_ada.log()
+    assert for_ada.log().split() == [str(UID), "hunter2", "NoNewPrivs:", "1"]
+    work = for_ada.folder / "engine/attempts" / attempt() / "work"
+    assert {path.stat().st_uid for path in (work, work / "made", work / "keys", work / "keys/one")} == {UID}
+
+
+async def test_an_absolute_working_directory_of_a_container_is_not_this_machines(for_ada: Harness, image: str) -> None:
+    ours = for_ada.folder / "ours"
+    ours.mkdir(mode=0o700)
+    (ours / "kept").write_text("by root")
+    end = await for_ada.run("sh", "-c", "pwd; ls", image=image, working_dir=str(ours))
+    assert (end.code, for_ada.log().split()) == (0, [str(ours)])
+    assert [path.stat().st_uid for path in (ours, ours / "kept")] == [0, 0]
+
+
+async def test_data_of_a_container_is_moved_by_who_the_task_is_of(
+    for_ada: Harness, image: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launching, "STAGE_COMMAND", ("sh", "-c", 'cp "${1#file://}" "${2#file://}"', "sh"))
+    monkeypatch.setattr(launching, "_open_to_all", lambda program: True)
+    hers, ours = for_ada.folder / "hers", for_ada.folder / "ours"
+    for folder, owner in ((hers, UID), (ours, 0)):
+        folder.mkdir(mode=0o700)
+        (folder / "data").write_text("words")
+        for path in (folder, folder / "data"):
+            os.chown(path, owner, owner)
+    plan = RuntimePlan(inputs=((f"file://{hers}/data", "in"),), outputs=(("out", f"file://{hers}/kept"),))
+    end = await for_ada.run("sh", "-c", "cat in; cp in out", image=image, runtime=plan)
+    assert (end.code, for_ada.log()) == (0, "words")
+    assert (hers / "kept").stat().st_uid == UID
+    for task, refused in enumerate(
+        (
+            RuntimePlan(inputs=((f"file://{ours}/data", "in"),)),
+            RuntimePlan(outputs=(("out", f"file://{ours}/kept"),)),
+        ),
+        1,
+    ):
+        end = await for_ada.run("sh", "-c", "echo words >out", image=image, runtime=refused, task=task)
+        assert end.code == 255 and "could not be moved" in for_ada.log(attempt(task))
+    assert sorted(os.listdir(ours)) == ["data"]
 
 
 async def test_a_session_is_opened_inside_and_a_stop_ends_the_container(

@@ -205,8 +205,8 @@ async def test_private_files_are_private_while_they_wait(local: Harness, server:
     await local.engine.start(task)
     await until_asked(server)
     folder = local.folder / "engine/attempts" / attempt() / "private"
-    assert stat.S_IMODE(os.stat(folder / "secrets").st_mode) == 0o600
-    assert not (folder / "plan").exists() and not (folder / "token").exists()
+    assert stat.S_IMODE(os.stat(folder / "job-secret").st_mode) == 0o600
+    assert not [name for name in ("plan", "token", "secrets") if (folder / name).exists()]
     await local.engine.stop(attempt(), grace_seconds=0)
     await local.exited(attempt())
 

@@ -77,7 +77,8 @@ def run_command(container: Container, launch: TaskLaunch) -> list[str]:
     argv += [f"--volume={container.work}:{container.work}", f"--workdir={container.directory}"]
     argv.append(f"--volume={container.entry}:{container.entry}:ro")
     if container.uid >= 0:
-        argv.append(f"--user={container.uid}:{container.uid}")
+        # What is root in a container could leave programs in the task's folder that make anybody root outside.
+        argv += [f"--user={container.uid}:{container.uid}", "--security-opt=no-new-privileges"]
     if launch.memory_bytes:
         argv += [f"--memory={launch.memory_bytes}", f"--memory-swap={launch.memory_bytes}"]
     if launch.cpu_millis:

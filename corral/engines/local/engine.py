@@ -25,14 +25,15 @@ from corral.engines.local.cgroups import CgroupsV1, CgroupsV2
 from corral.engines.local.containers import container_runtime, exec_command, ran_out_of_memory, remove
 from corral.engines.local.environment import base_environment, task_environment
 from corral.engines.local.folders import AttemptFolder, EndRecord, LaunchRecord, StopRecord
+from corral.engines.local.forwarding import open_connection
 from corral.engines.local.launching import (
     Means,
     as_user,
-    base_folder,
     closed_folder,
     container_of,
     needs_runtime,
     prepare,
+    session_folder,
 )
 from corral.engines.local.live import (
     GRACE_OVER,
@@ -183,13 +184,18 @@ class LocalEngine:
         """Start the attempt unless it was started before.
 
         Raises Unavailable when the machine cannot now (no disk space, port or process); nothing was started then.
-        Raises InvalidInput when the node is none of this engine's.
+        Raises InvalidInput when the node is none of this engine's, and for a task that is to be a pod.
         """
         if launch.attempt in self._live:
             return
         node = self._nodes.get(launch.node)
         if node is None:
             raise InvalidInput("unknown-node", f"This machine presents no node {launch.node}; look at `corral nodes`.")
+        if launch.pod_template:
+            raise InvalidInput(
+                "pod-template", "kubernetes.podTemplate cannot be had here: tasks are processes, no pods."
+            )
+        await self._means.bring_code(launch)
         uid = self._uid(launch.user)
         ports = self._ports.take(launch.ports)
         live = LiveAttempt(
@@ -254,13 +260,8 @@ class LocalEngine:
             yield await self._events.get()
 
     async def exec(self, attempt: AttemptId, argv: Sequence[str], *, tty: bool) -> ExecSession:
-        """Run a command beside the task, in its environment and folder.
-
-        Raises NotFound when the attempt is not running here.
-        """
-        live = self._live.get(attempt)
-        if live is None or live.phase is not Phase.RUNNING or live.process is None:
-            raise NotFound("not-running", f"{attempt} is not running on this machine.")
+        """Run a command beside the task, in its environment and folder; raises NotFound when it is not running here."""
+        live = self._running(attempt)
         record = live.record
         env = self._environment_of(live) | ({"TERM": "xterm-256color"} if tty else {})
         words = list(argv)
@@ -278,6 +279,16 @@ class LocalEngine:
         self._pids.add(pid)
         return session
 
+    async def connect(self, attempt: AttemptId, port: int) -> ExecSession:
+        """A TCP connection to one of the task's ports; raises NotFound when it does not run here, or has no such port."""
+        return await open_connection(attempt, port, self._running(attempt).record.ports)
+
+    def _running(self, attempt: AttemptId) -> LiveAttempt:
+        live = self._live.get(attempt)
+        if live is None or live.phase is not Phase.RUNNING or live.process is None:
+            raise NotFound("not-running", f"{attempt} is not running on this machine.")
+        return live
+
     # ---- beginning
 
     def _record(
@@ -294,15 +305,15 @@ class LocalEngine:
             container_runtime=self._means.container_runtime() if launch.image else "",
             cgroups=groups,
             uid=uid,
-            directory=os.path.normpath(os.path.join(base_folder(launch, folder), launch.working_dir)),
+            directory=session_folder(launch, folder),
             runtime=needs_runtime(launch),
         )
 
     def _spawn(self, live: LiveAttempt, launch: TaskLaunch, env: dict[str, str]) -> None:
         folder, record = live.folder, live.record
-        own_work = not os.path.isabs(launch.working_dir)
+        own_work = bool(launch.image) or not os.path.isabs(launch.working_dir)
         folder.create(record, work=own_work)
-        if own_work and record.uid >= 0:
+        if own_work and record.uid >= 0 and not launch.image:  # around a container the runtime gives it away, filled
             os.chown(f"{folder.path}/work", record.uid, record.uid)
         stdout, stderr = self._logs.prepare(launch.attempt, split=env.get(SPLIT_LOGS) == "split", uid=record.uid)
         task = prepare(launch, folder, record, env, stderr, self._means)
@@ -514,7 +525,7 @@ class LocalEngine:
 
     async def _close(self, live: LiveAttempt, code: int | None) -> None:
         group, start = (live.process.pid, live.process.start_time) if live.process else (0, 0)
-        await reaper.end_all(live.attempt, group, start)
+        await reaper.end_all(live.attempt, group, start, live.sessions)
         if live.record.container:
             container = live.record.container_runtime, live.record.container
             if code == _KILLED and live.end is None and await ran_out_of_memory(*container):

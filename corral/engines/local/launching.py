@@ -9,6 +9,7 @@ set inside the container instead.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -22,7 +23,7 @@ from corral.engines.local.containers import Container, client_environment, conta
 from corral.engines.local.environment import base_environment
 from corral.engines.local.folders import AttemptFolder, LaunchRecord
 from corral.engines.local.processes import MARKER
-from corral.kernel.errors import Unavailable
+from corral.kernel.errors import NotFound, Unavailable
 from corral.model.launch import RuntimePlan, TaskLaunch
 from corral.runtime.build import build_runtime
 from corral.storage.blobs import BlobStore
@@ -50,6 +51,16 @@ class Means:
         if not self._runtime:
             self._runtime = str(build_runtime(self.root / "runtime.pyz"))
         return self._runtime
+
+    async def bring_code(self, launch: TaskLaunch) -> None:
+        """Have the archive of a task's code on this machine; one that is nowhere is told of by `prepare`.
+
+        Raises Unavailable when the blob store does not answer.
+        """
+        digest = launch.runtime.code_digest if launch.runtime is not None else ""
+        if digest and self.blobs is not None:
+            with contextlib.suppress(NotFound):
+                await self.blobs.fetch(digest)
 
     def python(self, uid: int) -> str:
         """A Python that the uid (-1: the server's own) can run: the server's, else the system's.
@@ -92,8 +103,17 @@ def needs_runtime(launch: TaskLaunch) -> bool:
 
 
 def base_folder(launch: TaskLaunch, folder: AttemptFolder) -> str:
-    """Where code goes and relative paths begin: an absolute working directory of the job, else the attempt's own."""
-    return launch.working_dir if os.path.isabs(launch.working_dir) else f"{folder.path}/work"
+    """Where code goes and relative paths begin: an absolute working directory of the job, else the attempt's own.
+
+    In a container an absolute one is the image's: of this machine's files a task in a container sees its folder alone.
+    """
+    return launch.working_dir if os.path.isabs(launch.working_dir) and not launch.image else f"{folder.path}/work"
+
+
+def session_folder(launch: TaskLaunch, folder: AttemptFolder) -> str:
+    """Where sessions in the task begin; those in a container begin inside."""
+    base = base_folder(launch, folder)
+    return base if launch.image else os.path.normpath(os.path.join(base, launch.working_dir))
 
 
 def prepare(
@@ -167,7 +187,7 @@ def _write_plan(
         "attempt": launch.attempt,
         "command": around.argv,
         "work": around.base,
-        "directory": around.directory,
+        "directory": around.base if launch.image and not _inside(around.directory, around.base) else around.directory,
         "entry_file": around.entry,
         "env": around.env if around.entry else {},
         "owner": record.uid if launch.image else -1,
@@ -175,7 +195,7 @@ def _write_plan(
         "code_target": plan.code_target,
         "inputs": plan.inputs,
         "outputs": plan.outputs,
-        "stage_command": STAGE_COMMAND if uid < 0 or _open_to_all(sys.executable) else (),
+        "stage_command": _stage_command(uid, record.uid),
         "barrier": plan.barrier,
         "barrier_timeout_seconds": plan.barrier_timeout_seconds,
         "resolve": plan.resolve,
@@ -195,7 +215,21 @@ def _checkpoint(launch: TaskLaunch, plan: RuntimePlan, around: _Around) -> str:
     if not plan.checkpoint:
         return ""
     path = os.path.normpath(os.path.join(around.directory, plan.checkpoint))
-    return "" if launch.image and not path.startswith(f"{around.base}/") else path
+    return "" if launch.image and not _inside(path, around.base) else path
+
+
+def _inside(path: str, folder: str) -> bool:
+    return path.startswith(f"{folder}/")
+
+
+def _stage_command(runtime: int, user: int) -> tuple[str, ...]:
+    """What moves data for a user, told to a runtime under another uid perhaps; empty when the user cannot run it.
+
+    Around a container the runtime is the server's own, which may read and write what the user may not.
+    """
+    if user >= 0 and not _open_to_all(sys.executable):
+        return ()
+    return STAGE_COMMAND if runtime == user else (*as_user(user), *STAGE_COMMAND)
 
 
 @functools.cache

@@ -89,8 +89,13 @@ def of_attempt(attempt: str, group: int, start: int) -> list[Stat]:
     return list(found.values())
 
 
-async def end_all(attempt: str, group: int, start: int) -> None:
-    """Kill what is left of an attempt whose shim is gone, and wait until all of it is dead."""
+async def end_all(attempt: str, group: int, start: int, sessions: Iterable[int] = ()) -> None:
+    """Kill what is left of an attempt whose shim is gone, and wait until all of it is dead.
+
+    `sessions` are process groups of it that may show no marker: without variables, or becoming another program just now.
+    """
+    for session in sessions:
+        processes.kill_group(session, signal.SIGKILL)
     while left := of_attempt(attempt, group, start):
         await asyncio.gather(*(_kill_and_wait(process) for process in left))
 

@@ -1,0 +1,138 @@
+"""Why: data, code and addresses are got ready by a container of Corral's own image, so a user's image needs a shell only.
+
+It is a sidecar (an init container that restarts): Kubernetes starts it before the task's container, so that both work at
+once (what it says goes into the task's log, and the time it takes is not the start's), and tells it to end after that
+container has ended: then it moves outputs. It asks for no resources of its own, for the task's are all that is counted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+from corral.engines.kubernetes.places import gathered, reach
+from corral.kernel.errors import InvalidInput
+from corral.model.launch import RuntimePlan, TaskLaunch
+
+CONTAINER: Final = "corral"
+"""The sidecar's name."""
+OUTPUTS: Final = "corral.dev/outputs"
+"""The label of pods whose sidecar has something to do after the end."""
+WORK: Final = "/run/corral/work"
+"""The task's own folder, where code goes and relative paths begin."""
+GIVEN: Final = "/run/corral/given"
+SHARED: Final = "/run/corral/shared"
+RUNTIME: Final = "/run/corral/runtime"
+STAGE_OUT_SECONDS: Final = 3600
+"""The pod's grace when outputs are to be moved: it is what Kubernetes leaves a sidecar after the end."""
+_PRIVATE: Final = "/tmp/corral"
+_FOR_STORAGE: Final = ("AWS_", "S3_", "FSSPEC_", "HADOOP_", "HDFS_", "KRB5", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+"""The beginnings of variables that the libraries which open remote data read."""
+_ENTRY: Final = f"""\
+pause() {{ sleep 0.1 2>/dev/null || sleep 1; }}
+say() {{ while IFS= read -r line <&3; do printf '%s\\n' "$line"; done; [ -z "$line" ] || printf %s "$line"; }}
+until [ -e {SHARED}/said ]; do pause; done
+exec 3<{SHARED}/said
+until [ -e {SHARED}/entry ]; do say; pause; done
+say
+exec 3<&-
+. {SHARED}/entry
+"""
+
+
+class Beside:
+    """One task's sidecar."""
+
+    def __init__(self, launch: TaskLaunch, image: str, places: tuple[str, ...]) -> None:
+        """Raises InvalidInput for data in a place that jobs may not use."""
+        self._launch, self._image = launch, image
+        plan = launch.runtime or RuntimePlan()
+        self._plan = plan
+        self._inputs = [(reach(uri, places, writable=False), path) for uri, path in plan.inputs]
+        self._outputs = [(path, reach(uri, places, writable=True)) for path, uri in plan.outputs]
+
+    def plan(self, common: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
+        """What the runtime in the sidecar is to do; `variables` are those of the task's container."""
+        checkpoint = common["checkpoint"]
+        return {
+            **common,
+            "inputs": [(found.uri, path) for found, path in self._inputs],
+            "outputs": [(path, found.uri) for path, found in self._outputs],
+            "stage_command": ["python3", "-m", "corral.storage", "stage"],
+            "env": dict(variables),
+            "checkpoint": checkpoint if checkpoint.startswith(f"{common['work']}/") else "",
+            "token_file": f"{_PRIVATE}/token",
+            "job_secret_file": f"{_PRIVATE}/job-secret",
+            "result_file": "/dev/termination-log",
+            "shared": SHARED,
+            "program": ["python3", "-I", "-S", f"{RUNTIME}/runtime.pyz"],
+        }
+
+    def wrap(self, pod: dict[str, Any], *, given: str, runtime: str, work: str) -> None:
+        """Put the sidecar into a pod, and have its first container wait for it.
+
+        `given` is the Secret with the plan, `runtime` the ConfigMap with the program, `work` the folder of the task.
+        """
+        spec, (container, *_) = pod["spec"], pod["spec"]["containers"]
+        container["command"] = ["/bin/sh", "-c", _ENTRY.replace("$", "$$")]
+        container.pop("workingDir", None)
+        folders: list[tuple[str, str, dict[str, Any]]] = [("corral-shared", SHARED, {"emptyDir": {}})]
+        if work == WORK or self._moves():
+            folders.append(("corral-work", work, {"emptyDir": {}}))
+        folders += [(f"corral-data-{at}", path, {"emptyDir": {}}) for at, path in enumerate(self._elsewhere(work))]
+        volumes = spec.setdefault("volumes", [])
+        both = [{"name": name, "mountPath": path} for name, path, _ in folders]
+        volumes += [{"name": name, **source} for name, _, source in folders]
+        volumes.append({"name": "corral-runtime", "configMap": {"name": runtime}})
+        volumes.append({"name": "corral-given", "secret": {"secretName": given}})
+        container.setdefault("volumeMounts", []).extend(
+            [*both, {"name": "corral-runtime", "mountPath": RUNTIME, "readOnly": True}]
+        )
+        places = gathered([found for found, _ in self._inputs] + [found for _, found in self._outputs])
+        volumes += [{"name": mount.name, **mount.source} for mount in places]
+        sidecar = {
+            "name": CONTAINER,
+            "image": self._image,
+            "restartPolicy": "Always",
+            "command": ["python3", "-m", "corral.runtime", "beside", GIVEN, _PRIVATE],
+            "env": self._variables(container.get("env", ())),
+            "resources": {"requests": {"cpu": "0", "memory": "0"}},
+            "volumeMounts": [
+                *both,
+                {"name": "corral-given", "mountPath": GIVEN, "readOnly": True},
+                *({"name": at.name, "mountPath": at.path} | _access(at.writable) for at in places),
+            ],
+        }
+        pinned = spec.get("securityContext", {})
+        if not (pinned.get("runAsUser") or pinned.get("runAsNonRoot")):
+            # The task may run under any uid, and what it keeps to itself is moved as well.
+            sidecar["securityContext"] = {"runAsUser": 0, "runAsGroup": 0, "allowPrivilegeEscalation": False}
+        spec.setdefault("initContainers", []).append(sidecar)
+        if self._outputs:
+            pod["metadata"]["labels"][OUTPUTS] = "true"
+            spec["terminationGracePeriodSeconds"] = STAGE_OUT_SECONDS
+
+    def _moves(self) -> bool:
+        return bool(self._plan.code_digest or self._inputs or self._outputs)
+
+    def _elsewhere(self, work: str) -> list[str]:
+        """The folders outside of the task's own that data are moved to or from."""
+        paths = [path for _, path in self._inputs] + [path for path, _ in self._outputs]
+        folders = {os.path.dirname(os.path.normpath(path)) for path in paths if os.path.isabs(path)}
+        if "/" in folders:
+            raise InvalidInput("data-at-root", "Data need a folder of their own in the task, such as /data/digits.")
+        return sorted(folder for folder in folders if folder != work and not folder.startswith(f"{work}/"))
+
+    def _variables(self, env: Any) -> list[dict[str, Any]]:
+        """Of the task's variables those that open remote data, secrets by reference as there."""
+        return [entry for entry in env if entry["name"].upper().startswith(_FOR_STORAGE)]
+
+
+def _access(writable: bool) -> dict[str, bool]:
+    return {} if writable else {"readOnly": True}
+
+
+def moves_data(launch: TaskLaunch) -> bool:
+    """Whether the task has data moved before or after it."""
+    return launch.runtime is not None and bool(launch.runtime.inputs or launch.runtime.outputs)

@@ -1,0 +1,347 @@
+"""Why: control starts, stops and watches pods here through one object; the real work is in the package's other files.
+
+Guarantees: an attempt's pod is created once (its name is the lock) and known by its UID; an end is told when the pod's
+containers have ended or the pod is gone; all is found again from the pods themselves, whenever this server is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from corral.engines.base import ExecSession
+from corral.engines.kubernetes.belongings import Belongings
+from corral.engines.kubernetes.claiming import Claiming
+from corral.engines.kubernetes.documents import KubernetesDocuments
+from corral.engines.kubernetes.endings import Endings
+from corral.engines.kubernetes.exits import PodExit
+from corral.engines.kubernetes.forwarding import open_connection
+from corral.engines.kubernetes.launching import Begun, Launching
+from corral.engines.kubernetes.ledger import Deed, Ledger, Record
+from corral.engines.kubernetes.logs import LogCopies
+from corral.engines.kubernetes.mirror import Change
+from corral.engines.kubernetes.objects import Pod
+from corral.engines.kubernetes.podcalls import CALL_SECONDS, PodCalls
+from corral.engines.kubernetes.podevents import PodEvents
+from corral.engines.kubernetes.runtimes import Runtimes
+from corral.engines.kubernetes.sessions import open_session
+from corral.engines.kubernetes.settings import KubernetesSettings
+from corral.engines.kubernetes.tending import Tending
+from corral.engines.kubernetes.transport import Transport
+from corral.engines.kubernetes.view import ClusterView
+from corral.engines.kubernetes.waiting import Backoff
+from corral.kernel.errors import Conflict, CorralError, NotFound, Unavailable
+from corral.kernel.ids import AttemptId, parse_attempt_id
+from corral.model.exits import NODE_LOST
+from corral.model.inventory import Inventory
+from corral.model.launch import EngineEvent, TaskLaunch
+from corral.model.objects import ObjectAddress
+from corral.storage.archiver import LogArchiver
+from corral.storage.blobs import BlobStore
+from corral.storage.logs import LogStore
+
+_log = logging.getLogger(__name__)
+_ARCHIVED_SECONDS = 600.0
+"""How long a pod that has ended waits for a blob store that is away."""
+
+
+class KubernetesEngine:
+    """Runs tasks as pods of one cluster."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        settings: KubernetesSettings,
+        *,
+        logs: LogStore,
+        blobs: BlobStore | None = None,
+        archiver: LogArchiver | None = None,
+        seed: int | str = 0,
+        wall: Callable[[], float] = time.time,
+        lease_left: Callable[[], float] = lambda: CALL_SECONDS,
+    ) -> None:
+        """`blobs` has code, `archiver` copies logs on to where all replicas have them; `wall` tells seconds since 1970.
+
+        Randomness (of waits) is drawn from `seed`; `lease_left` tells for how many seconds this server may still act.
+        """
+        self.name = settings.name
+        self._transport, self._settings, self._lease_left = transport, settings, lease_left
+        self._pods = PodCalls(transport, settings.server, settings.namespace, lease_left)
+        self._log_store, self._archiver = logs, archiver
+        self._logs = LogCopies(transport, settings.namespace, logs, settings.log_copying, archiver)
+        if archiver is not None:
+            archiver.growing = self._logs.growing
+        self._ledger = Ledger(wall)
+        self._events: asyncio.Queue[EngineEvent | CorralError] = asyncio.Queue()
+        self._view = ClusterView(
+            transport,
+            settings,
+            ours=self._pod_changed,
+            devices_on=self._ledger.devices_on,
+            tell=self._events.put_nowait,
+            seed=seed,
+        )
+        book = self._view.devices.book
+        self._claiming = Claiming(self._pods, book, server=settings.server, namespace=settings.namespace)
+        self._tending = Tending(
+            self._pods,
+            book,
+            self._claiming,
+            namespace=settings.namespace,
+            fail=self._cannot_start,
+            pods=self._view.pod_uids,
+        )
+        runtimes = Runtimes(blobs, image=settings.runtime_image, places=settings.storage_places)
+        self._belongings = Belongings(self._pods, settings, runtimes, self.attempts)
+        self._launching = Launching(self._pods, settings, self._claiming, runtimes, self._belongings)
+        self._endings = Endings(
+            self._ledger,
+            self._pods,
+            self._logs,
+            self._view,
+            tell=self._events.put_nowait,
+            execute=partial(open_session, transport, settings.namespace, tty=False),
+            wall=wall,
+        )
+        self._noted = PodEvents(
+            transport,
+            settings.namespace,
+            known=lambda attempt: attempt in self._ledger.records,
+            tell=self._events.put_nowait,
+            seed=seed,
+        )
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def documents(self, kinds: Iterable[ObjectAddress]) -> KubernetesDocuments:
+        """The objects of some kinds on this cluster, over the engine's own connections."""
+        return KubernetesDocuments(
+            self._transport,
+            kinds,
+            seed=self._settings.server,
+            lease_left=self._lease_left,
+            run_elsewhere=self._view.run_elsewhere,
+        )
+
+    async def open(self) -> None:
+        """Find what still runs from before; after it `watch` reports every attempt that is not forgotten.
+
+        Raises the house's errors when the cluster cannot be seen."""
+        self._log_store.open()
+        try:
+            await self._transport.open()
+            self._keep(self._transport.stays_sound(), *self._view.loops())
+            await self._view.fill()
+        except BaseException:
+            await self.close()
+            raise
+        self._keep(*self._view.followers(), self._endings.sweep(self._spawn), self._tending.run())
+        if not self._view.devices.absent:
+            self._keep(self._tending.hear(self._transport))
+        self._keep(self._noted.keep(), self._noted.follow())
+        self._spawn(self._belongings.sweep(self._transport))
+
+    async def close(self) -> None:
+        """Let go of everything without ending a task."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._claiming.close()
+        await self._logs.close()
+        await self._transport.close()
+
+    def attempts(self) -> frozenset[AttemptId]:
+        """Every attempt that has a pod here, or an end that was not forgotten."""
+        return frozenset(self._ledger.records)
+
+    async def inventory(self) -> Inventory:
+        """All nodes as last seen; raises Unavailable when the cluster has long been silent."""
+        return self._view.inventory()
+
+    async def start(self, launch: TaskLaunch) -> None:
+        """Create the attempt's pod unless that was done before.
+
+        Raises Unavailable when it is unknown whether there is one now.
+        """
+        if launch.attempt in self._ledger.records:
+            return
+        node = launch.node.removeprefix(f"{self.name}/")
+        devices = frozenset(device.index for device in launch.devices)
+        record = self._ledger.expect(launch.attempt, node, devices, self._now())
+        self._view.touch(node)
+        try:
+            begun = Begun(end=PodExit(NODE_LOST, f"the cluster has no node {node} any more"))
+            if self._view.has_node(node):
+                self._logs.begun(launch.attempt)
+                begun = await self._launching.create(launch, node, self._view.given(node), self._view.rdma(node))
+            if begun.pod is not None:
+                record.uid = record.uid or begun.pod.metadata.uid
+            if begun.end is not None and record.uid:
+                self._give_up(record, begun.end)
+            elif begun.end is not None:
+                record.end, record.gone = begun.end, True
+                await self._endings.close(record)
+        finally:
+            if not record.uid and record.end is None:
+                self._ledger.forget(launch.attempt)
+                self._spawn(self._belongings.collect(parse_attempt_id(launch.attempt).job))
+
+    async def stop(self, attempt: AttemptId, *, grace_seconds: float, signal: str = "TERM") -> None:
+        """End the attempt's pod: `signal`, KILL after the grace; without a pod it ends at once, for ever."""
+        if attempt not in self._ledger.records:
+            pod = await self._pods.find(attempt)
+            if pod is None:
+                await self._endings.close(self._ledger.bury(attempt, self._now()))
+                return
+            self._pod_changed(attempt, Change(pod))
+        record = self._ledger.records[attempt]
+        if record.end is None and not record.uid:
+            raise Unavailable("start-under-way", f"{attempt} is just being started.")
+        if record.end is None:
+            await self._endings.stop(record, grace_seconds, signal)
+
+    async def forget(self, attempts: Sequence[AttemptId]) -> None:
+        """Delete the pods of ended attempts, and their records; with an archive once that has their logs.
+
+        Raises Conflict when one of them still runs.
+        """
+        for attempt in attempts:
+            record = self._ledger.records.get(attempt)
+            if record is None:
+                continue
+            if record.exited is None:
+                raise Conflict("still-running", f"{attempt} still runs; stop it before it can be forgotten.")
+            if self._archiver is not None:
+                self._archive(record, self._archiver)
+                continue
+            if record.uid and not record.gone:
+                await self._pods.delete(attempt, record.uid, 1)
+            await self._belongings.forget(attempt)
+            self._ledger.forget(attempt)
+        for job in {parse_attempt_id(attempt).job for attempt in attempts}:
+            self._spawn(self._belongings.collect(job))
+
+    def _archive(self, record: Record, archiver: LogArchiver) -> None:
+        """Forget an ended attempt as soon as its log is in the archive; this is not waited for."""
+
+        async def work() -> None:
+            if not await archiver.settle(record.attempt, _ARCHIVED_SECONDS):
+                _log.warning("the pod of %s is deleted before its log is archived, which goes on", record.attempt)
+            backoff = Backoff(low=1.0, high=60.0, seed=record.attempt, ids=("forget",))
+            while record.uid and not record.gone:
+                try:
+                    await self._pods.delete(record.attempt, record.uid, 1)
+                    break
+                except Unavailable:
+                    await asyncio.sleep(backoff.next())
+                except CorralError as error:
+                    _log.warning("the pod of %s could not be deleted: %s", record.attempt, error.message)
+                    break
+            await self._belongings.forget(record.attempt)
+            self._ledger.forget(record.attempt)
+            await self._belongings.collect(parse_attempt_id(record.attempt).job)
+
+        if not record.forgetting:
+            record.forgetting = True
+            self._spawn(work())
+
+    async def watch(self) -> AsyncIterator[EngineEvent]:
+        """What happens from now on; one reader at a time.
+
+        Raises CorralError when the engine has come to see, or to look after, less than it should: open another one.
+        """
+        while True:
+            event = await self._events.get()
+            if isinstance(event, CorralError):
+                raise event
+            yield event
+
+    async def exec(self, attempt: AttemptId, argv: Sequence[str], *, tty: bool) -> ExecSession:
+        """Run a command in the task's container.
+
+        Raises NotFound when the attempt is not running here.
+        """
+        record = self._ledger.records.get(attempt)
+        if record is None or record.started is None or record.end is not None:
+            raise NotFound("not-running", f"{attempt} is not running on this cluster.")
+        return await open_session(self._transport, self._settings.namespace, attempt, argv, tty=tty)
+
+    async def connect(self, attempt: AttemptId, port: int) -> ExecSession:
+        """A TCP connection to one of the task's ports.
+
+        Raises NotFound when the attempt is not running here, or has no such port.
+        """
+        record = self._ledger.records.get(attempt)
+        if record is None or record.started is None or record.end is not None:
+            raise NotFound("not-running", f"{attempt} is not running on this cluster.")
+        if not any(port in numbers for numbers in record.started.ports.values()):
+            raise NotFound("no-such-port", f"{attempt} was not given port {port}.")
+        return await open_connection(self._transport, self._settings.namespace, attempt, port)
+
+    # ---- what the cluster tells
+
+    def _pod_changed(self, attempt: AttemptId, change: Change[Pod]) -> None:
+        self._tending.pod_changed(change)
+        record, deeds = self._ledger.fold(attempt, change, self._now())
+        for deed in deeds:
+            if deed is Deed.REMOVE:
+                _log.warning("a second pod of %s is deleted", attempt)
+                self._spawn(self._endings.delete(attempt, change.object.metadata.uid))
+            elif record is None:
+                continue
+            elif deed is Deed.TELL_START and record.started is not None:
+                self._events.put_nowait(record.started)
+                self._logs.follow(attempt, record.node)
+            elif deed is Deed.DELETE:
+                self._spawn(self._endings.delete(attempt, record.uid))
+            elif deed is Deed.CLOSE:
+                self._spawn(self._endings.close(record))
+
+    def _cannot_start(self, attempt: AttemptId, why: PodExit) -> None:
+        """Have an attempt end that waits for what will never come."""
+        record = self._ledger.records.get(attempt)
+        if record is not None and record.uid and record.started is None:
+            self._give_up(record, why)
+
+    def _give_up(self, record: Record, why: PodExit) -> None:
+        """Have an attempt end that has a pod; what it ended with is told when the pod is gone."""
+        if record.end is None:
+            record.verdict = record.verdict or why
+            self._spawn(self._endings.delete(record.attempt, record.uid))
+
+    def _spawn(self, *work: Coroutine[Any, Any, None]) -> None:
+        """Have this done once, with nobody waiting."""
+        for each in work:
+            self._begin(each).add_done_callback(_say_failure)
+
+    def _keep(self, *loops: Coroutine[Any, Any, None]) -> None:
+        """Have this go on until `close`: should it fail, `watch` raises, since who goes on without it is blind."""
+        for each in loops:
+            self._begin(each).add_done_callback(self._stands_still)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _stands_still(self, task: asyncio.Task[None]) -> None:
+        if (error := _say_failure(task)) is not None:
+            name = getattr(task.get_coro(), "__qualname__", "a part of it")
+            message = f"The engine {self.name} cannot go on: {name} failed with {type(error).__name__}, see the log."
+            self._events.put_nowait(CorralError("engine-failed", message))
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()
+
+
+def _say_failure(task: asyncio.Task[None]) -> BaseException | None:
+    """Log what a task ended with, unless that was in order; the same."""
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        _log.error("%s failed", getattr(task.get_coro(), "__qualname__", task.get_name()), exc_info=error)
+    return error

@@ -1,0 +1,234 @@
+"""Why: a pod ends in thirty ways, and a retry depends on which; here each becomes one code of the exit table.
+
+Sources: FrameworkController's default `podFailureSpec` with OpenPAI's additions (its -1300), the reasons that kubelet and
+controllers of Kubernetes 1.34 write (kubelet's `lifecycle`, `eviction`, `preemption` and `nodeshutdown` packages, the
+condition `DisruptionTarget`), containerd's `StartError`. First the pod's own reason counts, then a disruption that killed
+its containers, then the container that failed last. What a program ended with itself stays as it is, on every engine.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+import msgspec
+
+from corral.engines.kubernetes.beside import CONTAINER, OUTPUTS
+from corral.engines.kubernetes.objects import ContainerStatus, Pod, Terminated, seconds
+from corral.model.exits import DEADLINE_EXCEEDED, EXTERNALLY_DELETED, NODE_LOST, PREEMPTED, START_TIMED_OUT
+from corral.runtime.patterns import recognise
+
+EVICTED: Final = -1000
+OUT_OF_RESOURCES: Final = -1002
+ADMISSION_FORBIDDEN: Final = -1005
+ADMISSION_FAILED: Final = -1006
+OUT_OF_MEMORY, INIT_OUT_OF_MEMORY = -1200, -1300
+CREATION_FAILED, START_DENIED, START_NOT_FOUND, START_FAILED, NO_DEVICE = -1201, -1202, -1203, -1204, -1205
+NO_FAILED_CONTAINER: Final = -300
+NO_IMAGE: Final = 254
+RUNTIME_FAILED: Final = 255
+
+MOST_REASON: Final = 1_000
+_KILLED: Final = frozenset({137, 143})
+
+_POD_REASONS: Final = (
+    (r"Evicted", EVICTED),
+    (r"NodeLost|NodeShutdown|Shutdown|Terminated", NODE_LOST),
+    (r"OutOf.*", OUT_OF_RESOURCES),
+    (r"Preempting", PREEMPTED),
+    (r"DeadlineExceeded", DEADLINE_EXCEEDED),
+    (
+        r"Forbidden|SysctlForbidden|InitContainerRestartPolicyForbidden|PodOS.*|.*NotSupported|AppArmor",
+        ADMISSION_FORBIDDEN,
+    ),
+    (r"Unexpected.*|.*AffinityError|SMTAlignmentError|InvalidNodeInfo|Unknown.*", ADMISSION_FAILED),
+    (r"NodeAffinity|NodePorts|NodeName|NodeUnschedulable|TaintToleration", ADMISSION_FAILED),
+)
+"""The pod's `status.reason`, whole, and the code."""
+
+_DISRUPTIONS: Final = (
+    (r"TerminationByKubelet", r"critical pod", PREEMPTED),
+    (r"TerminationByKubelet", r"shutdown", NODE_LOST),
+    (r"TerminationByKubelet|EvictionByEvictionAPI", r"", EVICTED),
+    (r"DeletionByTaintManager|DeletionByPodGC", r"", NODE_LOST),
+    (r"PreemptionBy.*", r"", PREEMPTED),
+)
+"""Reason and message of the condition DisruptionTarget, and the code."""
+
+_START_ERRORS: Final = (
+    (r"executable file not found|no such file or directory", START_NOT_FOUND),
+    (r"permission denied|exec format error|is a directory", START_DENIED),
+    (r"nvidia-container|no such device|unresolvable CDI|failed to inject devices|/dev/", NO_DEVICE),
+    (r"", START_FAILED),
+)
+"""What the container runtime said when it could not start the program, and the code."""
+
+_NEVER_STARTED: Final = frozenset({"StartError", "ContainerCannotRun", "RunContainerError", "CreateContainerError"})
+_BY_DOCKER: Final = {125: CREATION_FAILED, 126: START_DENIED, 127: START_NOT_FOUND}
+_NO_SUCH_IMAGE: Final = re.compile(
+    r"not found|manifest unknown|does not exist|repository .* unknown|unauthorized|denied|forbidden|invalid reference",
+    re.IGNORECASE,
+)
+
+
+class PodExit(NamedTuple):
+    """How a pod ended."""
+
+    code: int
+    """0–255, or a negative code of the exit table."""
+    reason: str
+    """What was seen, in Kubernetes' own words."""
+    signal: int = 0
+    at: float | None = None
+    """Seconds since 1970 by the node's clock; None where nothing says when."""
+
+
+class Hindrance(NamedTuple):
+    """Why a pod does not start."""
+
+    code: int
+    """What its end will be when it is ended for this."""
+    reason: str
+    certain: bool
+    """Whether waiting is known not to help."""
+
+
+def pod_exit(pod: Pod, *, gone: bool = False) -> PodExit | None:
+    """How the pod ended; None while it has not. `gone`: it was deleted, and this is the last that was seen of it."""
+    status = pod.status
+    if status.phase == "Succeeded" or (gone and _all_succeeded(pod)):
+        return _lost_outputs(pod) or PodExit(0, "", at=_ended(pod))
+    if status.phase != "Failed" and not gone:
+        return None
+    for pattern, code in _POD_REASONS:
+        if status.reason and re.fullmatch(pattern, status.reason):
+            return PodExit(code, _sentence(status.reason, status.message), at=_ended(pod))
+    failed = _failed_last(pod)
+    disrupted = _disruption(pod)
+    if disrupted and (failed is None or failed[1].exit_code in _KILLED):
+        return PodExit(*disrupted, at=_ended(pod))
+    if failed is not None:
+        return _container_exit(*failed)
+    if status.phase == "Failed":
+        return PodExit(
+            NO_FAILED_CONTAINER, _sentence(status.reason or "no container failed", status.message), at=_ended(pod)
+        )
+    return PodExit(EXTERNALLY_DELETED, "the pod was deleted by somebody else")
+
+
+def hindrance(pod: Pod) -> Hindrance | None:
+    """Why the pod's containers wait, when it is more than that they are being made; None for a pod that goes its way."""
+    for container in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        waiting = container.state.waiting
+        if waiting is None:
+            continue
+        said = _sentence(waiting.reason, waiting.message)
+        if waiting.reason in {"InvalidImageName", "ErrImageNeverPull"}:
+            return Hindrance(NO_IMAGE, said, certain=True)
+        if waiting.reason in {"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError"}:
+            missing = _NO_SUCH_IMAGE.search(waiting.message) is not None
+            return Hindrance(NO_IMAGE if missing else START_TIMED_OUT, said, certain=missing)
+        if waiting.reason in {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}:
+            return Hindrance(CREATION_FAILED, said, certain=False)
+    return None
+
+
+def _all_succeeded(pod: Pod) -> bool:
+    """Whether every container had done its work, though nobody came to write down that the pod had."""
+    ends = [container.state.terminated for container in pod.status.container_statuses]
+    return bool(ends) and all(end is not None and end.exit_code == 0 and end.signal == 0 for end in ends)
+
+
+def _failed_last(pod: Pod) -> tuple[str, Terminated, bool] | None:
+    """Name and end of the container that failed last, and whether it is an init container.
+
+    Sidecars do not count: Kubernetes ends them itself once the others have ended. Times have whole seconds; of two in
+    the same one the first of the pod's list counts.
+    """
+    sidecars = {container.name for container in pod.spec.init_containers if container.restart_policy == "Always"}
+    ends: list[tuple[float, str, Terminated, bool]] = []
+    for initial, statuses in ((False, pod.status.container_statuses), (True, pod.status.init_container_statuses)):
+        for container in statuses:
+            end = _end(container)
+            if end is not None and (end.exit_code or end.signal) and container.name not in sidecars:
+                ends.append((seconds(end.finished_at) or 0.0, container.name, end, initial))
+    if not ends:
+        return None
+    return max(ends, key=lambda found: found[0])[1:]
+
+
+def _end(container: ContainerStatus) -> Terminated | None:
+    """How the container ended; a container that waits to be started again ended as its last state says."""
+    return container.state.terminated or (container.last_state.terminated if container.state.waiting else None)
+
+
+def _container_exit(name: str, end: Terminated, initial: bool) -> PodExit:
+    told = _told(end.message)
+    if told and end.reason != "OOMKilled":
+        return PodExit(end.exit_code, told, at=seconds(end.finished_at))
+    at, said = seconds(end.finished_at), _sentence(end.reason, end.message)
+    code = end.exit_code
+    if end.reason == "OOMKilled":
+        code = INIT_OUT_OF_MEMORY if initial else OUT_OF_MEMORY
+    elif end.reason == "ContainerStatusUnknown":
+        code = NODE_LOST
+    elif end.reason in _NEVER_STARTED:
+        matching = (found for pattern, found in _START_ERRORS if re.search(pattern, end.message, re.IGNORECASE))
+        code = _BY_DOCKER.get(end.exit_code) or next(matching)
+    if code == end.exit_code:
+        signal = end.signal or (code - 128 if 128 < code <= 159 else 0)
+        code = code if 0 < code <= 255 else 128 + signal if signal else 255
+        plain = end.reason in {"", "Error", "Completed"} and not end.message
+        return PodExit(code, "" if plain else f"container {name}: {said}", signal, at)
+    return PodExit(code, f"container {name}: {said}", end.signal, at)
+
+
+def _told(message: str) -> str:
+    """What Corral's runtime left as the container's last word; "" when that is not by it."""
+    if not message.startswith("{"):
+        return ""
+    try:
+        return str(msgspec.json.decode(message, type=dict).get("message", ""))[:MOST_REASON]
+    except (msgspec.DecodeError, RecursionError):  # the task may have written anything
+        return ""
+
+
+def explained(end: PodExit, log: bytes) -> PodExit:
+    """The end with what the last bytes of the log say of it; as it is where they show no known fault."""
+    match = recognise(end.code, log) if 0 < end.code <= 255 and not end.reason else None
+    if match is None:
+        return end
+    return PodExit(match.code, f"the command ended with {end.code}; its log says: {match.line}", at=end.at)
+
+
+def _lost_outputs(pod: Pod) -> PodExit | None:
+    """How a task ended whose command succeeded, while what it left could not be moved; None where all was."""
+    if OUTPUTS not in pod.metadata.labels:
+        return None
+    ends = [_end(container) for container in pod.status.init_container_statuses if container.name == CONTAINER]
+    end = ends[0] if ends else None
+    if end is not None and not end.exit_code and not end.signal:
+        return None
+    cut = "the container that moves the outputs was ended before it had moved them all"
+    told = _told(end.message) if end is not None else ""
+    return PodExit(RUNTIME_FAILED, told or cut, at=_ended(pod))
+
+
+def _disruption(pod: Pod) -> tuple[int, str] | None:
+    for condition in pod.status.conditions:
+        if condition.type == "DisruptionTarget" and condition.status == "True":
+            for reason, message, code in _DISRUPTIONS:
+                if re.fullmatch(reason, condition.reason) and re.search(message, condition.message, re.IGNORECASE):
+                    return code, _sentence(condition.reason, condition.message)
+    return None
+
+
+def _ended(pod: Pod) -> float | None:
+    ends = [_end(container) for container in (*pod.status.init_container_statuses, *pod.status.container_statuses)]
+    times = [seconds(end.finished_at) for end in ends if end is not None]
+    return max((time for time in times if time is not None), default=None)
+
+
+def _sentence(reason: str, message: str) -> str:
+    words = " ".join(message.split())
+    return (f"{reason}: {words}" if reason and words else reason or words)[:MOST_REASON]

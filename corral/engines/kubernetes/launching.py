@@ -1,0 +1,180 @@
+"""Why: starting a task is one write that may be repeated; what the API server answers to it is sorted here, once.
+
+A pod of the attempt's name that has this server's label is the answer to an earlier try; with another's label it is
+somebody else's. What the cluster refuses for now (a quota, a permission, a webhook that is away) ends the attempt as a
+conflict, which is tried again later; what it refuses for good (an admission rule, a wrong field) is raised, and ends the
+task. Once there is a pod nothing is raised but what passes: the pod has to end first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from corral.engines.kubernetes.belongings import Belongings, secret_name
+from corral.engines.kubernetes.claiming import Claiming
+from corral.engines.kubernetes.exits import PodExit
+from corral.engines.kubernetes.managed import NOTHING, Given
+from corral.engines.kubernetes.names import MANAGED, attempt_of, labels_of, ports_for, resource_of
+from corral.engines.kubernetes.objects import Pod
+from corral.engines.kubernetes.podcalls import POD, PodCalls, passing
+from corral.engines.kubernetes.podparts import ClaimedDevice, PodParts, PodSettings, Toleration
+from corral.engines.kubernetes.pods import SERVER_LABEL, add_claims, pod_manifest, pod_name
+from corral.engines.kubernetes.refusals import WEBHOOK
+from corral.engines.kubernetes.resources import PODS, Call
+from corral.engines.kubernetes.runtimes import Runtimes, needs_runtime
+from corral.engines.kubernetes.settings import KubernetesSettings
+from corral.engines.kubernetes.templatepolicy import check_rights
+from corral.engines.kubernetes.variables import task_variables
+from corral.engines.kubernetes.volumes import claims_of
+from corral.engines.kubernetes.volumeview import Mounting
+from corral.kernel.errors import (
+    Conflict,
+    CorralError,
+    InvalidInput,
+    Unavailable,
+)
+from corral.kernel.ids import AttemptId, parse_attempt_id
+from corral.model.exits import START_FAILED
+from corral.model.launch import TaskLaunch
+
+REFUSED_FOR_NOW: Final = 251
+"""The code of the exit table for a conflict over what there is: tried again after a growing wait."""
+_FOR_NOW: Final = frozenset(
+    {WEBHOOK, "kubernetes-quota", "kubernetes-forbidden", "kubernetes-not-found", "device-in-use"}
+)
+
+
+@dataclass(slots=True)
+class Begun:
+    """What came of a start: a pod, an end, or a pod that is of no use and has to end."""
+
+    pod: Pod | None = None
+    end: PodExit | None = None
+
+
+class Launching:
+    """Creates the pods of one server, with what they mount."""
+
+    def __init__(
+        self,
+        calls: PodCalls,
+        settings: KubernetesSettings,
+        claiming: Claiming,
+        runtimes: Runtimes,
+        belongings: Belongings,
+    ) -> None:
+        """`claiming` makes the claims of devices with names; `belongings` what pods mount."""
+        self._calls, self._claiming = calls, claiming
+        self._mounting = Mounting(calls, settings.namespace)
+        self._runtimes, self._belongings = runtimes, belongings
+        self._settings = settings
+        self._pod_settings = PodSettings(
+            server=settings.server,
+            namespace=settings.namespace,
+            default_image=settings.default_image,
+            image_pull_secrets=settings.image_pull_secrets,
+            service_account=settings.service_account,
+            tolerations=(Toleration(MANAGED, effect="NoSchedule"), Toleration("", effect="NoExecute")),
+        )
+
+    async def create(self, launch: TaskLaunch, node: str, given: Given = NOTHING, rdma: tuple[str, ...] = ()) -> Begun:
+        """The attempt's pod, made now or before; how the attempt ends where the cluster refuses it for now; or both.
+
+        `given` tells how devices of the node that have names are given, `rdma` by which resources its network with RDMA.
+        Raises Unavailable when it is not known whether there is a pod now; InvalidInput, Forbidden and Conflict when
+        there will never be one.
+        """
+        manifest = self._manifest(launch, node, given, rdma)
+        gone = [each.id for each in launch.devices if not (resource_of(each.id) or given.has(each.id))]
+        if gone:
+            return _refused(f"device {gone[0]} of node {node} is not to be had by its name any more")
+        begun = Begun()
+        try:
+            if (mounted := claims_of(manifest)) and (why := await self._mounting.prepare(mounted, node)):
+                return _refused(why)
+            if launch.secrets:
+                await self._belongings.put_secrets(launch)
+            if needs_runtime(launch):
+                await self._belongings.give_runtime(launch)
+            await self._begin(begun, launch, node, given, manifest)
+            if needs_runtime(launch) and begun.pod is not None:
+                await self._belongings.own(begun.pod, launch.attempt)
+        except CorralError as error:
+            for_now, passes = error.code in _FOR_NOW, passing(error)
+            if not for_now and isinstance(passes, Unavailable):
+                raise passes from None
+            if needs_runtime(launch):
+                await self._belongings.drop(launch.attempt)
+            if not for_now and begun.pod is None:
+                raise passes from None
+            begun.end = PodExit(REFUSED_FOR_NOW if for_now else START_FAILED, error.message)
+        return begun
+
+    async def _begin(self, begun: Begun, launch: TaskLaunch, node: str, given: Given, manifest: dict[str, Any]) -> None:
+        async def post(claims: Sequence[ClaimedDevice]) -> Pod:
+            add_claims(manifest, claims)
+            begun.pod = await self._post(launch.attempt, manifest, strict=bool(launch.pod_template))
+            return begun.pod
+
+        named = [given.named[device.id] for device in launch.devices if device.id in given.named]
+        if named:
+            await self._claiming.start(launch, node, named, post)
+        else:
+            await post(())
+
+    async def _post(self, attempt: AttemptId, manifest: Mapping[str, Any], *, strict: bool) -> Pod:
+        namespace = self._settings.namespace
+        create = Call("create", PODS, namespace)
+        try:
+            return POD.decode(await self._calls.ask(create, manifest, repeatable=True, strict=strict))
+        except Conflict as error:
+            if error.code != "kubernetes-exists":
+                raise
+        pod = POD.decode(await self._calls.ask(Call("get", PODS, namespace, pod_name(attempt))))
+        if attempt_of(pod, self._settings.server) != attempt:
+            owner = pod.metadata.labels.get(SERVER_LABEL)
+            whose = f"another Corral server ({owner})" if owner else "somebody else"
+            message = f"There is a pod {pod_name(attempt)} in namespace {namespace} already, and it is {whose}'s."
+            raise Conflict("pod-name-taken", message)
+        return pod
+
+    def _manifest(self, launch: TaskLaunch, node: str, given: Given, rdma: tuple[str, ...]) -> dict[str, Any]:
+        _check(launch)
+        check_rights(launch.pod_template, self._settings.pod_templates, self._settings.storage_places)
+        if needs_runtime(launch):
+            self._runtimes.check(launch)
+        ports = ports_for(launch.ports, self._settings.first_port)
+        resources = {resource_of(device.id) for device in launch.devices} - {""}
+        if len(resources) > 1:
+            named = " and ".join(sorted(resources))
+            raise InvalidInput("devices-mixed", f"One task cannot have devices of {named} together on a shared node.")
+        parts = PodParts(
+            node=node,
+            secret=secret_name(parse_attempt_id(launch.attempt).job) if launch.secrets else "",
+            env=task_variables(launch, ports) | given.variables(launch.devices),
+            ports=ports,
+            device_resource=next(iter(resources), ""),
+            rdma=rdma if launch.rdma else (),
+            template=launch.pod_template,
+        )
+        manifest = pod_manifest(launch, self._pod_settings, parts)
+        metadata = manifest["metadata"]
+        metadata["labels"] = {**launch.labels, **metadata["labels"], **labels_of(launch, ports)}
+        metadata["annotations"] = {**launch.annotations, **metadata["annotations"]}
+        manifest["spec"]["shareProcessNamespace"] = True  # else TERM is nothing to a program that is process 1
+        if needs_runtime(launch):
+            self._runtimes.wrap(manifest, launch)
+        return manifest
+
+
+def _refused(why: str) -> Begun:
+    return Begun(end=PodExit(REFUSED_FOR_NOW, why))
+
+
+def _check(launch: TaskLaunch) -> None:
+    """Raise InvalidInput for what this engine cannot give a task, before anything is written."""
+    if launch.share is not None and any(resource_of(device.id) for device in launch.devices):
+        message = "A part of a device cannot be had on a shared node: its device plugin gives whole ones."
+        raise InvalidInput("share-on-shared-node", message)

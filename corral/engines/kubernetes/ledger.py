@@ -1,0 +1,198 @@
+"""Why: what the cluster tells about pods becomes what control is told about attempts here, without waiting for anything.
+
+At most one instance of an attempt runs: its name is taken once, and the UID of the pod that took it is remembered; what
+else carries that name is no instance of it. An end is told when the pod's containers have ended for good (its phase says
+so) or the pod is gone, never because a deletion was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from corral.engines.kubernetes.beside import CONTAINER, OUTPUTS
+from corral.engines.kubernetes.exits import PodExit, hindrance, pod_exit
+from corral.engines.kubernetes.mirror import Change
+from corral.engines.kubernetes.names import EXIT_PATTERNS, devices_of, forced_at_of, kill_at_of, ports_of
+from corral.engines.kubernetes.objects import Meta, Pod, seconds
+from corral.engines.kubernetes.templates import TASK
+from corral.kernel.ids import AttemptId
+from corral.model.exits import EXTERNALLY_DELETED, STOP_REQUESTED
+from corral.model.launch import Exited, Started
+
+NEVER_STARTED: Final = "it was stopped before it started"
+VANISHED: Final = "the pod was deleted by somebody else, and its end was not seen"
+DELETED: Final = "the pod was deleted by somebody else while it ran"
+
+
+class Deed(Enum):
+    """What is to be done after a pod changed."""
+
+    TELL_START = "tell-start"
+    """Its `started` is news."""
+    DELETE = "delete"
+    """It can never start: have it end."""
+    REMOVE = "remove"
+    """This pod is none that was asked for: somebody made a second of the name. Have it end."""
+    CLOSE = "close"
+    """Its `end` is known: complete its log and tell."""
+
+
+@dataclass(slots=True)
+class Record:
+    """One attempt that is not forgotten."""
+
+    attempt: AttemptId
+    uid: str = ""
+    """Of its pod; "" while its creation is under way, or when it never had one."""
+    node: str = ""
+    devices: frozenset[int] = frozenset()
+    since: float = 0.0
+    """When it was first known here, by the loop's clock."""
+    started: Started | None = None
+    stopping: bool = False
+    """Whether this engine asked for its deletion."""
+    kill_at: float | None = None
+    """When it is to be deleted, having been told to end; seconds since 1970."""
+    forced_at: float | None = None
+    """When it is given up, having been told to end, if its job says so; seconds since 1970."""
+    patterns: bool = False
+    """Whether its failure is looked for in the end of its log."""
+    beside: str = ""
+    """The container that goes on after the task's has ended."""
+    verdict: PodExit | None = None
+    """Why this engine had it end; more than what its containers ended with."""
+    end: PodExit | None = None
+    gone: bool = False
+    """Whether its pod no longer exists."""
+    exited: Exited | None = None
+    """What control was told of its end."""
+    forgetting: bool = False
+    """Whether it goes as soon as its log is archived."""
+
+
+class Ledger:
+    """All attempts that are not forgotten."""
+
+    def __init__(self, wall: Callable[[], float]) -> None:
+        """`wall` tells seconds since 1970, for what the cluster gives no time."""
+        self._wall = wall
+        self.records: dict[AttemptId, Record] = {}
+        self._forgotten: set[str] = set()
+        self._on_node: dict[str, set[AttemptId]] = {}
+
+    def expect(self, attempt: AttemptId, node: str, devices: frozenset[int], now: float) -> Record:
+        """The record of an attempt that is about to be created."""
+        record = Record(attempt, node=node, devices=devices, since=now)
+        self._add(record)
+        return record
+
+    def bury(self, attempt: AttemptId, now: float) -> Record:
+        """The record of an attempt that must never start."""
+        record = Record(attempt, since=now, stopping=True, gone=True, end=PodExit(STOP_REQUESTED, NEVER_STARTED))
+        self._add(record)
+        return record
+
+    def forget(self, attempt: AttemptId) -> None:
+        """Nobody will ask for the attempt any more."""
+        record = self.records.pop(attempt)
+        self._on_node.get(record.node, set()).discard(attempt)
+        if record.uid and not record.gone:
+            self._forgotten.add(record.uid)
+
+    def devices_on(self, node: str) -> frozenset[int]:
+        """The devices of a node that attempts hold which have not ended."""
+        records = (self.records[attempt] for attempt in self._on_node.get(node, ()))
+        return frozenset().union(*(record.devices for record in records if record.end is None))
+
+    def fold(self, attempt: AttemptId, change: Change[Pod], now: float) -> tuple[Record | None, list[Deed]]:
+        """Take in what happened to a pod of an attempt; nothing is known of one that was forgotten, or is a second."""
+        pod = change.object
+        uid = pod.metadata.uid
+        if uid in self._forgotten:
+            if change.gone:
+                self._forgotten.discard(uid)
+            return None, []
+        record = self.records.get(attempt)
+        if record is None:
+            if change.gone:
+                return None, []
+            record = self.expect(attempt, pod.spec.node_name, devices_of(pod), now)
+            record.kill_at = kill_at_of(pod)
+            record.stopping = record.kill_at is not None
+        if not record.uid and not record.gone:
+            record.uid = uid
+        if record.uid != uid:
+            return None, [] if change.gone else [Deed.REMOVE]
+        record.gone = record.gone or change.gone
+        record.forced_at = forced_at_of(pod)
+        record.patterns = EXIT_PATTERNS in pod.metadata.labels
+        record.beside = CONTAINER if OUTPUTS in pod.metadata.labels else ""
+        return record, list(self._deeds(record, change))
+
+    def vanished(self, record: Record) -> None:
+        """The pod is not there any more, and nothing was told of its end."""
+        record.gone = True
+        code = STOP_REQUESTED if record.stopping and record.started is None else EXTERNALLY_DELETED
+        record.end = record.verdict or PodExit(code, NEVER_STARTED if code == STOP_REQUESTED else VANISHED)
+
+    def _deeds(self, record: Record, change: Change[Pod]) -> Iterator[Deed]:
+        pod = change.object
+        if record.end is not None:
+            return
+        if record.started is None and (begun := _begun(pod)) is not None:
+            record.started = Started(
+                record.attempt, begun or self._wall(), pod.status.pod_ip, ports_of(pod), record.uid
+            )
+            yield Deed.TELL_START
+        record.end = self._end(record, change)
+        if record.end is not None:
+            yield Deed.CLOSE
+            return
+        hindered = hindrance(pod)
+        if record.verdict is None and hindered is not None and hindered.certain and record.started is None:
+            record.verdict = PodExit(hindered.code, hindered.reason)
+        if record.verdict is not None and not pod.metadata.deletion_timestamp:
+            yield Deed.DELETE
+
+    def _end(self, record: Record, change: Change[Pod]) -> PodExit | None:
+        pod = change.object
+        end = pod_exit(pod, gone=change.gone)
+        if end is None:
+            return None
+        if record.verdict is not None:
+            return record.verdict
+        if record.stopping and record.started is None:
+            return PodExit(STOP_REQUESTED, NEVER_STARTED)
+        if record.stopping and end.code == EXTERNALLY_DELETED:
+            return PodExit(137, "", 9)
+        if end.code > 0 and not record.stopping and _killed_by_deletion(pod.metadata, end):
+            return PodExit(EXTERNALLY_DELETED, DELETED, at=end.at)
+        return end
+
+    def _add(self, record: Record) -> None:
+        self.records[record.attempt] = record
+        if record.node:
+            self._on_node.setdefault(record.node, set()).add(record.attempt)
+
+
+def _begun(pod: Pod) -> float | None:
+    """When the task's container began to run, 0 when nothing tells; None while it has not."""
+    for container in pod.status.container_statuses:
+        if container.name == TASK:
+            state = container.state
+            if state.running is not None:
+                return seconds(state.running.started_at) or 0.0
+            if state.terminated is not None:
+                return seconds(state.terminated.started_at) or None
+    return None
+
+
+def _killed_by_deletion(meta: Meta, end: PodExit) -> bool:
+    """Whether the containers ended after somebody asked for the pod's deletion."""
+    over_at = seconds(meta.deletion_timestamp)
+    if over_at is None:
+        return False
+    return end.at is None or end.at >= over_at - (meta.deletion_grace_period_seconds or 0)

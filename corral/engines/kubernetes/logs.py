@@ -1,0 +1,338 @@
+"""Why: people read a pod's log where they read every other, while it runs and after; so it is copied there as it grows.
+
+A log is followed as long as a connection for it is to be had, else asked for every few seconds. How far it was read is
+written beside the copy, and in the archive where there is one, so that the next server goes on where this one ended.
+Nothing here ends a task or keeps one from ending: what cannot be read is a marker in the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal
+
+import msgspec
+
+from corral.engines.kubernetes.loglines import LogLines, Position
+from corral.engines.kubernetes.pods import pod_name
+from corral.engines.kubernetes.refusals import Silent
+from corral.engines.kubernetes.resources import PODS, Call
+from corral.engines.kubernetes.templates import TASK
+from corral.engines.kubernetes.transport import Transport
+from corral.engines.kubernetes.waiting import Backoff
+from corral.kernel.errors import CorralError, NotFound
+from corral.kernel.ids import AttemptId
+from corral.runtime.patterns import tail_of
+from corral.storage.archiver import Growing, LogArchiver
+from corral.storage.logs import LogStore
+
+_log = logging.getLogger(__name__)
+_FOLLOWED = 200
+"""Connections for logs at once; the logs of further tasks are asked for."""
+_IDLE_SECONDS = 600.0
+_ASK_SECONDS = 10.0
+_ANSWER_SECONDS = 0.2
+_LAST_SECONDS = 10.0
+_SAVE_SECONDS = 1.0
+_MOST_BESIDE = 64 * 1024
+GONE = b"[corral: the pod is gone; what it printed last may be missing]\n"
+Copying = Literal["follow", "end", "off"]
+"""When logs are copied: all the time, once at the end, or never."""
+
+
+@dataclass(slots=True)
+class _Copy:
+    """The copy of one log."""
+
+    attempt: AttemptId
+    position: Position
+    handle: int
+    saved: Position
+    saved_at: float = 0.0
+    task: asyncio.Task[None] | None = None
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    at_end: bool = False
+    """Whether it was followed until there was no more."""
+    restored: bool = False
+    """Whether it has all that an earlier server archived."""
+
+
+@dataclass(slots=True)
+class _Node:
+    """A node whose kubelet may not answer: then nobody asks it for a while, whatever runs there."""
+
+    backoff: Backoff
+    silent_until: float = 0.0
+    answers: bool = False
+    """Whether its kubelet answered the last time; until it has, one log at a time is asked for."""
+    asked: bool = False
+
+
+class LogCopies:
+    """Copies the logs of running tasks into the log store."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        namespace: str,
+        store: LogStore,
+        copying: Copying = "follow",
+        archiver: LogArchiver | None = None,
+    ) -> None:
+        """`archiver` has what earlier servers copied."""
+        self._transport, self._copying, self._archiver = transport, copying, archiver
+        self._namespace = namespace
+        self._store = store
+        self._copies: dict[AttemptId, _Copy] = {}
+        self._places = asyncio.Semaphore(_FOLLOWED)
+        self._nodes: dict[str, _Node] = {}
+
+    def begun(self, attempt: AttemptId) -> None:
+        """The attempt is about to be started here: no other server has copied anything of it."""
+        if self._archiver is not None:
+            self._archiver.begun(attempt)
+
+    def growing(self) -> Iterator[Growing]:
+        """The copies under way and how far each can be archived, with where its follower was then."""
+        for copy in self._copies.values():
+            place = copy.position
+            if 0 < place.size <= os.fstat(copy.handle).st_size:
+                yield Growing(copy.attempt, "all", place.size, place.mark())
+
+    def follow(self, attempt: AttemptId, node: str) -> None:
+        """Copy the log of an attempt on a node from now on; a repeated call changes nothing, nor one for a whole copy."""
+        if attempt in self._copies or self._copying != "follow" or _complete(self._store.path(attempt, "all")):
+            return
+        try:
+            copy = self._copies[attempt] = self._open(attempt)
+        except OSError as error:
+            _log.error("the log of %s cannot be copied: %s", attempt, error.strerror)
+            return
+        copy.task = asyncio.create_task(self._follow(copy, self._node(node)))
+
+    async def finish(self, attempt: AttemptId, *, readable: bool, beside: str = "") -> int:
+        """Copy what is left of the log, when it can still be read, and close it; the bytes that it has.
+
+        What a container `beside` said after the task's own is copied too. It takes `_LAST_SECONDS` at most for each.
+        """
+        if _complete(self._store.path(attempt, "all")):
+            return self._store.finish(attempt)
+        copy = self._copies.pop(attempt, None) or self._open(attempt)
+        copy.ended.set()
+        try:
+            if self._copying == "off":
+                command = f"kubectl logs -n {self._namespace} {pod_name(attempt)} -c {TASK}"
+                said = f"[corral: logs are not copied from this cluster; while there is a pod: {command}]\n"
+                os.write(copy.handle, said.encode())
+            else:
+                await self._complete(copy, readable=readable, beside=beside)
+        finally:
+            await _close(copy)
+        return self._store.finish(attempt)
+
+    async def _complete(self, copy: _Copy, *, readable: bool, beside: str) -> None:
+        """Copy what is left, or say that it cannot be had."""
+        if copy.task is not None:
+            if not readable:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_SAVE_SECONDS):
+                        await asyncio.shield(copy.task)
+            await _end(copy)
+        if await self._ended_before(copy):
+            return
+        if readable:
+            await self._read_end(copy)
+            if beside:
+                await self._read_beside(copy, beside)
+        elif not copy.at_end:
+            os.write(copy.handle, GONE)
+        self._save(copy)
+
+    def tail(self, attempt: AttemptId) -> bytes:
+        """The last bytes of the copy."""
+        return tail_of(self._store.path(attempt, "all"))
+
+    async def close(self) -> None:
+        """Let go of all logs; they go on where they were."""
+        copies, self._copies = list(self._copies.values()), {}
+        for copy in copies:
+            await _end(copy)
+            self._save(copy)
+            os.close(copy.handle)
+
+    def _open(self, attempt: AttemptId) -> _Copy:
+        path, _ = self._store.prepare(attempt)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
+        position = _saved(self._store.path(attempt, "position"))
+        return _Copy(attempt, position, handle, position)
+
+    def _node(self, name: str) -> _Node:
+        return self._nodes.setdefault(name, _Node(Backoff(low=2.0, high=60.0, seed=name, ids=("logs",))))
+
+    async def _restore(self, copy: _Copy) -> None:
+        """Have here what an earlier server archived, and go on where that ended."""
+        if self._archiver is not None and not copy.restored:
+            mark, at = await self._archiver.restore(copy.attempt)
+            if at > copy.position.size:
+                copy.position = Position.of_mark(mark, at)
+        copy.restored = True
+
+    async def _restore_first(self, copy: _Copy) -> None:
+        """Wait for the archive, unless there is a copy here: what that has need not be had again."""
+        backoff = Backoff(low=1.0, high=60.0, seed=copy.attempt, ids=("archive",))
+        while not copy.restored and not copy.ended.is_set():
+            try:
+                await self._restore(copy)
+            except (CorralError, OSError) as error:
+                if os.fstat(copy.handle).st_size:
+                    return
+                _log.warning("the log of %s waits for its archived part: %s", copy.attempt, error)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(backoff.next()):
+                        await copy.ended.wait()
+
+    async def _ended_before(self, copy: _Copy) -> bool:
+        """Whether an earlier server has archived the whole log; it is here then. Without an answer it is read anew."""
+        if self._archiver is None:
+            return False
+        try:
+            async with asyncio.timeout(_LAST_SECONDS):
+                await self._restore(copy)
+                return (await self._archiver.known(copy.attempt)).complete
+        except (CorralError, OSError) as error:  # a time-out is one
+            _log.warning("the archived part of the log of %s could not be had: %s", copy.attempt, error)
+            return False
+
+    async def _follow(self, copy: _Copy, node: _Node) -> None:
+        await self._restore_first(copy)
+        now = asyncio.get_running_loop().time
+        while True:
+            wait = node.silent_until - now()
+            if wait <= 0 and node.asked and not node.answers:
+                wait = _ANSWER_SECONDS
+            try:
+                if wait <= 0:
+                    wait = await self._ask(copy, node)
+                    node.backoff.reset()
+            except NotFound:
+                return
+            except Silent:
+                wait = _SAVE_SECONDS  # a task that prints nothing says nothing of its node
+            except CorralError as error:
+                _log.debug("the log of %s is interrupted: %s", copy.attempt, error.message)
+                wait = node.backoff.next()
+                node.silent_until, node.answers = now() + wait, False
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await copy.ended.wait()
+                    return
+
+    async def _ask(self, copy: _Copy, node: _Node) -> float:
+        node.asked = True
+        try:
+            return await self._try(copy, node)
+        finally:
+            node.asked = False
+
+    async def _try(self, copy: _Copy, node: _Node) -> float:
+        """Follow the log to the connection's end, or ask for it once; how long to wait before the next time."""
+        if self._places.locked():
+            await self._read(copy, node, follow=False)
+            return _ASK_SECONDS
+        async with self._places:
+            await self._read(copy, node, follow=True)
+        return _SAVE_SECONDS
+
+    async def _read_end(self, copy: _Copy) -> None:
+        try:
+            async with asyncio.timeout(_LAST_SECONDS):
+                await self._read(copy, follow=False)
+        except (CorralError, TimeoutError) as error:
+            why = error.message if isinstance(error, CorralError) else f"nothing came within {_LAST_SECONDS:g} s"
+            os.write(copy.handle, f"[corral: the end of the log could not be read: {why}]\n".encode())
+
+    async def _read_beside(self, copy: _Copy, container: str) -> None:
+        """Add what another container of the pod said; it is little."""
+        call = Call("get", PODS, self._namespace, pod_name(copy.attempt), "log")
+        params = {"container": container, "limitBytes": str(_MOST_BESIDE)}
+        try:
+            os.write(copy.handle, await self._transport.ask(call, params=params, deadline=_LAST_SECONDS))
+        except CorralError as error:
+            os.write(copy.handle, f"[corral: what moved the outputs could not be heard: {error.message}]\n".encode())
+
+    async def _read(self, copy: _Copy, node: _Node | None = None, *, follow: bool) -> None:
+        """Copy what one connection gives."""
+        call = Call("get", PODS, self._namespace, pod_name(copy.attempt), "log")
+        params = {"container": TASK, "timestamps": "true"} | ({"follow": "true"} if follow else {})
+        if copy.position.since:
+            params["sinceTime"] = _rfc3339(copy.position.since)
+        lines = LogLines(copy.position, os.fstat(copy.handle).st_size)
+        try:
+            async with self._transport.stream(call, params=params, idle=_IDLE_SECONDS) as chunks:
+                copy.at_end = False
+                if node is not None:
+                    node.answers = True
+                async for chunk in chunks:
+                    if data := lines.feed(chunk):
+                        os.write(copy.handle, data)
+                    copy.position = lines.position
+                    self._save_sometimes(copy)
+            copy.at_end = follow
+        finally:
+            self._save(copy)
+
+    def _save_sometimes(self, copy: _Copy) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - copy.saved_at >= _SAVE_SECONDS:
+            copy.saved_at = now
+            self._save(copy)
+
+    def _save(self, copy: _Copy) -> None:
+        if copy.position == copy.saved:
+            return
+        path = self._store.path(copy.attempt, "position")
+        with open(f"{path}.new", "wb") as file:
+            file.write(msgspec.json.encode(copy.position))
+        os.replace(f"{path}.new", path)
+        copy.saved = copy.position
+
+
+async def _end(copy: _Copy) -> None:
+    """End whoever follows the log."""
+    if copy.task is not None:
+        copy.task.cancel()
+        await asyncio.gather(copy.task, return_exceptions=True)
+
+
+async def _close(copy: _Copy) -> None:
+    """Close the file once nobody writes to it any more: its number may be another file's at once."""
+    try:
+        await _end(copy)
+    finally:
+        os.close(copy.handle)
+
+
+def _complete(path: str) -> bool:
+    """Whether an earlier server has finished the copy."""
+    try:
+        return not os.stat(path).st_mode & stat.S_IWUSR
+    except FileNotFoundError:
+        return False
+
+
+def _saved(path: str) -> Position:
+    try:
+        with open(path, "rb") as file:
+            return msgspec.json.decode(file.read(), type=Position)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return Position()
+
+
+def _rfc3339(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

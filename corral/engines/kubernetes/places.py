@@ -1,0 +1,102 @@
+"""Why: what lies on a node, an NFS server or a volume claim is reached by mounting it, and only where that was allowed.
+
+A job that may name any path of a node could read what other tenants keep there. So an administrator names the places; a
+URI below one of them is reached by mounting that place, as a whole, into the container that moves data. A place is
+written like the URIs below it: `file:///mnt/data`, `nfs://filer/exports/data`, `pvc://scratch`; `pvc://*` is every claim
+of the namespace.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from corral.kernel.errors import InvalidInput
+
+SCHEMES: Final = ("file", "nfs", "pvc")
+"""What is mounted; other schemes are moved by libraries."""
+ANY_CLAIM: Final = "pvc://*"
+_MOUNTED: Final = "/run/corral/places"
+
+
+class Mount(NamedTuple):
+    """A place as a pod mounts it."""
+
+    name: str
+    """The volume's name."""
+    path: str
+    source: dict[str, Any]
+    writable: bool
+
+
+class Reached(NamedTuple):
+    """Data as the container that moves it sees them."""
+
+    uri: str
+    mount: Mount | None
+    """None for what a library reaches."""
+
+
+def check_place(place: str) -> None:
+    """Raise InvalidInput for what is no place."""
+    scheme, mark, rest = place.partition("://")
+    good = mark and scheme in SCHEMES and rest and ".." not in rest.split("/")
+    if scheme == "file":
+        good = good and rest.startswith("/")
+    if scheme == "nfs":
+        good = good and "/" in rest.strip("/")
+    if not good:
+        forms = "file:///FOLDER, nfs://HOST/EXPORT, pvc://CLAIM or pvc://*"
+        message = f"storage_places names {place[:200]!r}; a place reads {forms}."
+        raise InvalidInput("bad-setting", message)
+
+
+def reach(uri: str, places: Iterable[str], *, writable: bool) -> Reached:
+    """How a URI is reached; raises InvalidInput for one that lies in no place."""
+    scheme, mark, rest = uri.partition("://")
+    if not mark:
+        return reach(f"file://{uri}", places, writable=writable)
+    if scheme not in SCHEMES:
+        return Reached(uri, None)
+    plain = f"{scheme}://{posixpath.normpath(rest).lstrip('/') if scheme != 'file' else posixpath.normpath(rest)}"
+    allowed = list(places)
+    for place in sorted(allowed, key=len, reverse=True):
+        whole = _whole(place, plain)
+        if whole and (plain == whole or plain.startswith(whole.rstrip("/") + "/")):
+            mount = _mount(whole, writable)
+            return Reached(f"file://{mount.path}{plain[len(whole.rstrip('/')) :]}", mount)
+    shown = ", ".join(allowed) or "none"
+    message = f"{uri} is in no place that jobs may use on this cluster ({shown}); storage_places can allow it."
+    raise InvalidInput("place-not-allowed", message)
+
+
+def _whole(place: str, uri: str) -> str:
+    """The place that is mounted for a URI when the URI is below it."""
+    if place != ANY_CLAIM:
+        return place.rstrip("/") or place
+    scheme, _, rest = uri.partition("://")
+    return f"pvc://{rest.partition('/')[0]}" if scheme == "pvc" else ""
+
+
+def _mount(place: str, writable: bool) -> Mount:
+    scheme, _, rest = place.partition("://")
+    source: dict[str, Any]
+    if scheme == "file":
+        source = {"hostPath": {"path": rest, "type": "Directory"}}
+    elif scheme == "nfs":
+        server, _, export = rest.partition("/")
+        source = {"nfs": {"server": server, "path": f"/{export}"} | ({} if writable else {"readOnly": True})}
+    else:
+        source = {"persistentVolumeClaim": {"claimName": rest}}
+    return Mount("", f"{_MOUNTED}/{scheme}/{rest.strip('/')}", source, writable)
+
+
+def gathered(reached: Iterable[Reached]) -> list[Mount]:
+    """Each place once, named; writable when something is written there."""
+    mounts: dict[str, Mount] = {}
+    for mount in (found.mount for found in reached if found.mount is not None):
+        before = mounts.get(mount.path)
+        if before is None or mount.writable:
+            mounts[mount.path] = mount._replace(name=before.name if before else f"corral-place-{len(mounts)}")
+    return list(mounts.values())

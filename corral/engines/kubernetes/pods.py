@@ -1,0 +1,180 @@
+"""Why: what a task asks for becomes a pod in one pure function, so that every field has a test and none a surprise.
+
+The same launch gives the same pod: a creation whose answer was lost is repeated, and `already exists` is then known as
+one's own by the labels. Secrets are named here, never written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from corral.engines.kubernetes.podparts import ClaimedDevice, PodParts, PodSettings, Toleration
+from corral.engines.kubernetes.templates import TASK, check_template, merged
+from corral.kernel.errors import InvalidInput
+from corral.kernel.ids import AttemptId, parse_attempt_id
+from corral.model.launch import SecretDelivery, TaskLaunch
+
+SERVER_LABEL: Final = "corral.dev/server"
+"""Which server's pod it is: its UID."""
+JOB_LABEL, ROLE_LABEL, INDEX_LABEL = "corral.dev/job", "corral.dev/role", "corral.dev/task-index"
+ATTEMPT_ANNOTATION: Final = "corral.dev/attempt"
+"""The whole attempt id: longer than a label may be."""
+SECRET_FOLDER: Final = "/run/corral/secrets"
+CLAIMS_FOLDER: Final = "/run/corral/claims"
+"""An empty folder of every pod with claims: kubelets prepare a pod's volumes for 0.1 to 0.3 s before they read its claims,
+which are given to it meanwhile; a claim that is read too early is tried again only after a minute."""
+_PREFIX: Final = "corral-"
+_MOST_HOSTNAME: Final = 63
+
+
+def pod_name(attempt: AttemptId) -> str:
+    """The name of the attempt's pod, unique for ever within its server's life."""
+    return f"{_PREFIX}{attempt}"
+
+
+def secret_keys(launch: TaskLaunch) -> dict[str, SecretDelivery]:
+    """The task's secrets by their keys in the job's Secret; the same for every task of a role."""
+    role = parse_attempt_id(launch.attempt).role
+    return {
+        f"{role}.env.{secret.env}" if secret.env else f"{role}.file.{at}": secret
+        for at, secret in enumerate(launch.secrets)
+    }
+
+
+def pod_manifest(launch: TaskLaunch, settings: PodSettings, parts: PodParts) -> dict[str, Any]:
+    """The pod of one attempt.
+
+    Raises InvalidInput for a template that sets what Corral decides, and for a task without an image.
+    """
+    check_template(parts.template, entry=not launch.command)
+    image = launch.image or settings.default_image
+    if not image:
+        raise InvalidInput(
+            "image-missing", "The job names no image: name one, or set the Kubernetes engine's defaultImage."
+        )
+    key = parse_attempt_id(launch.attempt)
+    volumes, mounts = _volumes(launch, parts)
+    container: dict[str, Any] = {
+        "name": TASK,
+        "image": image,
+        "command": [_literal(word) for word in launch.command],
+        "env": _env(launch, parts),
+        "resources": _resources(launch, parts),
+        "volumeMounts": mounts,
+        "ports": [
+            {"name": f"p{number}", "containerPort": number} | ({"hostPort": number} if parts.host_ports else {})
+            for numbers in parts.ports.values()
+            for number in numbers
+        ],
+    }
+    if launch.working_dir:
+        container["workingDir"] = launch.working_dir
+    spec: dict[str, Any] = {
+        "nodeName": parts.node,
+        "restartPolicy": "Never",
+        "hostname": f"{key.role}-{key.index}"[-_MOST_HOSTNAME:].lstrip("-"),
+        "enableServiceLinks": False,
+        "automountServiceAccountToken": bool(settings.service_account),
+        "tolerations": [_said(toleration) for toleration in settings.tolerations],
+        "containers": [{name: value for name, value in container.items() if value}],
+        "volumes": volumes,
+        "imagePullSecrets": [
+            {"name": name} for name in dict.fromkeys((*launch.image_pull_secrets, *settings.image_pull_secrets))
+        ],
+        "serviceAccountName": settings.service_account,
+    }
+    labels = {
+        "app.kubernetes.io/managed-by": "corral",
+        SERVER_LABEL: settings.server,
+        JOB_LABEL: key.job,
+        ROLE_LABEL: key.role,
+        INDEX_LABEL: str(key.index),
+    }
+    metadata: dict[str, Any] = {
+        "name": pod_name(launch.attempt),
+        "namespace": settings.namespace,
+        "labels": labels,
+        "annotations": {ATTEMPT_ANNOTATION: launch.attempt},
+    }
+    if parts.owner is not None:
+        metadata["ownerReferences"] = [msgspec.to_builtins(parts.owner)]
+    ours = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {name: value for name, value in spec.items() if value not in ("", [])},
+    }
+    return merged(parts.template, ours) if parts.template else ours
+
+
+def add_claims(pod: dict[str, Any], claims: Sequence[ClaimedDevice]) -> None:
+    """Have the pod use these claims, and its task these requests of them."""
+    spec = pod["spec"]
+    (task,) = (container for container in spec["containers"] if container["name"] == TASK)
+    spec["resourceClaims"] = [
+        {"name": f"devices-{at}", "resourceClaimName": claim.claim} for at, claim in enumerate(claims)
+    ]
+    task.setdefault("resources", {})["claims"] = [
+        {"name": f"devices-{at}"} | ({"request": request} if request else {})
+        for at, claim in enumerate(claims)
+        for request in (claim.requests or ("",))
+    ]
+    spec.setdefault("volumes", []).append({"name": "claims", "emptyDir": {}})
+    task.setdefault("volumeMounts", []).append({"name": "claims", "mountPath": CLAIMS_FOLDER})
+
+
+def _env(launch: TaskLaunch, parts: PodParts) -> list[dict[str, Any]]:
+    """The job's variables, its secrets by reference, then Corral's own; a later one takes the place of an earlier."""
+    env: dict[str, dict[str, Any]] = {name: {"value": _literal(value)} for name, value in launch.env.items()}
+    for key, secret in secret_keys(launch).items():
+        if secret.env:
+            env[secret.env] = {"valueFrom": {"secretKeyRef": {"name": parts.secret, "key": key}}}
+    env |= {name: {"value": _literal(value)} for name, value in parts.env.items()}
+    env["CORRAL_HOST"] = {"valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+    return [{"name": name, **value} for name, value in env.items()]
+
+
+def _resources(launch: TaskLaunch, parts: PodParts) -> dict[str, Any]:
+    """Requests equal limits, so that a task has what it was promised and takes no more."""
+    amounts: dict[str, str] = {}
+    if launch.cpu_millis:
+        amounts["cpu"] = f"{launch.cpu_millis}m"
+    if launch.memory_bytes:
+        amounts["memory"] = str(launch.memory_bytes)
+    amounts |= {name: str(amount) for name, amount in launch.resources.items() if "/" in name and amount}
+    amounts |= dict.fromkeys(parts.rdma, "1")
+    if parts.device_resource and launch.devices:
+        amounts[parts.device_resource] = str(
+            sum(device.id.startswith(f"{parts.device_resource}#") for device in launch.devices)
+        )
+    return {"requests": amounts, "limits": dict(amounts)} if amounts else {}
+
+
+def _volumes(launch: TaskLaunch, parts: PodParts) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    volumes: list[dict[str, Any]] = []
+    mounts: list[dict[str, Any]] = []
+    if launch.shm_bytes:
+        volumes.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": str(launch.shm_bytes)}})
+        mounts.append({"name": "shm", "mountPath": "/dev/shm"})
+    files = {key: secret.file for key, secret in secret_keys(launch).items() if secret.file}
+    if files:
+        items = [{"key": key, "path": key} for key in files]
+        volumes.append(
+            {"name": "secrets", "secret": {"secretName": parts.secret, "items": items, "defaultMode": 0o444}}
+        )
+        for key, path in files.items():
+            where = path if path.startswith("/") else f"{SECRET_FOLDER}/{path}"
+            mounts.append({"name": "secrets", "mountPath": where, "subPath": key, "readOnly": True})
+    return volumes, mounts
+
+
+def _said(toleration: Toleration) -> dict[str, str]:
+    return {name: value for name, value in msgspec.structs.asdict(toleration).items() if value}
+
+
+def _literal(text: str) -> str:
+    """The text as the container gets it: Kubernetes reads `$(NAME)` in commands and values, and makes one `$` of two."""
+    return text.replace("$", "$$")

@@ -1,0 +1,144 @@
+"""Why: people look into a running pod, and copy from it, through one WebSocket that carries five channels.
+
+Source of the protocol: Kubernetes' remotecommand (`v5.channel.k8s.io`, KEP-4006): the first byte of a message is its
+channel: 0 input, 1 output, 2 errors, 3 the end as a Status, 4 the terminal's size, 255 closes the channel that follows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Final
+
+import aiohttp
+import msgspec
+
+from corral.engines.kubernetes.pods import pod_name
+from corral.engines.kubernetes.refusals import read_status
+from corral.engines.kubernetes.resources import PODS, Call
+from corral.engines.kubernetes.templates import TASK
+from corral.engines.kubernetes.transport import Transport
+from corral.kernel.errors import Unavailable
+from corral.kernel.ids import AttemptId
+
+_PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+_INPUT, _OUTPUT, _ERRORS, _END, _SIZE, _CLOSE = 0, 1, 2, 3, 4, 255
+_PIECE: Final = 32 * 1024
+_WAITING: Final = 64
+"""Pieces of output that may wait for a reader; more are left with the cluster."""
+LOST: Final = 255
+"""The exit code of a session whose end was not seen."""
+
+
+class PodSession:
+    """A command beside a task, with a terminal or without (then its two outputs are one)."""
+
+    def __init__(self, stack: AsyncExitStack, socket: aiohttp.ClientWebSocketResponse, *, tty: bool) -> None:
+        self._stack, self._socket, self._tty = stack, socket, tty
+        self._code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._output: asyncio.Queue[bytes] = asyncio.Queue(_WAITING)
+        self._input_open = True
+        self._reading = asyncio.create_task(self._read())
+
+    async def send(self, data: bytes) -> None:
+        """Give `data` to the command's standard input; the empty bytes end it (a terminal: as Ctrl-D would).
+
+        Raises Unavailable when the command takes no more.
+        """
+        if not data and self._tty:
+            data = b"\x04"
+        if not self._input_open or self._code.done():
+            raise Unavailable("session-over", "The command takes no more input; its input was ended.")
+        try:
+            if data:
+                for at in range(0, len(data), _PIECE):
+                    await self._socket.send_bytes(bytes((_INPUT,)) + data[at : at + _PIECE])
+                return
+            self._input_open = False
+            if self._socket.protocol == _PROTOCOLS[0]:
+                await self._socket.send_bytes(bytes((_CLOSE, _INPUT)))
+        except (aiohttp.ClientError, OSError) as error:
+            raise Unavailable("session-over", f"The command takes no more input ({type(error).__name__}).") from None
+
+    async def resize(self, rows: int, columns: int) -> None:
+        """Tell the command's terminal its size; without a terminal nothing is told."""
+        if self._tty and not self._code.done():
+            with contextlib.suppress(aiohttp.ClientError, OSError):
+                size = json.dumps({"Width": columns, "Height": rows}).encode()
+                await self._socket.send_bytes(bytes((_SIZE,)) + size)
+
+    async def output(self) -> AsyncIterator[bytes]:
+        """What the command prints, until it ends; it waits while nobody reads."""
+        while data := await self._output.get():
+            yield data
+        self._output.put_nowait(b"")
+
+    async def exit_code(self) -> int:
+        """Wait for the command's end; 128 + signal when one ended it, 255 when the connection broke first."""
+        return await asyncio.shield(self._code)
+
+    async def close(self) -> None:
+        """Let the connection go: the kubelet then ends what the command reads and writes."""
+        self._reading.cancel()
+        await asyncio.gather(self._reading, return_exceptions=True)
+        if not self._code.done():
+            self._code.set_result(LOST)
+        await self._stack.aclose()
+
+    async def _read(self) -> None:
+        code = LOST
+        try:
+            async for message in self._socket:
+                if message.type is not aiohttp.WSMsgType.BINARY or not message.data:
+                    continue
+                channel, data = message.data[0], message.data[1:]
+                if channel in (_OUTPUT, _ERRORS) and data:
+                    await self._output.put(data)
+                elif channel == _END:
+                    code, why = end_of(data)
+                    if why:
+                        await self._output.put(f"corral: {why}\n".encode())
+        finally:
+            if not self._code.done():
+                self._code.set_result(code)
+        await self._output.put(b"")
+
+
+async def open_session(
+    transport: Transport, namespace: str, attempt: AttemptId, argv: Sequence[str], *, tty: bool
+) -> PodSession:
+    """Run a command in the attempt's container; raises the house's errors."""
+    call = Call("get", PODS, namespace, pod_name(attempt), "exec")
+    flags = {
+        "container": TASK,
+        "stdin": "true",
+        "stdout": "true",
+        "stderr": str(not tty).lower(),
+        "tty": str(tty).lower(),
+    }
+    params = [*flags.items(), *(("command", word) for word in argv)]
+    async with AsyncExitStack() as stack:
+        socket = await stack.enter_async_context(transport.websocket(call, params=params, protocols=_PROTOCOLS))
+        return PodSession(stack.pop_all(), socket, tty=tty)
+
+
+def end_of(data: bytes) -> tuple[int, str]:
+    """The exit code that the Status at the end of a session tells, and why the command did not run where it did not."""
+    if _succeeded(data):
+        return 0, ""
+    status = read_status(0, data)
+    causes = (status.details.causes if status.details else None) or ()
+    told = next((cause.message for cause in causes if cause.reason == "ExitCode"), "")
+    if told.isascii() and told.isdigit():
+        return int(told), ""
+    return LOST, status.message[:1000] or "the cluster did not say how the command ended"
+
+
+def _succeeded(data: bytes) -> bool:
+    try:
+        return msgspec.json.decode(data, type=dict[str, Any]).get("status") == "Success"
+    except msgspec.DecodeError:
+        return False

@@ -1,0 +1,105 @@
+"""Why: what an administrator says about a cluster reaches the engine's parts as one value."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+import msgspec
+
+from corral.engines.kubernetes.places import ANY_CLAIM, check_place
+from corral.engines.kubernetes.templatepolicy import check_words
+from corral.kernel.errors import InvalidInput
+from corral.model.inventory import LEVELS
+from corral.spec.dialects.accelerators import KINDS
+
+INNER: Final = LEVELS[LEVELS.index("node") :]
+"""The levels from the node down."""
+TOPOLOGY: Final = (
+    ("region", "topology.kubernetes.io/region"),
+    ("zone", "topology.kubernetes.io/zone"),
+    ("block", "topology.kubernetes.io/block"),
+    ("rack", "topology.kubernetes.io/rack"),
+)
+"""Levels above the node, outermost first, and the node labels that name their cells."""
+_LEVEL: Final = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+class KubernetesSettings(msgspec.Struct, frozen=True):
+    """One cluster as Corral uses it."""
+
+    server: str
+    """The UID of this Corral, for ever: the label that tells its pods from all others."""
+    name: str = "kubernetes"
+    """The engine's name, the first part of its nodes' names."""
+    namespace: str = "corral"
+    """Where the pods are made; it must exist."""
+    default_image: str = ""
+    """The image of a job that names none; "" refuses such a job."""
+    image_pull_secrets: tuple[str, ...] = ()
+    service_account: str = ""
+    """Of the pods; "" is the namespace's default."""
+    runtime_image: str = ""
+    """Corral's own image, for the containers that work beside tasks; "" has the runtime work in the tasks' own images."""
+    storage_places: tuple[str, ...] = (ANY_CLAIM,)
+    """What jobs may have mounted to read and write data (`places`)."""
+    log_copying: Literal["follow", "end", "off"] = "follow"
+    """When pods' logs are copied."""
+    pod_templates: tuple[str, ...] = ()
+    """What roles' podTemplates may have of a node or the namespace (`templatepolicy.WORDS`)."""
+    first_port: int = 20_000
+    """Tasks are given ports from here on; each pod has an address, and so all ports, of its own."""
+    topology: tuple[tuple[str, str], ...] = TOPOLOGY
+    devices: tuple[tuple[str, str], ...] = KINDS
+
+
+def settings_of(
+    server: str,
+    *,
+    namespace: str,
+    default_image: str = "",
+    image_pull_secrets: str = "",
+    service_account: str = "",
+    runtime_image: str = "",
+    storage_places: str = ANY_CLAIM,
+    log_copying: Literal["follow", "end", "off"] = "follow",
+    pod_templates: str = "",
+    topology: str = "",
+    devices: str = "",
+) -> KubernetesSettings:
+    """The settings from words as administrators write them: names separated by commas, pairs as `NAME=VALUE`.
+
+    Raises InvalidInput naming what cannot be read.
+    """
+    levels = _pairs("topology_labels", "LEVEL=LABEL", topology)
+    for level, _ in levels:
+        if not _LEVEL.fullmatch(level) or level in INNER:
+            inner = ", ".join(INNER)
+            message = f"topology_labels names the level {level!r}; levels are words such as rack, and not {inner}."
+            raise InvalidInput("bad-setting", message)
+    places = tuple(storage_places.replace(",", " ").split())
+    for place in places:
+        check_place(place)
+    rights = tuple(pod_templates.replace(",", " ").split())
+    check_words(rights)
+    return KubernetesSettings(
+        server=server,
+        namespace=namespace,
+        default_image=default_image,
+        image_pull_secrets=tuple(name for name in image_pull_secrets.replace(",", " ").split() if name),
+        service_account=service_account,
+        runtime_image=runtime_image,
+        storage_places=places,
+        log_copying=log_copying,
+        pod_templates=rights,
+        topology=levels or TOPOLOGY,
+        devices=_pairs("device_resources", "RESOURCE=KIND", devices) + KINDS,
+    )
+
+
+def _pairs(name: str, shape: str, text: str) -> tuple[tuple[str, str], ...]:
+    pairs = [word.partition("=") for word in text.replace(",", " ").split()]
+    for left, _, right in pairs:
+        if not left or not right:
+            raise InvalidInput("bad-setting", f"{name} is a list of {shape}, separated by commas; {left!r} is none.")
+    return tuple((left, right) for left, _, right in pairs)

@@ -1,0 +1,46 @@
+"""Why: a thousand clients that all come back after the same pause are the next outage; every wait here is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+
+from corral.kernel.draw import draw_between
+
+MOST_SECONDS = 300.0
+"""The longest wait that a server may ask for."""
+
+
+class Backoff:
+    """Waits that double from `low` to `high` seconds, each drawn from the upper half of its span."""
+
+    def __init__(self, *, low: float, high: float, seed: int | str, ids: tuple[object, ...] = ()) -> None:
+        self._low, self._high = low, high
+        self._seed, self._ids = seed, ids
+        self._drawn = 0
+        self._failures = 0
+
+    def next(self, asked: float | None = None) -> float:
+        """Seconds to wait after one more failure; `asked` is what the server said, which is never undercut."""
+        span = min(self._high, self._low * 2.0 ** min(self._failures, 60))
+        self._failures += 1
+        self._drawn += 1
+        return (asked or 0.0) + draw_between(span / 2, span, self._seed, *self._ids, self._drawn)
+
+    def reset(self) -> None:
+        """It works again: the next failure waits shortly."""
+        self._failures = 0
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that `Retry-After` asks for; a date counts from the server's own `Date`, so that no clock is trusted."""
+    asked = headers.get("Retry-After", "").strip()
+    if not asked:
+        return None
+    if asked.isascii() and asked.isdigit():
+        return min(float(asked[:9]), MOST_SECONDS)
+    try:
+        seconds = (parsedate_to_datetime(asked) - parsedate_to_datetime(headers.get("Date", ""))).total_seconds()
+    except (TypeError, ValueError):
+        return None
+    return min(max(seconds, 0.0), MOST_SECONDS)

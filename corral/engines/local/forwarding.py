@@ -1,0 +1,68 @@
+"""Why: a browser elsewhere reaches a notebook of this machine's through the server, for tasks listen on loopback only."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Final
+
+from corral.kernel.errors import NotFound, Unavailable
+from corral.kernel.ids import AttemptId
+
+_PIECE: Final = 64 * 1024
+
+
+class LocalConnection:
+    """A TCP connection to a port of this machine; an `ExecSession` that nothing is told of its size."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+        self._over = asyncio.Event()
+
+    async def send(self, data: bytes) -> None:
+        """Send bytes; the empty bytes say that there will be no more. Raises Unavailable when the other side has gone."""
+        try:
+            if not data:
+                self._writer.write_eof()
+                return
+            self._writer.write(data)
+            await self._writer.drain()
+        except OSError as error:
+            raise Unavailable("connection-over", f"The task takes no more: {error.strerror}.") from None
+
+    async def resize(self, rows: int, columns: int) -> None:
+        """Nothing: there is no terminal."""
+
+    async def output(self) -> AsyncIterator[bytes]:
+        """What the task sends, until it closes the connection."""
+        try:
+            while data := await self._reader.read(_PIECE):
+                yield data
+        except ConnectionError:
+            return
+        finally:
+            self._over.set()
+
+    async def exit_code(self) -> int:
+        """Wait for the end of the connection."""
+        await self._over.wait()
+        return 0
+
+    async def close(self) -> None:
+        """Let the connection go."""
+        self._over.set()
+        self._writer.close()
+
+
+async def open_connection(attempt: AttemptId, port: int, given: Mapping[str, tuple[int, ...]]) -> LocalConnection:
+    """Connect to a port of an attempt that was `given` these: it can be had of no other port of this machine.
+
+    Raises NotFound for another port, Unavailable when nothing listens there.
+    """
+    if not any(port in numbers for numbers in given.values()):
+        raise NotFound("no-such-port", f"{attempt} was not given port {port}.")
+    try:
+        return LocalConnection(*await asyncio.open_connection("127.0.0.1", port))
+    except OSError as error:
+        message = f"Nothing answers at port {port} of the task ({error.strerror}); is its program up?"
+        raise Unavailable("port-closed", message, retry_after=1) from None

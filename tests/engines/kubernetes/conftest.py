@@ -1,0 +1,67 @@
+"""Why: a control plane takes seconds to start, so a session's tests share one, each in a namespace of its own.
+
+Nothing is mocked: without Go, root or the Debian packages these tests skip and say what is missing (under CI they fail).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.testbeds.kubernetes import binaries, kubelet
+from tests.testbeds.kubernetes.controlplane import ControlPlane
+from tests.testbeds.kubernetes.kubelet import KubeletNode
+from tests.testbeds.kubernetes.kwok import Kwok
+
+_COUNT = itertools.count(1)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build what the cache lacks before the first test, whose time limit is none for a compiler."""
+    chosen = any(item.get_closest_marker("kubernetes") for item in session.items)
+    if not chosen or session.config.option.collectonly:
+        return
+    capture = session.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
+        try:
+            binaries.main([])
+        except RuntimeError as error:
+            print(f"the tests on a real Kubernetes will fail: {error}", file=sys.stderr)
+
+
+@pytest.fixture(scope="session")
+def control_plane() -> Iterator[ControlPlane]:
+    """The session's control plane, with all controllers and the audit log; whoever kills its apiserver starts it again."""
+    if reason := binaries.missing():
+        pytest.skip(reason)
+    with ControlPlane(audit=True) as plane:
+        yield plane
+
+
+@pytest.fixture
+def namespace(control_plane: ControlPlane) -> Iterator[str]:
+    """A new namespace with its default account; deleted, with all that is in it, after the test."""
+    name = f"test-{next(_COUNT)}"
+    control_plane.add_namespace(name)
+    yield name
+    control_plane.request("DELETE", f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture(scope="session")
+def kwok(control_plane: ControlPlane) -> Iterator[Kwok]:
+    """kwok on the session's control plane, still without nodes."""
+    with Kwok(control_plane) as played:
+        yield played
+
+
+@pytest.fixture(scope="session")
+def kubelet_node(control_plane: ControlPlane) -> Iterator[KubeletNode]:
+    """A node of the session's control plane that really runs containers."""
+    if reason := kubelet.missing():
+        pytest.skip(reason)
+    with KubeletNode(control_plane) as node:
+        yield node

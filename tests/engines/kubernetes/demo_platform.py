@@ -1,0 +1,159 @@
+"""Why: the demo is tried as people have it: an image of theirs, libraries on a mount, data in a store, named devices."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from tests.endtoend.platform import ROOT, Job
+from tests.engines.kubernetes.chronicle import Change, Chronicle, Device
+from tests.engines.kubernetes.object_store import BUCKET, ObjectStore
+from tests.engines.kubernetes.test_server_on_a_cluster import OnKubernetes
+from tests.engines.kubernetes.test_testbed import until
+from tests.frameworks.environments import environment
+from tests.testbeds import debian
+from tests.testbeds.kubernetes.kubelet import KubeletNode
+from tests.testbeds.kubernetes.pythontree import CORRAL, CORRAL_ENV, add_python, corral_tree
+
+NAMESPACE: Final = "demo"
+IMAGE: Final = "corral.test/debian:1"
+KEY: Final = "hunter2"
+IMAGES: Final = 1600
+"""How many of scikit-learn's 1,797 images are in the store: so a log tells which were learned from."""
+_IMPORTS: Final = (
+    "import torch.distributed, torch.nn.parallel, torch.utils.data, sklearn.datasets, sklearn.model_selection"
+)
+_HELD: Final = '''\
+"""The demo, which rests after each epoch for as long as the test says."""
+
+import os
+import time
+import types
+
+import train
+
+
+def rest(seconds):
+    while os.path.exists("/kept/hold"):
+        time.sleep(0.02)
+
+
+train.time = types.SimpleNamespace(sleep=rest)
+train.main()
+'''
+
+
+class DemoPlatform(OnKubernetes):
+    """A server on a cluster, the demo's code, and what it needs on the node and in the store."""
+
+    def __init__(self, folder: Path, node: KubeletNode, store: ObjectStore, chronicle: Chronicle) -> None:
+        super().__init__(folder, namespace=NAMESPACE, image=IMAGE, gateway=node.gateway)
+        self.node, self.store, self.chronicle = node, store, chronicle
+        self.env |= {"CORRAL_RUNTIME_IMAGE": CORRAL, "CORRAL_POD_TEMPLATES": "hostPath"}
+        self._python = environment("pytorch")
+        node.import_tree(IMAGE, add_python(debian.debian_tree(folder / "debian")))
+        node.import_tree(CORRAL, corral_tree(folder / "tree", "s3fs"), env=CORRAL_ENV)
+        self._code = folder / "code"
+        shutil.copytree(ROOT / "examples" / "pytorch", self._code, ignore=shutil.ignore_patterns("__pycache__"))
+        (self._code / "held.py").write_text(_HELD)
+        (packages,) = self._python.parent.glob("lib/python3*/site-packages")
+        if not (packages / "torch" / "__pycache__").is_dir():  # tasks cannot write there what Python compiles
+            subprocess.run([self._python / "python", "-c", _IMPORTS], check=True)
+        with gzip.open(packages / "sklearn" / "datasets" / "data" / "digits.csv.gz") as digits:
+            store.put("digits/digits.csv", b"".join(digits.readlines()[:IMAGES]))
+
+    def kept(self, name: str) -> Path:
+        """The folder of a job that outlives its attempts; the demo rests while there is a file `hold` in it."""
+        folder = self.folder / "kept" / name
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            (folder / "hold").touch()
+        return folder
+
+    def go_on(self, name: str) -> None:
+        """Let a job train without rests."""
+        (self.kept(name) / "hold").unlink()
+
+    def train(self, name: str, *, epochs: int = 3) -> str:
+        """Submit the demo by the command line, as it is but for where it runs; the job's id."""
+        document = yaml.safe_load((self._code / "job.yaml").read_text())
+        where = "--data given/digits.csv --checkpoint /kept/checkpoint.pt --output made"
+        document |= {
+            "name": name,
+            "topology": {"required": "node"},
+            "inputs": [{"uri": f"s3://{BUCKET}/digits", "path": "given"}],
+            "outputs": [{"path": "made", "uri": f"s3://{BUCKET}/{name}"}],
+            "secrets": {"AWS_SECRET_ACCESS_KEY": "store-key"},
+            "env": {
+                "AWS_ENDPOINT_URL": self.store.url,
+                "AWS_ACCESS_KEY_ID": "ada",
+                "AWS_DEFAULT_REGION": "us-east-1",
+                "PATH": f"{self._python}:/usr/bin:/bin",
+            },
+        }
+        document["roles"]["worker"] |= {
+            "resources": {"cpu": 1, "memory": "2Gi", "devices": {"count": 1, "kind": "npu"}},
+            "command": f"mkdir -p made && exec python held.py --epochs {epochs} {where}",
+            "kubernetes": {"podTemplate": self._mounts(name)},
+        }
+        (self._code / f"{name}.yaml").write_text(yaml.safe_dump(document))
+        return self.corral("submit", f"{name}.yaml", "-o", "name", folder=self._code).strip()
+
+    def _mounts(self, name: str) -> dict[str, Any]:
+        """The libraries where they are on the node, and what is kept."""
+        environment, kept = str(self._python.parent), str(self.kept(name))
+        mounts = [
+            {"name": "libraries", "mountPath": environment, "readOnly": True},
+            {"name": "kept", "mountPath": "/kept"},
+        ]
+        volumes = [
+            {"name": "libraries", "hostPath": {"path": environment, "type": "Directory"}},
+            {"name": "kept", "hostPath": {"path": kept, "type": "Directory"}},
+        ]
+        return {"spec": {"volumes": volumes, "containers": [{"name": "task", "volumeMounts": mounts}]}}
+
+    def ended(self, job: Job | str) -> Job:
+        """Wait until a job is over, also on a machine that has much else to do."""
+        return dict(self.client.wait(job if isinstance(job, str) else job["id"], timeout=240))
+
+    def workers(self, job: str) -> dict[str, dict[str, Any]]:
+        """The pods of a job that have not ended, by task."""
+        return {
+            f"worker-{pod['metadata']['labels']['corral.dev/task-index']}": pod
+            for pod in self.pods()
+            if pod["metadata"]["labels"]["corral.dev/job"] == job and pod["status"]["phase"] in ("Pending", "Running")
+        }
+
+    def devices(self, job: str) -> dict[str, Device]:
+        """The device of each worker by its claim, once each has one."""
+        pods = {pod["metadata"]["name"]: task for task, pod in self.workers(job).items()}
+
+        def look() -> dict[str, Device] | None:
+            held = [(pods[pod], each) for each, pod in self.chronicle.told().holders.items() if pod in pods]
+            return dict(held) if len(held) == len(dict(held)) == len(pods) else None
+
+        found: dict[str, Device] = until(look, "one device in each pod")
+        return found
+
+    def lives(self, job: str, task: str) -> list[tuple[int, int]]:
+        """At which revisions each pod of a task came and ended, by the apiserver's account; 0: it has not ended."""
+        index = task.rpartition("-")[2]
+        begun: dict[str, int] = {}
+        ended: dict[str, int] = {}
+        for change in sorted(self.chronicle.changes, key=lambda change: change.revision):
+            labels = change.object["metadata"].get("labels", {})
+            if change.sort == "pod" and (labels["corral.dev/job"], labels["corral.dev/task-index"]) == (job, index):
+                uid = change.object["metadata"]["uid"]
+                begun.setdefault(uid, change.revision)
+                if _over(change):
+                    ended.setdefault(uid, change.revision)
+        return [(revision, ended.get(uid, 0)) for uid, revision in begun.items()]
+
+
+def _over(change: Change) -> bool:
+    return change.gone or change.object["status"].get("phase") in ("Succeeded", "Failed")

@@ -1,0 +1,266 @@
+"""Why: what a cluster loses or doubles is counted from its own side, whoever of several servers is killed meanwhile.
+
+A replica is a whole `corral up` that believes to be on a machine of its own (a host name of its own), so that nobody can
+look whether its processes are gone; what the replicas share is the database, the key and the folder of blobs.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import http.client
+import json
+import os
+import shutil
+import signal
+import ssl
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+
+from tests.endtoend.platform import CORRAL, Job
+from tests.engines.kubernetes.test_server_on_a_cluster import OnKubernetes
+from tests.testbeds.kubernetes.controlplane import ControlPlane, Refused
+from tests.testbeds.kubernetes.daemons import free_port
+from tests.testbeds.kubernetes.kwok import ENDS_AFTER
+
+_MERGE: Final = "application/merge-patch+json"
+
+
+class Killable(OnKubernetes):
+    """A server whose processes can be killed."""
+
+    def processes(self) -> dict[str, int]:
+        """The pids of supervisor, control and front, by name; those that are there."""
+        found = {}
+        mark = f"CORRAL_DATA_FOLDER={self.data}".encode()
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                words = (folder / "cmdline").read_bytes().split(b"\0")
+                if words[1:3] == [b"-m", b"corral.app"] and mark in (folder / "environ").read_bytes():
+                    found[words[3].decode()] = int(folder.name)
+        with contextlib.suppress(OSError, ValueError):
+            record = json.loads((self.data / "run" / "supervisor.json").read_text())
+            os.kill(record["pid"], 0)
+            found["supervisor"] = record["pid"]
+        return found
+
+    def vanish(self) -> None:
+        """Lose the machine: nothing of the server gets to do anything any more."""
+        there = self.processes()
+        for name in ("supervisor", "control", "front"):
+            if name in there:
+                os.kill(there[name], signal.SIGSTOP)
+        for pid in there.values():
+            os.kill(pid, signal.SIGKILL)
+
+
+class Replica(Killable):
+    """One of several servers on one database, on a machine of its own as far as it can tell."""
+
+    def __init__(
+        self, folder: Path, name: str, database: str, plane: ControlPlane, namespace: str, **more: Any
+    ) -> None:
+        super().__init__(folder, namespace=namespace, **more)
+        self.name, self._database, self.plane = name, database, plane
+        self.control_address = f"127.0.0.1:{free_port()}"
+        self.env |= {"CORRAL_CONTROL_ADDRESS": self.control_address, "CORRAL_CONFLICT_DELAY_MINIMUM": "1"}
+
+    def share(self, other: Replica, *, blobs: bool = True) -> None:
+        """Have the key of another replica, as replicas must, and its folder of blobs unless those are at a URI."""
+        self.data.mkdir(mode=0o700, parents=True)
+        shutil.copy2(other.data / "key", self.data / "key")
+        if blobs:
+            (self.data / "blobs").symlink_to(other.data / "blobs")
+
+    def options(self, port: str = "") -> list[str]:
+        return [*super().options(port), "--database-url", self._database]
+
+    def run(
+        self,
+        *words: str,
+        given: str | None = None,
+        folder: Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        if words[0] != "up":
+            return super().run(*words, given=given, folder=folder, env=env)
+        elsewhere = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', self.name, CORRAL]
+        return subprocess.run([*elsewhere, *words], env=self.env, capture_output=True, text=True, timeout=120)
+
+    def pause(self) -> Callable[[], None]:
+        """Stop the server in the midst of whatever it does; the answer lets it go on."""
+        there = list(self.processes().values())
+        for pid in there:
+            os.kill(pid, signal.SIGSTOP)
+
+        def go_on() -> None:
+            for pid in there:
+                os.kill(pid, signal.SIGCONT)
+
+        return go_on
+
+
+@contextlib.contextmanager
+def both(first: Replica, second: Replica, *, blobs: bool = True) -> Iterator[None]:
+    """Two replicas that run, the second with the first one's key, and its folder of blobs unless told otherwise."""
+    try:
+        first.up()
+        second.share(first, blobs=blobs)
+        second.up()
+        yield
+    finally:
+        for replica in (first, second):
+            replica.client.close()
+            replica.run("down", "--data", str(replica.data))
+
+
+def leader(database: str) -> str:
+    """The host of whoever leads, as the leadership row has it; "" when nobody does."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        row = connection.execute("SELECT holder FROM leadership").fetchone()
+    return str(json.loads(row[0])["host"]) if row and row[0] else ""
+
+
+class Ender:
+    """Ends every played pod of a namespace soon after it began, as tasks that are done."""
+
+    def __init__(self, plane: ControlPlane, namespace: str, after: str = "300ms") -> None:
+        self._plane, self._path, self._after = plane, f"/api/v1/namespaces/{namespace}/pods", after
+        self._told: set[str] = set()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Ender:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.wait(0.1):
+            with contextlib.suppress(OSError, Refused):  # the apiserver is being killed
+                self._look()
+
+    def _look(self) -> None:
+        for pod in self._plane.request("GET", self._path)["items"]:
+            meta = pod["metadata"]
+            if meta["uid"] not in self._told:
+                body = {"metadata": {"uid": meta["uid"], "annotations": {ENDS_AFTER: self._after}}}
+                try:
+                    self._plane.request("PATCH", f"{self._path}/{meta['name']}", body, content=_MERGE)
+                except Refused as refused:
+                    if refused.status not in (404, 409):
+                        raise
+                self._told.add(meta["uid"])
+
+
+class Stream:
+    """Submits jobs one after another until told to stop; none that was acknowledged may be missing afterwards."""
+
+    def __init__(self, submit: Callable[[str], Job], name: str, most: int = 10_000) -> None:
+        self._submit, self._name, self._most = submit, name, most
+        self.jobs: list[str] = []
+        self.refused: list[str] = []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Stream:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Submit no more."""
+        self._over.set()
+        self._thread.join()
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is more to submit."""
+        return self._thread.is_alive()
+
+    def _run(self) -> None:
+        for number in range(self._most):
+            if self._over.is_set():
+                return
+            try:
+                self.jobs.append(self._submit(f"{self._name}-{number}")["id"])
+            except Exception as error:
+                self.refused.append(f"{type(error).__name__}: {error}")
+                time.sleep(0.05)
+
+
+class Census:
+    """Every pod that there ever was in a namespace, as a watch of the apiserver tells it."""
+
+    def __init__(self, plane: ControlPlane, namespace: str) -> None:
+        self._plane, self._namespace = plane, namespace
+        self.uids: dict[str, set[str]] = collections.defaultdict(set)
+        """The UIDs that were seen under each name: more than one is a task that was started twice."""
+        self._context = ssl.create_default_context(cafile=str(plane.ca))
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Census:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def of(self, job: str) -> list[int]:
+        """How many pods there were under each name of a job: `[1]` is one task, started once."""
+        return [len(uids) for name, uids in list(self.uids.items()) if job in name]
+
+    def _run(self) -> None:
+        version = ""
+        while not self._over.is_set():
+            with contextlib.suppress(OSError, Refused, http.client.HTTPException):  # the apiserver is being killed
+                version = version or self._list()
+            if version:
+                version = self._watch(version)
+
+    def _list(self) -> str:
+        listed = self._plane.request("GET", f"/api/v1/namespaces/{self._namespace}/pods")
+        for pod in listed["items"]:
+            self._see(pod)
+        return str(listed["metadata"]["resourceVersion"])
+
+    def _watch(self, version: str) -> str:
+        """Watch for two seconds, so that the end is seen; the version to go on from, "" to list anew."""
+        path = f"/api/v1/namespaces/{self._namespace}/pods?watch=1&timeoutSeconds=2&resourceVersion={version}"
+        asked = urllib.request.Request(self._plane.url + path, headers={"Authorization": f"Bearer {self._plane.token}"})
+        try:
+            with urllib.request.urlopen(asked, context=self._context, timeout=30) as answer:
+                for line in answer:
+                    event = json.loads(line)
+                    if event["type"] == "ERROR":
+                        return ""
+                    self._see(event["object"])
+                    version = event["object"]["metadata"]["resourceVersion"]
+        except urllib.error.HTTPError as refused:
+            return "" if refused.code == 410 else version
+        except (OSError, http.client.HTTPException, ValueError):  # the apiserver is being killed
+            time.sleep(0.1)
+        return version
+
+    def _see(self, pod: dict[str, Any]) -> None:
+        self.uids[pod["metadata"]["name"]].add(pod["metadata"]["uid"])
+
+
+def loaded() -> bool:
+    """Whether so much else runs on this machine that times say nothing about the program."""
+    return os.getloadavg()[0] > 2 * (os.cpu_count() or 1)

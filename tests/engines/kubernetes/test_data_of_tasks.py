@@ -1,0 +1,261 @@
+"""Data in and out, large code and exit codes with the runtime in a container beside the task's, on a real kubelet."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.endtoend.forwarding import forwarded, read
+from tests.endtoend.platform import one
+from tests.engines.kubernetes.object_store import object_store, relayed
+from tests.engines.kubernetes.test_server_on_a_cluster import OnKubernetes
+from tests.engines.kubernetes.test_testbed import until
+from tests.testbeds.kubernetes import images
+from tests.testbeds.kubernetes.controlplane import ControlPlane
+from tests.testbeds.kubernetes.daemons import free_port
+from tests.testbeds.kubernetes.kubelet import KubeletNode
+from tests.testbeds.kubernetes.pythontree import CORRAL, CORRAL_ENV, corral_tree
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.kubelet, pytest.mark.timeout(300)]
+NAMESPACE = "data"
+
+
+class WithData(OnKubernetes):
+    """A server whose tasks have Corral's own container beside them; their images have a shell only."""
+
+    disk: Path
+
+    def __init__(self, folder: Path, *, gateway: str) -> None:
+        super().__init__(folder, namespace=NAMESPACE, image=images.BUSYBOX, gateway=gateway)
+        self.disk = folder / "disk"
+        self.disk.mkdir()
+        self.env |= {"CORRAL_RUNTIME_IMAGE": CORRAL, "CORRAL_STORAGE_PLACES": f"file://{self.disk},pvc://*"}
+
+    def ended(self, job: dict[str, Any] | str) -> dict[str, Any]:
+        """Wait until a job is over, also where every library has to be read by a slow machine first."""
+        return dict(self.client.wait(job if isinstance(job, str) else job["id"], timeout=240))
+
+
+@pytest.fixture(scope="module")
+def server(
+    control_plane: ControlPlane, kubelet_node: KubeletNode, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[WithData]:
+    """A server that pods reach at their node's gateway."""
+    folder = tmp_path_factory.mktemp("server")
+    kubelet_node.import_tree(CORRAL, corral_tree(folder / "tree", "s3fs"), env=CORRAL_ENV)
+    control_plane.add_namespace(NAMESPACE)
+    made = WithData(folder, gateway=kubelet_node.gateway)
+    made.plane = control_plane
+    made.port = str(free_port())
+    with relayed(kubelet_node, "server", int(made.port), int(made.port), folder):
+        made.up()
+        yield made
+        made.down()
+    control_plane.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
+
+
+@pytest.fixture
+def here(kubelet_node: KubeletNode) -> dict[str, Any]:
+    return {"nodeSelector": {"kubernetes.io/hostname": kubelet_node.name}, "resources": {"cpu": "0.1"}}
+
+
+def test_data_come_from_a_node_and_go_back(server: WithData, here: dict[str, Any]) -> None:
+    (server.disk / "in").mkdir()
+    (server.disk / "in" / "words").write_text("three short words\n")
+    script = "umask 077; wc -w <given/words >made/count; mkdir -p /out/deep; echo far >/out/deep/file; echo counted"
+    job = server.ran(
+        one(
+            "data",
+            f"mkdir -p made; {script}",
+            role=here,
+            inputs=[{"uri": f"file://{server.disk}/in", "path": "given"}],
+            outputs=[
+                {"path": "made", "uri": f"file://{server.disk}/out"},
+                {"path": "/out/deep", "uri": f"file://{server.disk}/deep"},
+            ],
+        )
+    )
+    assert job["state"] == "succeeded", server.log(job)
+    assert (server.disk / "out" / "count").read_text().strip() == "3"
+    assert (server.disk / "deep" / "file").read_text() == "far\n"
+    log = _without_progress(server.log(job))
+    assert log[0] == "corral: staged 1 files, 18 bytes (0 already there)"
+    assert log[1] == "counted"
+    assert [line.split()[:2] for line in log[2:]] == [["corral:", "staged"]] * 2
+
+
+def test_code_larger_than_a_secret_reaches_an_image_with_a_shell_only(
+    server: WithData, here: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "run.sh").write_text("wc -c <noise; echo ran in $PWD; exit 6\n")
+    (tmp_path / "noise").write_bytes(os.urandom(3_000_000))
+    role = {"command": ["sh", "run.sh"], **here}
+    (tmp_path / "job.yaml").write_text(
+        yaml.safe_dump({"name": "packed", "framework": "shell", "code": ".", "roles": {"main": role}})
+    )
+    ran = server.run("submit", "-f", "job.yaml", folder=tmp_path)
+    assert "3000000\n" in ran.stdout and "ran in /run/corral/work\n" in ran.stdout, ran.stdout + ran.stderr
+    assert ran.returncode != 0
+
+
+def test_peers_are_found_without_python_in_the_image(server: WithData, here: dict[str, Any]) -> None:
+    script = "echo $RANK of $WORLD_SIZE at ${MASTER_ADDR%%.*}"
+    role = {"replicas": 2, "command": ["sh", "-c", script], **here}
+    job = server.ran({"name": "gang", "framework": "pytorch", "roles": {"worker": role}})
+    assert job["state"] == "succeeded", server.log(job, "worker-0")
+    assert [server.log(job, f"worker-{index}") for index in (0, 1)] == ["0 of 2 at 10\n", "1 of 2 at 10\n"]
+
+
+def test_a_known_fault_is_told_from_the_end_of_the_log(server: WithData, here: dict[str, Any]) -> None:
+    say = "echo \"ModuleNotFoundError: No module named 'torch'\" >&2; exit 1"
+    job = server.ran(one("fault", say, role=here, barrier={"enabled": True}))
+    assert (job["state"], job["exit"]["code"]) == ("failed", 232)
+    assert "No module named 'torch'" in job["exit"]["message"]
+
+
+def test_outputs_that_cannot_be_kept_fail_the_task_and_say_why(server: WithData, here: dict[str, Any]) -> None:
+    outputs = [{"path": "never-made", "uri": f"file://{server.disk}/lost"}]
+    job = server.ran(one("lost", "true", role=here, outputs=outputs))
+    assert (job["state"], job["exit"]["code"]) == ("failed", 255)
+    assert "never-made" in job["exit"]["message"]
+
+
+def test_inputs_that_are_not_there_are_said_in_the_tasks_log(server: WithData, here: dict[str, Any]) -> None:
+    inputs = [{"uri": f"file://{server.disk}/none", "path": "x"}]
+    job = server.ran(one("none", "true", role=here, inputs=inputs))
+    assert job["exit"]["code"] == 255
+    assert "There is nothing at" in server.log(job)
+
+
+def test_what_lies_outside_of_all_places_is_refused(server: WithData, here: dict[str, Any]) -> None:
+    inputs = [{"uri": "file:///etc/shadow", "path": "x"}]
+    job = server.ran(one("thief", "true", role=here, inputs=inputs))
+    assert job["state"] == "failed"
+    assert "no place that jobs may use" in job["exit"]["message"]
+
+
+def test_a_jobs_secret_is_there_while_it_runs_and_gone_after(server: WithData, here: dict[str, Any]) -> None:
+    server.corral("secret", "set", "password", given="hunter2")
+    role = {**here, "secrets": [{"name": "password", "env": "PASSWORD"}]}
+    job = server.ran(one("secretive", "echo ${#PASSWORD}", role=role))
+    assert server.log(job) == "7\n"
+
+    def left() -> list[str]:
+        found = server.plane.request("GET", f"/api/v1/namespaces/{NAMESPACE}/secrets")["items"]
+        return [secret["metadata"]["name"] for secret in found]
+
+    until(lambda: left() == [] or None, "end of the Secrets")
+
+
+def test_what_the_cluster_says_of_a_pod_is_among_the_jobs_events(server: WithData, here: dict[str, Any]) -> None:
+    job = server.submit(one("imageless", "true", role={**here, "image": "127.0.0.1:1/none/such:1"}))
+    said = next(
+        event["message"]
+        for event in server.client.events(after=0, job=job["id"])
+        if event["kind"] == "task.noted" and "none/such" in event["message"]
+    )
+    assert said.startswith("main-0: Failed")
+    server.client.stop(job["id"])
+    assert server.ended(job)["state"] == "stopped"
+
+
+def test_what_a_pod_serves_is_reached_and_files_are_copied_through_the_api_server(
+    server: WithData, here: dict[str, Any], tmp_path: Path
+) -> None:
+    serve = "echo hello from the pod >page; while :; do nc -l -p $CORRAL_PORT_WEB <answer >/dev/null; done"
+    head = "printf 'HTTP/1.0 200 OK\\r\\nContent-Length: 19\\r\\n\\r\\nhello from the pod\\n' >answer; echo ready"
+    job = server.submit(one("web", f"cd /tmp; {head}; {serve}", role={**here, "ports": [{"name": "web"}]}))
+    server.printed(job, "main-0", "ready\n")
+    with forwarded(server, job["id"], "main-0", "web") as address:
+        assert until(lambda: _read(address), "answer") == b"hello from the pod\n"
+    where = f"{job['id']}/main-0:/tmp"
+    server.corral("cp", f"{where}/page", str(tmp_path / "page"))
+    assert (tmp_path / "page").read_text() == "hello from the pod\n"
+    (tmp_path / "tree" / "deep").mkdir(parents=True)
+    (tmp_path / "tree" / "deep" / "file").write_bytes(os.urandom(300_000))
+    server.corral("cp", str(tmp_path / "tree"), f"{where}/tree")
+    server.corral("cp", f"{where}/tree", str(tmp_path / "back"))
+    there, back = (tmp_path / name / "deep" / "file" for name in ("tree", "back"))
+    assert there.read_bytes() == back.read_bytes()
+    server.client.stop(job["id"])
+    assert server.ended(job)["state"] == "stopped"
+
+
+def _read(address: str) -> bytes | None:
+    try:
+        return read(address)
+    except OSError:
+        return None
+
+
+@pytest.fixture
+def bucket(kubelet_node: KubeletNode, tmp_path: Path) -> Iterator[str]:
+    """The address at which pods find an object store with the bucket `data`."""
+    with object_store(kubelet_node, tmp_path) as store:
+        yield store.url
+
+
+def test_data_come_from_an_object_store_and_go_back_with_the_jobs_own_keys(
+    server: WithData, here: dict[str, Any], bucket: str
+) -> None:
+    server.corral("secret", "set", "store-key", given="hunter2")
+    role = {
+        **here,
+        "env": {"AWS_ENDPOINT_URL": bucket, "AWS_ACCESS_KEY_ID": "ada", "AWS_DEFAULT_REGION": "us-east-1"},
+        "secrets": [{"name": "store-key", "env": "AWS_SECRET_ACCESS_KEY"}],
+    }
+    made = [{"path": "made", "uri": "s3://data/first"}]
+    job = server.ran(one("first", "mkdir made; echo 7 >made/a; echo 8 >made/b", role=role, outputs=made))
+    assert job["state"] == "succeeded", server.log(job)
+    inputs = [{"uri": "s3://data/first", "path": "given"}]
+    job = server.ran(one("second", "cat given/a given/b", role=role, inputs=inputs))
+    assert _without_progress(server.log(job)) == ["corral: staged 2 files, 4 bytes (0 already there)", "7", "8"]
+    assert "hunter2" not in str(server.pods())
+
+
+def test_data_come_from_a_volume_claim_and_go_back(server: WithData, here: dict[str, Any]) -> None:
+    (server.disk / "volume" / "in").mkdir(parents=True)
+    (server.disk / "volume" / "in" / "word").write_text("seven\n")
+    size = {"storage": "1Gi"}
+    volume = {
+        "metadata": {"name": "data-volume"},
+        "spec": {
+            "capacity": size,
+            "accessModes": ["ReadWriteOnce"],
+            "hostPath": {"path": str(server.disk / "volume")},
+            "claimRef": {"namespace": NAMESPACE, "name": "scratch"},
+        },
+    }
+    claim = {
+        "metadata": {"name": "scratch"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": size},
+            "storageClassName": "",
+            "volumeName": "data-volume",
+        },
+    }
+    server.plane.request("POST", "/api/v1/persistentvolumes", volume)
+    server.plane.request("POST", f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims", claim)
+    job = server.ran(
+        one(
+            "claimed",
+            "tr a-z A-Z <word >made",
+            role=here,
+            inputs=[{"uri": "pvc://scratch/in/word", "path": "word"}],
+            outputs=[{"path": "made", "uri": "pvc://scratch/out/made"}],
+        )
+    )
+    assert job["state"] == "succeeded", f"{job['exit']} {server.log(job)}"
+    assert (server.disk / "volume" / "out" / "made").read_text() == "SEVEN\n"
+    server.plane.request("DELETE", "/api/v1/persistentvolumes/data-volume")
+
+
+def _without_progress(log: str) -> list[str]:
+    """The lines of a log but those that a slow machine adds."""
+    return [line for line in log.splitlines() if not line.startswith("corral: staging ")]

@@ -1,0 +1,106 @@
+"""What jobs may ask of devices on a cluster: where they have names, certain ones; where a plugin chooses, a number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from corral.kernel.errors import Conflict
+from tests.engines.kubernetes.test_server_on_a_cluster import OnKubernetes
+from tests.testbeds.kubernetes.controlplane import ControlPlane
+from tests.testbeds.kubernetes.kwok import DEVICES, Kwok
+from tests.testbeds.kubernetes.slices import DRIVER, TAINT, device, managed, publish, withdraw
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
+NAMESPACE = "asking"
+
+
+@pytest.fixture(scope="module")
+def server(control_plane: ControlPlane, kwok: Kwok, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OnKubernetes]:
+    """A server that sees one node with eight named devices under two PCIe switches, and one with eight counted ones."""
+    alone = kwok.add_nodes(1, prefix="alone", devices=0, describe=managed, taints=[TAINT])
+    shared = kwok.add_nodes(1, prefix="common", describe=lambda index: {"labels": {"nvidia.com/gpu.product": "h100"}})
+    publish(control_plane, alone, [device(number) for number in range(8)])
+    control_plane.add_namespace(NAMESPACE)
+    made = OnKubernetes(tmp_path_factory.mktemp("server"), namespace=NAMESPACE)
+    made.plane = control_plane
+    made.up()
+    yield made
+    made.down()
+    control_plane.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
+    withdraw(control_plane, alone)
+    for name in (*alone, *shared):
+        control_plane.request("DELETE", f"/api/v1/nodes/{name}")
+
+
+def asked(name: str, *, replicas: int = 1, **more: Any) -> dict[str, Any]:
+    devices = {key: more.pop(key) for key in ("count", "ids", "model") if key in more}
+    role = {"replicas": replicas, "resources": {"cpu": "1", "devices": devices}, "command": "train"}
+    return {"name": name, "framework": "shell", "roles": {"worker": role}, **more}
+
+
+def given(server: OnKubernetes) -> dict[str, list[str]]:
+    """By the pod's name, the devices of its claims."""
+    path = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims"
+    claims = {each["metadata"]["name"]: each for each in server.plane.request("GET", path)["items"]}
+    found: dict[str, list[str]] = {}
+    for pod in server.pods():
+        uses = pod["spec"]["containers"][0]["resources"].get("claims", [])
+        named = {each["name"]: each["resourceClaimName"] for each in pod["spec"].get("resourceClaims", [])}
+        found[pod["metadata"]["name"]] = sorted(
+            result["device"]
+            for use in uses
+            for result in claims[named[use["name"]]]["status"]["allocation"]["devices"]["results"]
+            if use.get("request", result["request"]) == result["request"]
+        )
+    return found
+
+
+def running(server: OnKubernetes, document: dict[str, Any]) -> Any:
+    job = server.submit(document)
+    return server.until(job, lambda now: now["state"] == "running")
+
+
+def stop(server: OnKubernetes, job: Any) -> None:
+    server.client.stop(job["id"])
+    assert server.ended(job)["state"] == "stopped"
+
+
+def test_devices_by_their_names_are_those(server: OnKubernetes) -> None:
+    names = [f"{DRIVER}/alone-0000/gpu-{number}" for number in (3, 6)]
+    job = running(server, asked("named", ids=names))
+    assert list(given(server).values()) == [["gpu-3", "gpu-6"]]
+    stop(server, job)
+
+
+def test_a_gang_inside_one_pcie_switch_is_there(server: OnKubernetes) -> None:
+    taken = running(server, asked("taken", count=1))
+    job = running(server, asked("close", replicas=4, count=1, topology={"required": "pcie-switch"}))
+    four = sorted(each for name, devices in given(server).items() if job["id"] in name for each in devices)
+    assert four in ([f"gpu-{number}" for number in range(4)], [f"gpu-{number}" for number in range(4, 8)])
+    stop(server, job)
+    stop(server, taken)
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"count": 2, "topology": {"required": "pcie-switch"}},
+        {"ids": [f"{DEVICES}#0"]},
+    ],
+)
+def test_where_a_plugin_chooses_a_wish_for_certain_devices_is_refused_and_told_why(
+    server: OnKubernetes, wish: dict[str, Any]
+) -> None:
+    with pytest.raises(Conflict, match="their device plugins choose which devices a task gets"):
+        server.submit(asked("certain", model="h100", **wish))
+
+
+def test_where_a_plugin_chooses_a_number_is_given(server: OnKubernetes) -> None:
+    job = running(server, asked("number", count=8, model="h100"))
+    (pod,) = server.pods()
+    assert pod["spec"]["nodeName"] == "common-0000"
+    assert pod["spec"]["containers"][0]["resources"]["limits"][DEVICES] == "8"
+    stop(server, job)

@@ -1,0 +1,127 @@
+"""A start that a cluster refuses leaves nothing behind; one of which nothing is known keeps what the next try needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from corral.engines.kubernetes.belongings import Belongings
+from corral.engines.kubernetes.claiming import Claiming
+from corral.engines.kubernetes.engine import KubernetesEngine
+from corral.engines.kubernetes.launching import REFUSED_FOR_NOW, Launching
+from corral.engines.kubernetes.podcalls import PodCalls
+from corral.engines.kubernetes.pods import pod_name
+from corral.engines.kubernetes.resources import Call
+from corral.engines.kubernetes.runtimes import Runtimes
+from corral.engines.kubernetes.settings import KubernetesSettings
+from corral.engines.kubernetes.transport import Transport
+from corral.kernel.errors import CorralError, Forbidden, InvalidInput, NotFound, Unavailable
+from corral.kernel.ids import AttemptId
+from corral.model.launch import RuntimePlan, TaskLaunch
+from corral.storage.logs import LogStore
+from tests.engines.kubernetes.empty_cluster import EmptyCluster
+from tests.engines.kubernetes.virtual_time import virtually
+
+FIRST = AttemptId("0mabcdefgh123.0.worker.0.0")
+SETTINGS = KubernetesSettings(server="me", default_image="base:1")
+QUOTA = Forbidden("kubernetes-quota", "A resource quota of the cluster forbids it.")
+
+
+class Cluster:
+    """Keeps Secrets by name; refuses what a test says."""
+
+    def __init__(self, refused: Mapping[str, CorralError]) -> None:
+        self.refused = refused
+        self.secrets: set[str] = set()
+
+    async def ask(self, call: Call, body: Mapping[str, Any] | None = None, **_: Any) -> bytes:
+        if error := self.refused.get(f"{call.verb} {call.resource.plural}"):
+            raise error
+        if call.resource.plural == "secrets" and call.verb == "create":
+            assert body is not None
+            self.secrets.add(body["metadata"]["name"])
+        if call.resource.plural == "secrets" and call.verb == "delete":
+            if call.name not in self.secrets:
+                raise NotFound("kubernetes-not-found", "no such Secret")
+            self.secrets.remove(call.name)
+        return msgspec.json.encode({"metadata": {"name": pod_name(FIRST), "uid": "u1"}})
+
+
+def launching(cluster: Cluster) -> Launching:
+    calls, runtimes = cast(PodCalls, cluster), Runtimes(None)
+    belongings = Belongings(calls, SETTINGS, runtimes, lambda: frozenset({FIRST}))
+    return Launching(calls, SETTINGS, cast(Claiming, None), runtimes, belongings)
+
+
+def launch() -> TaskLaunch:
+    return TaskLaunch(FIRST, "ada", "kubernetes/a", ("true",), {}, runtime=RuntimePlan(barrier=True))
+
+
+async def test_a_task_that_starts_keeps_what_only_it_may_know() -> None:
+    cluster = Cluster({})
+    begun = await launching(cluster).create(launch(), "a")
+    assert begun.pod is not None and begun.end is None
+    assert cluster.secrets == {pod_name(FIRST)}
+
+
+@pytest.mark.parametrize("what", ["create pods", "patch secrets"])
+async def test_what_is_refused_for_now_leaves_no_secret(what: str) -> None:
+    cluster = Cluster({what: QUOTA})
+    begun = await launching(cluster).create(launch(), "a")
+    assert begun.end is not None and begun.end.code == REFUSED_FOR_NOW
+    assert not cluster.secrets
+
+
+async def test_what_is_refused_for_good_leaves_no_secret() -> None:
+    cluster = Cluster({"create pods": InvalidInput("kubernetes-refused", "The cluster refused it.")})
+    with pytest.raises(InvalidInput):
+        await launching(cluster).create(launch(), "a")
+    assert not cluster.secrets
+
+
+async def test_a_start_of_which_nothing_is_known_keeps_the_secret_for_the_next_try() -> None:
+    cluster = Cluster({"create pods": Unavailable("kubernetes-timeout", "slow")})
+    with pytest.raises(Unavailable):
+        await launching(cluster).create(launch(), "a")
+    assert cluster.secrets == {pod_name(FIRST)}
+
+
+class Unsure(EmptyCluster):
+    """A cluster of one node that keeps Secrets, and of which nobody learns whether it made a pod."""
+
+    def __init__(self) -> None:
+        self.secrets: set[str] = set()
+
+    async def ask(self, call: Call, *, body: bytes | None = None, **_: Any) -> bytes:
+        match call.verb, call.resource.plural:
+            case "create", "pods":
+                raise Unavailable("kubernetes-timeout", "slow")
+            case "get", _:
+                raise NotFound("kubernetes-not-found", "no such thing")
+            case "create", "secrets":
+                assert body is not None
+                self.secrets.add(msgspec.json.decode(body)["metadata"]["name"])
+            case "delete", "secrets":
+                self.secrets.remove(call.name)
+        items = [{"metadata": {"name": "a", "uid": "a"}}] if call.resource.plural == "nodes" else []
+        return msgspec.json.encode({"metadata": {"resourceVersion": "1"}, "items": items})
+
+
+def test_a_start_of_which_nothing_is_known_leaves_no_secret_when_it_is_stopped_and_forgotten(tmp_path: Path) -> None:
+    async def work() -> None:
+        cluster = Unsure()
+        engine = KubernetesEngine(cast(Transport, cluster), SETTINGS, logs=LogStore(tmp_path))
+        await engine.open()
+        with pytest.raises(Unavailable):
+            await engine.start(launch())
+        assert cluster.secrets == {pod_name(FIRST)}
+        await engine.stop(FIRST, grace_seconds=1)
+        await engine.forget([FIRST])
+        assert not cluster.secrets
+        await engine.close()
+
+    virtually(work())

@@ -1,0 +1,105 @@
+"""What needs Corral's runtime in a pod, with a whole server, a real kubelet and this machine's Python as the image."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.endtoend.platform import one
+from tests.engines.kubernetes.test_server_on_a_cluster import OnKubernetes
+from tests.engines.kubernetes.test_testbed import until
+from tests.testbeds.kubernetes import relay
+from tests.testbeds.kubernetes.controlplane import ControlPlane
+from tests.testbeds.kubernetes.daemons import Daemon, free_port
+from tests.testbeds.kubernetes.kubelet import KubeletNode
+from tests.testbeds.kubernetes.pythontree import PYTHON, python_tree
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.kubelet, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def server(
+    control_plane: ControlPlane, kubelet_node: KubeletNode, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[OnKubernetes]:
+    """A server that pods reach at their node's gateway."""
+    folder = tmp_path_factory.mktemp("server")
+    kubelet_node.import_tree(PYTHON, python_tree(folder / "tree"))
+    control_plane.add_namespace("peers")
+    made = OnKubernetes(folder, namespace="peers", image=PYTHON, gateway=kubelet_node.gateway)
+    made.plane = control_plane
+    made.port = str(free_port())
+    words = [sys.executable, relay.__file__, kubelet_node.gateway, made.port, made.port]
+    passing = Daemon("relay-of-server", words, folder)
+    passing.start(lambda: True)
+    made.up()
+    yield made
+    made.down()
+    passing.stop()
+    control_plane.request("DELETE", "/api/v1/namespaces/peers")
+
+
+@pytest.fixture
+def here(kubelet_node: KubeletNode) -> dict[str, Any]:
+    return {"nodeSelector": {"kubernetes.io/hostname": kubelet_node.name}}
+
+
+MEET = """
+import os, socket, time
+rank, port = int(os.environ["RANK"]), int(os.environ["MASTER_PORT"])
+if rank == 0:
+    with socket.create_server(("", port)) as listening:
+        peer, address = listening.accept()
+        print("met", peer.recv(100).decode(), flush=True)
+else:
+    for _ in range(300):
+        try:
+            with socket.create_connection((os.environ["MASTER_ADDR"], port)) as peer:
+                peer.sendall(f"rank {rank} of {os.environ['WORLD_SIZE']}".encode())
+            break
+        except OSError:
+            time.sleep(0.1)
+"""
+
+
+def test_the_tasks_of_a_gang_meet(server: OnKubernetes, here: dict[str, Any]) -> None:
+    role = {"replicas": 2, "resources": {"cpu": "0.1"}, "command": ["python3", "-c", MEET], **here}
+    job = server.ran({"name": "gang", "framework": "pytorch", "roles": {"worker": role}})
+    assert job["state"] == "succeeded", server.log(job, "worker-0") + server.log(job, "worker-1")
+    assert server.log(job, "worker-0") == "met rank 1 of 2\n"
+
+
+def test_code_is_there_before_the_command(server: OnKubernetes, here: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "run.py").write_text("import sys, os\nprint('ran in', os.getcwd())\nsys.exit(6)\n")
+    node = here["nodeSelector"]["kubernetes.io/hostname"]
+    (tmp_path / "job.yaml").write_text(
+        "name: packed\nframework: shell\ncode: .\n"
+        f"roles: {{main: {{command: [python3, run.py], nodeSelector: {{kubernetes.io/hostname: {node}}}}}}}\n"
+    )
+    ran = server.run("submit", "-f", "job.yaml", folder=tmp_path)
+    assert "ran in /run/corral/work\n" in ran.stdout, ran.stderr
+    assert ran.returncode != 0
+
+
+def test_a_stop_reaches_the_program_through_the_runtime(server: OnKubernetes, here: dict[str, Any]) -> None:
+    program = (
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (print('saving', flush=True), sys.exit(0)))\n"
+        "print('ready', flush=True)\nwhile True: time.sleep(0.1)\n"
+    )
+    job = server.submit(one("told", ["python3", "-c", program], role=here, barrier={"enabled": True}))
+    server.printed(job, "main-0", "ready\n")
+    server.client.stop(job["id"])
+    assert server.ended(job)["state"] == "stopped"
+    assert server.log(job) == "ready\nsaving\n"
+
+
+def test_what_only_the_attempt_may_know_goes_with_its_pod(server: OnKubernetes) -> None:
+    def left() -> list[str]:
+        found = server.plane.request("GET", "/api/v1/namespaces/peers/secrets")["items"]
+        return [secret["metadata"]["name"] for secret in found]
+
+    until(lambda: left() == [] or None, "end of the Secrets")

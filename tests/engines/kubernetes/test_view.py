@@ -1,0 +1,45 @@
+"""What one pod does to whoever follows it is no reason to see no other."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from corral.engines.kubernetes.mirror import Change
+from corral.engines.kubernetes.objects import Meta, Pod
+from corral.engines.kubernetes.pods import SERVER_LABEL, pod_name
+from corral.engines.kubernetes.settings import KubernetesSettings
+from corral.engines.kubernetes.view import ClusterView
+from corral.kernel.ids import AttemptId
+from tests.engines.kubernetes.model_server import ModelServer
+from tests.engines.kubernetes.virtual_time import virtually
+
+ATTEMPTS = [AttemptId(f"0mabcdefgh123.0.worker.{index}.0") for index in range(3)]
+
+
+def test_a_pod_that_cannot_be_understood_costs_itself_and_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[AttemptId] = []
+
+    def ours(attempt: AttemptId, change: Change[Pod]) -> None:
+        seen.append(attempt)
+        if attempt == ATTEMPTS[1]:
+            raise ZeroDivisionError("a mistake")
+
+    async def work() -> None:
+        view = ClusterView(
+            ModelServer(),
+            KubernetesSettings(server="me", namespace="x"),
+            ours=ours,
+            devices_on=lambda node: frozenset(),
+            tell=lambda event: None,
+        )
+        for attempt in ATTEMPTS:
+            meta = Meta(pod_name(attempt), "x", f"uid-{attempt}", labels={SERVER_LABEL: "me"})
+            view.pod_changed(Change(Pod(meta)))
+
+    with caplog.at_level(logging.ERROR):
+        virtually(work())
+    assert seen == ATTEMPTS
+    (record,) = caplog.records
+    assert pod_name(ATTEMPTS[1]) in record.getMessage() and record.exc_info is not None
