@@ -1,4 +1,4 @@
-"""Why: the zipapp's entry: `run PLAN` around a task's command, `agent …` beside a distributed launcher."""
+"""Why: the zipapp's entry: `run PLAN` around a command, `beside …` in a container beside it, `agent …` for launchers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ def main() -> int:
         from corral.runtime.run import main as run
 
         return run(sys.argv[2])
-    print("usage: runtime run PLAN | runtime agent ...", file=sys.stderr)
+    if sys.argv[1:2] == ["beside"] and len(sys.argv) == 4:
+        from corral.runtime.beside import main as beside
+
+        return beside(sys.argv[2], sys.argv[3])
+    print("usage: runtime run PLAN | runtime beside GIVEN PRIVATE | runtime agent ...", file=sys.stderr)
     return 2
 
 

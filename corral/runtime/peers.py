@@ -12,7 +12,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
@@ -85,6 +85,30 @@ class Api:
             return json.loads(content) if content else None
         except ValueError as error:
             raise OSError("the server's answer is not JSON") from error
+
+    def read(self, path: str, piece: int) -> Iterator[bytes]:
+        """The bytes at a path, in pieces.
+
+        Raises Refused for a refusal, OSError when not all of them came.
+        """
+        import http.client
+
+        connection = self._connection()
+        try:
+            connection.request("GET", self._prefix + path, None, {"Authorization": f"Bearer {self._token}"})
+            answer = connection.getresponse()
+            if answer.status in (401, 403, 404):
+                raise Refused(f"the server answers {answer.status}")
+            if answer.status >= 300:
+                raise OSError(f"the server answers {answer.status}")
+            while data := answer.read(piece):
+                yield data
+            if answer.length:
+                raise OSError("the connection broke")
+        except http.client.HTTPException as error:
+            raise OSError(str(error)) from error
+        finally:
+            connection.close()
 
     def _connection(self) -> http.client.HTTPConnection:
         import http.client

@@ -19,13 +19,15 @@ class Plan:
     directory: str = ""
     """Where the command runs, `work` if unsaid."""
     owner: int = -1
-    """The uid that what was unpacked is given to, when the command runs under another one (in a container)."""
+    """The uid that the folder is given to once it is filled, when the command runs under another one (in a container)."""
     entry_file: str = ""
     """With it the command is a container client: `env`, not our own environment, is the job's, and goes into this file,
     which the shell inside runs."""
     env: dict[str, str] = field(default_factory=dict)
     code_handle: int = -1
     """The open file that holds the code archive (the task's user may not read the blob store)."""
+    code_digest: str = ""
+    """The SHA-256 of the archive where it is too large to be given: it is fetched from the server."""
     code_target: str = ""
     inputs: list[tuple[str, str]] = field(default_factory=list)
     outputs: list[tuple[str, str]] = field(default_factory=list)
@@ -47,6 +49,12 @@ class Plan:
     secrets_file: str = ""
     job_secret_file: str = ""
     result_file: str = ""
+    pass_signals: bool = False
+    """Whether signals come to the runtime alone (it is a container's first process), and the command must be told."""
+    shared: str = ""
+    """The folder that is shared with the command's container, when the runtime is in one beside it."""
+    program: list[str] = field(default_factory=list)
+    """The words that run the runtime where the command is; empty: those that ran this one."""
 
     @classmethod
     def read(cls, path: str) -> Plan:

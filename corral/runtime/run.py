@@ -1,6 +1,6 @@
 """Why: what a task needs around its command happens in one place and in one order, the same on every engine.
 
-Code, data in, the other tasks' addresses, secrets, the command, what its log tells, data out, the report. A signal that
+Code, secrets, data in, the other tasks' addresses, the command, what its log tells, data out, the report. A signal that
 comes before the command ends the task; once it runs, signals reach it by the process group and the runtime outlives it.
 """
 
@@ -13,11 +13,12 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO
 
 from corral.runtime.checkpoints import VARIABLE as CHECKPOINT_VARIABLE
 from corral.runtime.checkpoints import Checkpoints, watch
+from corral.runtime.fetching import NotKept, fetch
 from corral.runtime.patterns import Match, recognise, tail_of
 from corral.runtime.peers import (
     Address,
@@ -66,14 +67,14 @@ def main(plan_file: str) -> int:
     api = Api(plan.api_url, take(plan.token_file), plan.api_certificate) if plan.api_url else None
     try:
         with _stoppable():
-            argv, env = _prepare(plan, api)
+            argv, env = prepare(plan, api)
         with _watching(plan, api):
-            code = _run(argv, env, plan.directory or plan.work)
+            code = _run(argv, env, plan.directory or plan.work, pass_signals=plan.pass_signals)
         result["exit_code"] = code
         match = recognise(code, tail_of(plan.log)) if plan.exit_patterns else None
         if match is not None:
             code = _tell_match(result, match)
-        _stage_out(plan)
+        stage_out(plan)
     except Failed as failure:
         print(f"corral: {failure}", file=sys.stderr, flush=True)
         result["message"] = str(failure)
@@ -85,40 +86,60 @@ def main(plan_file: str) -> int:
     return code
 
 
-def _prepare(plan: Plan, api: Api | None) -> tuple[list[str], dict[str, str]]:
-    """Everything before the command; what it is to be run as."""
-    _unpack(plan)
+def prepare(plan: Plan, api: Api | None) -> tuple[list[str], dict[str, str]]:
+    """Everything before the command; what it is to be run as. Raises Failed."""
+    _unpack(plan, api)
+    secrets = _deliver_secrets(plan)
+    if plan.owner >= 0:
+        _give_away(plan.work, plan.owner)
     for uri, path in plan.inputs:
         _stage(plan, uri, os.path.join(plan.work, path), "input")
-    env = dict(plan.env if plan.entry_file else os.environ)
+    env = dict(plan.env if plan.entry_file or plan.shared else os.environ)
     try:
         peers = _peers(plan, api)
         key = take(plan.job_secret_file)
-        argv = resolve_command(plan.command, peers, own_program())
+        argv = resolve_command(plan.command, peers, plan.program or own_program())
         env = {name: resolve(value, peers, key) for name, value in env.items()}
     except Unresolved as error:
         raise Failed(BARRIER_REFUSED, f"the command cannot be completed: {error}") from error
-    _deliver_secrets(plan, env)
+    env |= secrets
     if plan.checkpoint:
         env[CHECKPOINT_VARIABLE] = plan.checkpoint
-    if plan.owner >= 0:
-        _give_away(plan.work, plan.owner)
     if plan.entry_file:
         _write_entry(plan.entry_file, env)
         return argv, dict(os.environ)
     return argv, env
 
 
-def _unpack(plan: Plan) -> None:
-    if plan.code_handle < 0:
+def _unpack(plan: Plan, api: Api | None) -> None:
+    if plan.code_handle < 0 and not plan.code_digest:
         return
     try:
-        with os.fdopen(plan.code_handle, "rb") as archive:
+        with _archive(plan, api) as archive:
             unpack(archive, os.path.join(plan.work, plan.code_target))
     except UnsafeArchive as error:
         raise Failed(RUNTIME_FAILED, f"the code archive was refused: {error}") from error
     except OSError as error:
         raise Failed(RUNTIME_FAILED, f"the code could not be unpacked: {error}") from error
+
+
+def _archive(plan: Plan, api: Api | None) -> BinaryIO:
+    """The code archive: what came with the task, or, too large for that, from the server. Raises Failed."""
+    if plan.code_handle >= 0:
+        return os.fdopen(plan.code_handle, "rb")
+    if api is None:
+        raise Failed(RUNTIME_FAILED, "this task was not told where the server is, which has its code")
+    os.makedirs(plan.work, exist_ok=True)
+    path = os.path.join(plan.work, ".corral-code")
+    try:
+        with open(path, "w+b") as file:
+            os.unlink(path)
+            if fetch(api, "/api/v3/runtime/code", file) != plan.code_digest:
+                raise Failed(RUNTIME_FAILED, "the code that the server gave is not what the job was submitted with")
+            file.seek(0)
+            return os.fdopen(os.dup(file.fileno()), "rb")
+    except (Refused, TimedOut, NotKept) as error:
+        raise Failed(RUNTIME_FAILED, f"the code could not be fetched: {error}") from error
 
 
 def _peers(plan: Plan, api: Api | None) -> dict[str, Address]:
@@ -136,8 +157,9 @@ def _peers(plan: Plan, api: Api | None) -> dict[str, Address]:
         raise Failed(BARRIER_REFUSED, str(error)) from error
 
 
-def _deliver_secrets(plan: Plan, env: dict[str, str]) -> None:
-    """Put secrets where the job wants them; the file that brought them is gone before the command starts."""
+def _deliver_secrets(plan: Plan) -> dict[str, str]:
+    """Write the files that hold secrets, and the variables that do; the file that brought them is gone afterwards."""
+    env: dict[str, str] = {}
     content = take(plan.secrets_file)
     for secret in json.loads(content) if content else []:
         if secret["env"]:
@@ -150,21 +172,28 @@ def _deliver_secrets(plan: Plan, env: dict[str, str]) -> None:
                     file.write(secret["value"])
             except OSError as error:
                 raise Failed(RUNTIME_FAILED, f"a secret could not be written to {path}: {error.strerror}") from error
+    return env
 
 
 def _write_entry(path: str, env: dict[str, str]) -> None:
     """The script that a container's shell runs: the job's variables, then its command."""
     with open(path, "w", encoding="utf-8") as file:
         for name, value in env.items():
-            if not _NAME.fullmatch(name):
-                raise Failed(RUNTIME_FAILED, f"{name!r} cannot be the name of a variable in a container")
+            writable_name(name)
             file.write(f"export {name}={shlex.quote(value)}\n")
         file.write('exec "$@"\n')
 
 
+def writable_name(name: str) -> None:
+    """Raise Failed for what a shell cannot call a variable."""
+    if not _NAME.fullmatch(name):
+        raise Failed(RUNTIME_FAILED, f"{name!r} cannot be the name of a variable in a container")
+
+
 def _give_away(folder: str, owner: int) -> None:
-    for here, _, names in os.walk(folder):
-        for path in (here, *(os.path.join(here, name) for name in names)):
+    """Give all to the owner, each folder after what is in it: nobody gets in to put a link in the place of what is next."""
+    for here, _, names in os.walk(folder, topdown=False):
+        for path in (*(os.path.join(here, name) for name in names), here):
             os.chown(path, owner, owner, follow_symlinks=False)
 
 
@@ -185,14 +214,18 @@ def _watching(plan: Plan, api: Api | None) -> Iterator[None]:
         stop.set()
 
 
-def _run(argv: list[str], env: dict[str, str], directory: str) -> int:
+def _run(argv: list[str], env: dict[str, str], directory: str, *, pass_signals: bool) -> int:
     """Run the command to its end; its exit code as a shell gives it."""
     try:
         os.chdir(directory)
     except OSError as error:
         raise Failed(_NOT_EXECUTABLE, f"the working directory {directory}: {error.strerror}") from error
     try:
-        pid = os.posix_spawnp(argv[0], argv, env, setsigmask=(), setsigdef=_WATCHED)
+        if pass_signals:
+            pid = os.posix_spawnp(argv[0], argv, env, setpgroup=0, setsigmask=(), setsigdef=_WATCHED)
+            _groups.append(pid)
+        else:
+            pid = os.posix_spawnp(argv[0], argv, env, setsigmask=(), setsigdef=_WATCHED)
     except FileNotFoundError:
         raise Failed(_NOT_FOUND, f"the program {argv[0]} was not found") from None
     except OSError as error:
@@ -205,7 +238,8 @@ def _run(argv: list[str], env: dict[str, str], directory: str) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _stage_out(plan: Plan) -> None:
+def stage_out(plan: Plan) -> None:
+    """Move what the command left to where it is kept. Raises Failed."""
     for path, uri in plan.outputs:
         _stage(plan, os.path.join(plan.work, path), uri, "output")
 
@@ -258,12 +292,17 @@ def _stoppable() -> Iterator[None]:
 _running: list[int] = []
 _missed: list[int] = []
 """Signals that came when the command was about to start: it gets them as soon as it has."""
+_groups: list[int] = []
+"""The command's process group, when it is not our own."""
 
 
 def _leave_it(number: int, frame: object) -> None:
-    """The command got the signal too, and decides; what comes when there is none is kept for it."""
+    """The command got the signal too, or gets it now, and decides; what comes when there is none is kept for it."""
     if not _running:
         _missed.append(number)
+    for group in _groups:
+        with suppress(ProcessLookupError):
+            os.killpg(group, number)
 
 
 def _private(path: str, flags: int) -> int:

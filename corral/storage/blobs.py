@@ -1,4 +1,7 @@
-"""Why: code goes up once and is known by its content, so the same archive is stored once and never half."""
+"""Why: code goes up once and is known by its content, so the same archive is stored once and never half.
+
+With a remote folder that is where archives are; the local one keeps those that were needed here lately.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,23 @@ import hashlib
 import os
 import re
 import secrets
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from corral.kernel.errors import InvalidInput, NotFound, TooLarge, Unavailable
 from corral.runtime.unpack import Limits, UnsafeArchive, check
 
+if TYPE_CHECKING:
+    from corral.storage.remote import RemoteFolder  # its library is loaded where there is a remote folder
+
 BLOB_SCHEME = "blob:"
 """What a job's code URI begins with when it names an archive of a `BlobStore`."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_KEPT_SECONDS: Final = 7 * 86_400.0
+"""How long an archive that is in the remote folder too is kept here after it was last needed."""
+_FETCHING: Final = ".fetching"
 
 
 class Stored(NamedTuple):
@@ -29,9 +39,11 @@ class Stored(NamedTuple):
 class BlobStore:
     """Archives under one folder as `DIGEST.tar.gz`; a file that is there is complete."""
 
-    def __init__(self, root: Path, limits: Limits | None = None) -> None:
+    def __init__(self, root: Path, limits: Limits | None = None, remote: RemoteFolder | None = None) -> None:
         self.root = root
         self._limits = limits or Limits()
+        self._remote = remote
+        self._fetches: dict[str, asyncio.Task[None]] = {}
 
     def open(self) -> None:
         """Make the folder and drop what interrupted uploads left.
@@ -46,12 +58,14 @@ class BlobStore:
         """Store an archive as it arrives; it is checked as a whole before anyone can see it.
 
         Raises TooLarge when it is longer than `max_bytes`, InvalidInput when it is no tar.gz or would write outside of
-        the folder it is unpacked into, Unavailable when the disk is full.
+        the folder it is unpacked into, Unavailable when the disk is full or the remote folder does not take it.
         """
         part = self.root / f"{secrets.token_hex(8)}.part"
         try:
             stored = await self._receive(stream, part, max_bytes)
             await asyncio.to_thread(_check, part, self._limits)
+            if self._remote is not None:
+                await self._remote.put(_name(stored.digest), part)
             os.replace(part, self.path(stored.digest))
             return stored
         except UnsafeArchive as error:
@@ -62,12 +76,36 @@ class BlobStore:
         finally:
             part.unlink(missing_ok=True)
 
-    def size(self, digest: str) -> int | None:
-        """The bytes of an archive, None when it is not here."""
+    async def size(self, digest: str) -> int | None:
+        """The bytes of an archive, None when there is none.
+
+        Raises Unavailable when the remote folder does not answer.
+        """
+        path = self.path(digest)
+        if self._remote is not None:
+            return await self._remote.size(_name(digest))
         try:
-            return self.path(digest).stat().st_size
+            return path.stat().st_size
         except FileNotFoundError:
             return None
+
+    async def fetch(self, digest: str) -> Path:
+        """The file of an archive, brought here first where it is only in the remote folder.
+
+        Raises NotFound when there is none, Unavailable when it cannot be brought here just now.
+        """
+        path = self.path(digest)
+        if self._remote is None or path.is_file():
+            found = self.get(digest)
+            if self._remote is not None:
+                os.utime(found)
+            return found
+        fetch = self._fetches.get(digest)
+        if fetch is None:
+            fetch = self._fetches[digest] = asyncio.create_task(self._fetch(self._remote, digest))
+            fetch.add_done_callback(lambda _: self._fetches.pop(digest, None))
+        await asyncio.shield(fetch)
+        return self.get(digest)
 
     def path(self, digest: str) -> Path:
         """Where an archive is or would be.
@@ -76,21 +114,52 @@ class BlobStore:
         """
         if not _DIGEST.fullmatch(digest):
             raise InvalidInput("bad-digest", "A digest is 64 hexadecimal digits (SHA-256).")
-        return self.root / f"{digest}.tar.gz"
+        return self.root / _name(digest)
 
     def get(self, digest: str) -> Path:
-        """The file of an archive.
+        """The file of an archive that is here already.
 
-        Raises NotFound when it is not here.
+        Raises NotFound when it is not.
         """
         path = self.path(digest)
         if not path.is_file():
-            raise NotFound("no-such-code", f"The code archive {digest[:12]}… is not here; upload it again.")
+            raise _not_here(digest)
         return path
 
-    def remove(self, digest: str) -> None:
-        """Delete an archive, if it is here."""
+    async def remove(self, digest: str) -> None:
+        """Delete an archive, if there is one.
+
+        Raises Unavailable when the remote folder does not answer; the archive is still there then.
+        """
+        if self._remote is not None:
+            await self._remote.remove(_name(digest))
         self.path(digest).unlink(missing_ok=True)
+
+    async def _fetch(self, remote: RemoteFolder, digest: str) -> None:
+        part = self.root / f"{secrets.token_hex(8)}{_FETCHING}"
+        try:
+            await remote.get(_name(digest), part)
+            if await asyncio.to_thread(_digest_of, part) != digest:
+                message = f"The code archive {digest[:12]}… is damaged in {remote.shown}; upload it again."
+                raise NotFound("code-damaged", message)
+            os.replace(part, self.path(digest))
+            await asyncio.to_thread(self._forget_old)
+        except NotFound as error:
+            if error.code == "code-damaged":
+                raise
+            raise _not_here(digest) from None
+        except OSError as error:
+            message = f"The archive could not be stored: {error.strerror}."
+            raise Unavailable("blob-store-unavailable", message, retry_after=10) from error
+        finally:
+            part.unlink(missing_ok=True)
+
+    def _forget_old(self) -> None:
+        """Drop what nobody here has needed for long; it is in the remote folder."""
+        before = time.time() - _KEPT_SECONDS
+        for path in self.root.iterdir():
+            if path.name.endswith((".tar.gz", _FETCHING)) and path.stat().st_mtime < before:
+                path.unlink(missing_ok=True)
 
     async def _receive(self, stream: AsyncIterator[bytes], part: Path, max_bytes: int) -> Stored:
         digest, size = hashlib.sha256(), 0
@@ -105,6 +174,19 @@ class BlobStore:
             file.flush()
             await asyncio.to_thread(os.fsync, file.fileno())
         return Stored(digest.hexdigest(), size)
+
+
+def _name(digest: str) -> str:
+    return f"{digest}.tar.gz"
+
+
+def _not_here(digest: str) -> NotFound:
+    return NotFound("no-such-code", f"The code archive {digest[:12]}… is not here; upload it again.")
+
+
+def _digest_of(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _check(path: Path, limits: Limits) -> None:

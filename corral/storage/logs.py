@@ -8,11 +8,13 @@ the disk by punching a hole, and reading starts after it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import os
 import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
 from corral.kernel.errors import InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId, parse_attempt_id
@@ -23,6 +25,15 @@ PIECE = 256 * 1024
 _OPEN, _COMPLETE = 0o640, 0o440
 _KEEP_SIZE, _PUNCH_HOLE = 0x1, 0x2
 _NO_WAIT: int = getattr(os, "RWF_NOWAIT", 0)
+
+
+class EndedLog(NamedTuple):
+    """A log that is complete, its bytes, and when it became so (seconds since 1970)."""
+
+    attempt: AttemptId
+    stream: str
+    size: int
+    at: float
 
 
 class LogStore:
@@ -90,31 +101,42 @@ class LogStore:
             os.unlink(f"{folder}/{name}")
         os.rmdir(folder)
 
+    def has(self, attempt: AttemptId) -> bool:
+        """Whether anything of the attempt is here."""
+        return bool(self._files(attempt))
+
     def streams(self, attempt: AttemptId) -> tuple[str, ...]:
         """The streams that make up everything that the attempt prints: `all`, or both where it keeps them apart."""
         return ("stdout", "stderr") if os.path.exists(self.path(attempt, "stdout")) else ("all",)
+
+    def ended(self) -> list[EndedLog]:
+        """Every log to which nothing is written any more; it looks at all files."""
+        found = []
+        for folder in os.scandir(self.root):
+            if folder.is_dir(follow_symlinks=False):
+                found += [log for file in _names(folder.path) if (log := _ended(folder.name, folder.path, file))]
+        return found
+
+    def ended_of(self, attempt: AttemptId) -> list[EndedLog]:
+        """Those of one attempt."""
+        job, _, rest = attempt.partition(".")
+        return [log for each in STREAMS if (log := _ended(job, self._folder(attempt), f"{rest}.{each}"))]
+
+    def drop(self, attempt: AttemptId, stream: str) -> None:
+        """Delete one log that is kept elsewhere too."""
+        for path in (self.path(attempt, stream), self.path(attempt, "position")):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+        with contextlib.suppress(OSError):
+            os.rmdir(self._folder(attempt))
 
     def source(self, attempt: AttemptId, stream: str = "all") -> LogFile:
         """A stream of an attempt, to be read and followed; `stdout` of an attempt that did not split them is `all`.
 
         Raises InvalidInput for a stream that the attempt does not have, or an id that is none.
         """
-        if stream not in STREAMS:
-            raise InvalidInput("unknown-stream", f"There is no stream {stream}; ask for all, stdout or stderr.")
-        try:
-            parse_attempt_id(attempt)
-        except ValueError as error:
-            raise InvalidInput("bad-attempt", f"{error}.") from None
-        if "/" in attempt:
-            raise InvalidInput("bad-attempt", f"{attempt!r} is not an attempt id.")
-        split = os.path.exists(self.path(attempt, "stdout"))
-        if split and stream == "all":
-            raise InvalidInput(
-                "streams-apart", "This task keeps its streams apart; ask for stdout or stderr (--stream)."
-            )
-        if not split and stream == "stderr":
-            raise InvalidInput("streams-together", "This task writes both streams into one log; ask for all.")
-        return LogFile(self.path(attempt, stream if split else "all"), str(self.root))
+        name = name_of(attempt, stream, split=os.path.exists(self.path(attempt, "stdout")))
+        return LogFile(self.path(attempt, name), str(self.root))
 
     async def read(self, attempt: AttemptId, stream: str, offset: int, limit: int) -> bytes:
         """Up to `limit` bytes from `offset` on; fewer where the log ends.
@@ -195,26 +217,7 @@ class LogFile:
 
     async def tail(self, lines: int) -> int:
         """The offset at which the last `lines` lines begin."""
-        end = await self.size()
-        if lines <= 0 or not end:
-            return end
-        wanted, at = lines, end
-        while at > 0:
-            start = max(0, at - PIECE)
-            begin, data = await self.read(start, at - start)
-            if at == end and data.endswith(b"\n"):
-                wanted += 1
-            newlines = data.count(b"\n")
-            if newlines >= wanted:
-                position = len(data)
-                for _ in range(wanted):
-                    position = data.rfind(b"\n", 0, position)
-                return begin + position + 1
-            wanted -= newlines
-            if begin > start:
-                return begin
-            at = start
-        return 0
+        return await begin_of_tail(self, lines)
 
     async def wait(self, offset: int, seconds: float) -> bool:
         """Wait for bytes beyond `offset`, at most so long; False once the log is complete and has no more."""
@@ -280,6 +283,82 @@ class LogFile:
         except OSError as error:
             message = f"Logs cannot be followed: {error.strerror}; raise fs.inotify.max_user_instances and _watches."
             raise Unavailable("no-inotify", message, retry_after=10) from error
+
+
+class Readable(Protocol):
+    """What can be read from any offset."""
+
+    async def size(self) -> int:
+        """Bytes there are now."""
+        ...
+
+    async def read(self, offset: int, limit: int) -> tuple[int, bytes]:
+        """Up to `limit` bytes from `offset` on, and where they really begin."""
+        ...
+
+
+async def begin_of_tail(source: Readable, lines: int) -> int:
+    """The offset at which the last `lines` lines begin."""
+    end = await source.size()
+    if lines <= 0 or not end:
+        return end
+    wanted, at = lines, end
+    while at > 0:
+        start = max(0, at - PIECE)
+        begin, data = await source.read(start, at - start)
+        if at == end and data.endswith(b"\n"):
+            wanted += 1
+        newlines = data.count(b"\n")
+        if newlines >= wanted:
+            position = len(data)
+            for _ in range(wanted):
+                position = data.rfind(b"\n", 0, position)
+            return begin + position + 1
+        wanted -= newlines
+        if begin > start:
+            return begin
+        at = start
+    return 0
+
+
+def name_of(attempt: AttemptId, stream: str, *, split: bool) -> str:
+    """The stream that is meant by one that was asked for; `split` tells whether the attempt keeps its streams apart.
+
+    Raises InvalidInput for a stream that the attempt does not have, or an id that is none.
+    """
+    if stream not in STREAMS:
+        raise InvalidInput("unknown-stream", f"There is no stream {stream}; ask for all, stdout or stderr.")
+    try:
+        parse_attempt_id(attempt)
+    except ValueError as error:
+        raise InvalidInput("bad-attempt", f"{error}.") from None
+    if "/" in attempt:
+        raise InvalidInput("bad-attempt", f"{attempt!r} is not an attempt id.")
+    if split and stream == "all":
+        raise InvalidInput("streams-apart", "This task keeps its streams apart; ask for stdout or stderr (--stream).")
+    if not split and stream == "stderr":
+        raise InvalidInput("streams-together", "This task writes both streams into one log; ask for all.")
+    return stream if split else "all"
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
+
+
+def _ended(job: str, folder: str, file: str) -> EndedLog | None:
+    rest, _, stream = file.rpartition(".")
+    if stream not in STREAMS or not rest:
+        return None
+    try:
+        found = os.stat(f"{folder}/{file}", follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode) or found.st_mode & stat.S_IWUSR:
+        return None
+    return EndedLog(AttemptId(f"{job}.{rest}"), stream, found.st_size, found.st_ctime)
 
 
 def _punch(path: str, length: int) -> None:

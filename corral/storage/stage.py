@@ -1,28 +1,38 @@
 """Why: inputs come from and outputs go to places that only this room opens, through one library (fsspec).
 
-A file or a whole tree is copied. Each file is written beside its place and renamed, so what is there is whole; a second
-run copies only what is missing or differs in size, or is older than its source, and a half-copied file goes on where it
-stopped. Links are not followed out of a tree, and no name can lead outside of the destination.
+A file or a whole tree is copied. Each file is written beside its place and renamed (an object store shows none before it
+is whole), so what is there is whole; a second run copies only what is missing or differs in size, or is older than its
+source, and a half-copied file goes on where it stopped. Links are not followed out of a tree, and no name can lead
+outside of the destination. Where remote data are and what opens them is said as the libraries read it from the
+environment (`AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`, `HADOOP_CONF_DIR` …).
 """
 
 from __future__ import annotations
 
 import os
 import posixpath
+import shutil
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TextIO
 
 import fsspec
 from fsspec.core import url_to_fs
 
-from corral.kernel.errors import InvalidInput, NotFound, Unavailable
+from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
+from corral.storage import hadoop
 
-SCHEMES = ("file",)
-"""What may be staged now."""
+SCHEMES = {"file": "", "s3": "s3", "hdfs": "hdfs", "webhdfs": "hdfs"}
+"""What may be staged, and the extra of Corral that brings the library for it."""
+_OBJECTS = ("s3", "s3a")
+"""The protocols of stores where a file is there whole or not at all, and has no folder."""
 _CHUNK = 4 << 20
 _EVERY = 5.0
 _PART = ".corral-part"
+_MOST_WORDS = 500
+"""Characters of a library's own words that are passed on."""
 
 
 @dataclass
@@ -55,8 +65,8 @@ def stage(source: str, destination: str, progress: Progress) -> Done:
     Raises InvalidInput for a scheme or name that is not allowed, NotFound when there is no source, Unavailable when
     reading or writing fails; what was copied stays, and the same call goes on from there.
     """
-    from_fs, from_root = _place(source)
-    to_fs, to_root = _place(destination)
+    from_fs, from_root = place(source)
+    to_fs, to_root = place(destination)
     done = Done()
     try:
         sizes = _listing(from_fs, from_root, source)
@@ -70,39 +80,87 @@ def stage(source: str, destination: str, progress: Progress) -> Done:
                 _copy(from_fs, posixpath.join(from_root, name) if name else from_root, to_fs, target)
                 done.files += 1
             progress.at(done, len(sizes), total)
-    except OSError as error:
-        raise Unavailable("staging-failed", f"{source} could not be copied to {destination}: {error}.") from error
+    except CorralError:
+        raise
+    except Exception as error:  # each library has errors of its own
+        said = words_of(error)
+        raise Unavailable("staging-failed", f"{source} could not be copied to {destination}: {said}.") from error
     return done
 
 
-def _place(text: str) -> tuple[Any, str]:
+def place(text: str, **options: Any) -> tuple[Any, str]:
+    """The file system and the path that a path or URI names; `options` are for fsspec's own file systems.
+
+    Raises InvalidInput for a scheme or host that is not allowed and for a library that is missing, Unavailable when the
+    library cannot open it.
+    """
     scheme = text.partition("://")[0] if "://" in text else "file"
     if scheme not in SCHEMES:
         raise InvalidInput("unknown-scheme", f"{scheme}: cannot be staged; use one of: {', '.join(SCHEMES)}.")
     if scheme == "file" and "://" in text and not text.startswith("file:///"):
         raise InvalidInput("bad-uri", f"{text} names a host; a file URI reads file:///absolute/path.")
-    filesystem, path = url_to_fs(text)
+    try:
+        filesystem, path = hadoop.place(text) if scheme in hadoop.SCHEMES else url_to_fs(text, **options)
+    except ImportError:
+        message = f"{scheme}: needs a library that is not installed here: pip install 'corral[{SCHEMES[scheme]}]'."
+        raise InvalidInput("storage-library-missing", message) from None
+    except Exception as error:
+        raise Unavailable("storage-unavailable", f"{text} could not be opened: {words_of(error)}.") from error
     return filesystem, str(path)
+
+
+def words_of(error: Exception) -> str:
+    """What a library said, in one line."""
+    said = hadoop.plain_words(str(error).strip())[:_MOST_WORDS].rstrip(". ")
+    return said or type(error).__name__
+
+
+def _info(filesystem: Any, path: str) -> Mapping[str, Any] | None:
+    """What a store says of a path; None when there is nothing. Not `exists`, which takes every failure for that."""
+    try:
+        found: Mapping[str, Any] = filesystem.info(path)
+    except FileNotFoundError:
+        return None
+    return found
 
 
 def _listing(filesystem: Any, root: str, shown: str) -> dict[str, int]:
     """Size by name below `root`; a single file has the name ""."""
-    if not filesystem.exists(root):
+    found = _info(filesystem, root)
+    if found is None:
         raise NotFound("no-such-data", f"There is nothing at {shown}.")
-    if filesystem.isfile(root):
-        return {"": int(filesystem.size(root))}
+    if found["type"] == "file":
+        return {"": int(found["size"])}
     sizes: dict[str, int] = {}
-    for folder, _, files in filesystem.walk(root, detail=True):
-        for name, info in files.items():
-            relative = posixpath.relpath(posixpath.join(folder, name), root)
-            if name.endswith(_PART):
-                continue
-            if info.get("islink") and not _stays_inside(filesystem, root, posixpath.join(folder, name)):
-                raise InvalidInput(
-                    "link-outside", f"{relative} in {shown} is a link that leads outside; copy its target."
-                )
-            sizes[relative] = int(info["size"])
+    if not root.strip("/") and is_object_store(filesystem):
+        raise InvalidInput("bad-uri", f"{shown} names no bucket.")
+    for path, info in _walk(filesystem, root):
+        if path.endswith(_PART):
+            continue
+        relative = posixpath.relpath(path, root)
+        if info.get("islink") and not _stays_inside(filesystem, root, path):
+            raise InvalidInput("link-outside", f"{relative} in {shown} is a link that leads outside; copy its target.")
+        sizes[relative] = int(info["size"])
     return sizes
+
+
+def _walk(filesystem: Any, root: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every file below a folder. Not fsspec's own walk, which passes over a folder that it may not or cannot list."""
+    waiting = [root]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            listing = filesystem.ls(folder, detail=True)
+        except FileNotFoundError:  # gone meanwhile, or no more than a store's mark of a folder
+            continue
+        for info in listing:
+            path = info["name"].rstrip("/")
+            if path == folder.rstrip("/"):  # a store's mark of the folder itself
+                continue
+            if info["type"] == "directory":
+                waiting.append(path)
+            else:
+                yield path, info
 
 
 def _stays_inside(filesystem: Any, root: str, path: str) -> bool:
@@ -122,20 +180,31 @@ def _inside(root: str, name: str) -> str:
 
 
 def _is_there(from_fs: Any, source: str, to_fs: Any, target: str, size: int) -> bool:
-    try:
-        info = to_fs.info(target)
-    except FileNotFoundError:
+    info = _info(to_fs, target)
+    if info is None or info["type"] != "file" or int(info["size"]) != size:
         return False
-    if info["type"] != "file" or int(info["size"]) != size:
-        return False
-    here, there = from_fs.info(source).get("mtime"), info.get("mtime")
+    here, there = _changed(from_fs.info(source)), _changed(info)
     return here is None or there is None or there >= here
 
 
+def _changed(info: Mapping[str, Any]) -> float | None:
+    """When a file changed last, in seconds since 1970; None where the store does not say."""
+    if isinstance(found := info.get("mtime"), int | float):
+        return float(found)
+    if isinstance(found := info.get("LastModified"), datetime):
+        return found.timestamp()
+    milliseconds = info.get("modification_time", info.get("modificationTime"))
+    return milliseconds / 1000 if isinstance(milliseconds, int | float) else None
+
+
 def _copy(from_fs: Any, source: str, to_fs: Any, target: str) -> None:
+    if is_object_store(to_fs):
+        _put(from_fs, source, to_fs, target)
+        return
     to_fs.makedirs(posixpath.dirname(target), exist_ok=True)
     part = f"{target}{_PART}"
-    begun = int(to_fs.size(part)) if to_fs.exists(part) else 0
+    found = _info(to_fs, part)
+    begun = int(found["size"]) if found is not None else 0
     resumable = 0 < begun <= int(from_fs.size(source)) and _older(from_fs, source, to_fs, part)
     with from_fs.open(source, "rb") as reader, to_fs.open(part, "ab" if resumable else "wb") as writer:
         if resumable:
@@ -145,7 +214,26 @@ def _copy(from_fs: Any, source: str, to_fs: Any, target: str) -> None:
     to_fs.mv(part, target)
 
 
+def _put(from_fs: Any, source: str, to_fs: Any, target: str) -> None:
+    """Write a whole object, or none: closing it, as `with` does whatever happened, would keep what came so far."""
+    with from_fs.open(source, "rb") as reader:
+        writer = to_fs.open(target, "wb")
+        try:
+            shutil.copyfileobj(reader, writer, _CHUNK)
+        except BaseException:
+            writer.closed = True
+            writer.discard()
+            raise
+        writer.close()
+
+
+def is_object_store(filesystem: Any) -> bool:
+    """Whether a file is there whole or not at all, without folders and without renaming."""
+    protocols = filesystem.protocol
+    return not set(_OBJECTS).isdisjoint({protocols} if isinstance(protocols, str) else protocols)
+
+
 def _older(from_fs: Any, source: str, to_fs: Any, part: str) -> bool:
     """Whether the source has not changed since the part was written."""
-    here, there = from_fs.info(source).get("mtime"), to_fs.info(part).get("mtime")
+    here, there = _changed(from_fs.info(source)), _changed(to_fs.info(part))
     return here is not None and there is not None and here <= there

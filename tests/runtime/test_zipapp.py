@@ -12,7 +12,7 @@ from corral.runtime.build import build_runtime
 def test_it_runs_alone(tmp_path: Path) -> None:
     pyz = build_runtime(tmp_path / "runtime.pyz")
     asked = subprocess.run([sys.executable, "-I", "-S", str(pyz)], capture_output=True, text=True, check=False, cwd="/")
-    assert asked.returncode == 2 and asked.stderr == "usage: runtime run PLAN | runtime agent ...\n"
+    assert asked.returncode == 2 and asked.stderr.startswith("usage: runtime run PLAN | ")
 
 
 def test_the_same_source_gives_the_same_file(tmp_path: Path) -> None:

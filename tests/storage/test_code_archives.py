@@ -86,10 +86,10 @@ async def test_an_archive_is_known_by_its_content(blobs: BlobStore) -> None:
     data = archive(entry("train.py", b"print(1)"))
     stored = await blobs.put(stream(data), 10_000_000)
     assert stored == await blobs.put(stream(data), 10_000_000) == (hashlib.sha256(data).hexdigest(), len(data))
-    assert blobs.get(stored.digest).read_bytes() == data and blobs.size(stored.digest) == len(data)
+    assert blobs.get(stored.digest).read_bytes() == data and await blobs.size(stored.digest) == len(data)
     assert len(list(blobs.root.iterdir())) == 1
-    blobs.remove(stored.digest)
-    assert blobs.size(stored.digest) is None
+    await blobs.remove(stored.digest)
+    assert await blobs.size(stored.digest) is None
     with pytest.raises(NotFound, match="upload it again"):
         blobs.get(stored.digest)
 

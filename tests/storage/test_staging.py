@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from corral.kernel.errors import InvalidInput, NotFound, Unavailable
 from corral.storage.stage import Done, Progress, stage
@@ -37,6 +40,21 @@ def test_a_tree_is_copied_and_a_second_run_copies_nothing(tree: Path, tmp_path: 
     assert files(tmp_path / "there") == files(tree)
     again = run(tree, f"file://{tmp_path}/there")
     assert (again.files, again.kept) == (0, 3)
+
+
+def test_a_folder_that_cannot_be_listed_is_not_passed_over(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ls = LocalFileSystem.ls
+
+    def closed(self: LocalFileSystem, path: str, *given: Any, **named: Any) -> Any:
+        if str(path).endswith("deep/er"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return ls(self, path, *given, **named)
+
+    monkeypatch.setattr(LocalFileSystem, "ls", closed)
+    with pytest.raises(Unavailable, match="Permission denied"):
+        run(tree, tmp_path / "there")
 
 
 def test_a_file_is_copied_to_the_name_given(tree: Path, tmp_path: Path) -> None:
@@ -85,7 +103,7 @@ def test_a_link_that_leads_outside_is_refused_and_one_inside_is_copied(tree: Pat
 
 
 @pytest.mark.parametrize(
-    ("source", "message"), [("s3://bucket/x", "s3: cannot be staged"), ("file://host/x", "names a host")]
+    ("source", "message"), [("gopher://host/x", "gopher: cannot be staged"), ("file://host/x", "names a host")]
 )
 def test_places_that_cannot_be_reached_are_refused(tmp_path: Path, source: str, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):

@@ -1,0 +1,137 @@
+"""Why: an image that people bring has a shell at best; there the runtime works from a container beside the command's.
+
+Both share a folder. The command's container prints what is `said` here until there is an `entry` for its shell, which it
+then becomes: signals, exit code and streams are the command's own. Kubernetes tells the container beside to end when the
+command's has ended; then outputs are moved, in what is left of the pod's grace. Started again, it goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any, Final
+
+from corral.runtime.checkpoints import Checkpoints, watch
+from corral.runtime.peers import Api
+from corral.runtime.plan import Plan, take
+from corral.runtime.run import RUNTIME_FAILED, Failed, prepare, stage_out, writable_name
+
+SAID, ENTRY, READY = "said", "entry", "ready"
+_DEAF: Final = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM)
+"""What is sent to every process of the pod is meant for the command."""
+
+
+def main(given: str, private: str) -> int:
+    """Carry out the plan in the folder `given`, with copies in `private`; the exit code of this container."""
+    told = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: told.set())
+    for number in _DEAF:
+        signal.signal(number, signal.SIG_IGN)
+    plan = _read(given, private)
+    api = Api(plan.api_url, take(plan.token_file), plan.api_certificate) if plan.api_url else None
+    entry, ready = os.path.join(plan.shared, ENTRY), os.path.join(plan.shared, READY)
+    if not os.path.exists(entry):
+        _begin(plan, api, entry, ready)
+    if not os.path.exists(ready):
+        told.wait()
+        return 0
+    if plan.checkpoint and api is not None:
+        threading.Thread(target=watch, args=(Checkpoints(api, plan.attempt, plan.checkpoint), told)).start()
+    told.wait()
+    return _end(plan)
+
+
+def _read(given: str, private: str) -> Plan:
+    """The plan; its files are removed when they are read, and this container may be started again."""
+    os.makedirs(private, exist_ok=True)
+    for name in ("plan", "token", "job-secret"):
+        shutil.copyfile(os.path.join(given, name), os.path.join(private, name))
+    plan = Plan.read(os.path.join(private, "plan"))
+    code = os.path.join(given, "code")
+    return replace(plan, code_handle=os.open(code, os.O_RDONLY | os.O_CLOEXEC)) if os.path.exists(code) else plan
+
+
+def _begin(plan: Plan, api: Api | None, entry: str, ready: str) -> None:
+    """Do all that comes before the command, and tell its container what to become."""
+    os.umask(0)  # the command may run under any uid
+    with suppress(OSError):  # what is not in the shared folder is the image's own; the script says if it is not there
+        os.makedirs(plan.directory, exist_ok=True)
+    try:
+        with _saying(os.path.join(plan.shared, SAID)):
+            argv, env = prepare(plan, api)
+            script = _script(plan, argv, env)
+            _write(ready, "")
+    except Failed as failure:
+        script = _refusal(failure)
+    _write(entry, script)
+
+
+def _end(plan: Plan) -> int:
+    """Do all that comes after the command; what fails is told as Kubernetes hears it from containers."""
+    try:
+        stage_out(plan)
+    except Failed as failure:
+        print(f"corral: {failure}", file=sys.stderr, flush=True)
+        if plan.result_file:
+            _write_through(plan.result_file, json.dumps({"message": str(failure)}))
+        return failure.code
+    return 0
+
+
+def _script(plan: Plan, argv: list[str], env: Mapping[str, str]) -> str:
+    """What the command's shell is to do; variables that are as the container has them are left as they are."""
+    lines = []
+    for name, value in env.items():
+        if plan.env.get(name) != value:
+            writable_name(name)
+            lines.append(f"export {name}={shlex.quote(value)}")
+    missing = f"corral: the working directory {plan.directory} cannot be entered"
+    lines.append(f"cd -- {shlex.quote(plan.directory)} || {{ echo {shlex.quote(missing)} >&2; exit 126; }}")
+    return "\n".join([*lines, f"exec {shlex.join(argv)}", ""])
+
+
+def _refusal(failure: Failed) -> str:
+    """A script that ends the command's container as if the runtime in it had failed."""
+    told: dict[str, Any] = {"message": str(failure)}
+    lines = [
+        f"echo {shlex.quote(f'corral: {failure}')} >&2",
+        f"printf %s {shlex.quote(json.dumps(told))} >/dev/termination-log",
+        f"exit {failure.code or RUNTIME_FAILED}",
+    ]
+    return "\n".join([*lines, ""])
+
+
+@contextmanager
+def _saying(path: str) -> Iterator[None]:
+    """Meanwhile what this process and its children print is for the command's log."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    kept = [os.dup(1), os.dup(2)]
+    try:
+        sys.stderr.flush()
+        for stream in (1, 2):
+            os.dup2(handle, stream)
+        yield
+    finally:
+        sys.stderr.flush()
+        for stream, before in zip((1, 2), kept, strict=True):
+            os.dup2(before, stream)
+            os.close(before)
+        os.close(handle)
+
+
+def _write(path: str, content: str) -> None:
+    _write_through(f"{path}.new", content)
+    os.replace(f"{path}.new", path)
+
+
+def _write_through(path: str, content: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(content)

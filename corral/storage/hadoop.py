@@ -1,0 +1,121 @@
+"""Why: the two libraries for HDFS (fsspec's for WebHDFS, hdfs-native for its own protocol) lose data if taken as they are.
+
+A rename onto a file that is there does nothing, `#` and `?` end a file's name, a DataNode's refusal is read as data,
+nothing is ever appended, and nobody says who one is. Here all of that is as with every other store; the user is
+`HADOOP_USER_NAME`, else who runs this. `HADOOP_CONF_DIR` says where a name service is (`hdfs://` alone).
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import re
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+SCHEMES: Final = ("hdfs", "webhdfs")
+_WEB_PORT: Final = 9870
+_SILENCE: Final = (10.0, 120.0)
+"""For so long a connection, and then each answer, is waited for."""
+_ONE_NAME_NODE: Final = {"dfs.client.failover.max.attempts": "3"}
+"""Without a configuration there is one NameNode, to which nobody else fails over: it is not asked for minutes."""
+_REMOTE: Final = re.compile(r'RPCError\("[\w.$]+", "(.*)', re.DOTALL)
+
+
+def place(uri: str) -> tuple[Any, str]:
+    """The file system and the path that `hdfs://…` or `webhdfs://…` names.
+
+    Raises ImportError where its library is not installed, ValueError for a port that is none.
+    """
+    scheme, _, rest = uri.partition("://")
+    authority, _, path = rest.partition("/")
+    address = urlsplit(f"//{authority}")
+    return (_web if scheme == "webhdfs" else _native)(address.hostname or "", address.port), f"/{path}"
+
+
+def plain_words(text: str) -> str:
+    """What a NameNode said of a failure, without the class of the exception and the stack of the server."""
+    found = _REMOTE.match(text)
+    return re.split(r"\\n|\n", found[1] if found else text, maxsplit=1)[0].removesuffix('")')
+
+
+def _native(host: str, port: int | None) -> Any:
+    from hdfs_native.fsspec import HdfsFileSystem
+
+    class Native(HdfsFileSystem):
+        @classmethod
+        def _strip_protocol(cls, path: str) -> str:
+            return path
+
+        def mv(self, path1: str, path2: str, **_: Any) -> None:
+            self.client.rename(path1, path2, True)
+
+    return Native(host or None, port, **({} if "HADOOP_CONF_DIR" in os.environ else _ONE_NAME_NODE))
+
+
+def _web(host: str, port: int | None) -> Any:
+    import requests
+    from fsspec.implementations.webhdfs import WebHDFile, WebHDFS
+
+    class Session(requests.Session):
+        def request(self, *args: Any, **kwargs: Any) -> requests.Response:
+            return super().request(*args, **{"timeout": _SILENCE, **kwargs})
+
+    class File(WebHDFile):  # type: ignore[misc]
+        def _initiate_upload(self) -> None:
+            if "w" in self.mode:
+                self._write("CREATE", "PUT", b"", overwrite="true")
+
+        def _upload_chunk(self, final: bool = False) -> bool:
+            self._write("APPEND", "POST", self.buffer.getvalue())
+            return True
+
+        def _write(self, operation: str, method: str, data: bytes, **parameters: str) -> None:
+            """The NameNode, which is sent no data, names the DataNode."""
+            told = self.fs._call(operation, method, self.path, redirect=False, **parameters)
+            where, kind = told.headers["Location"], {"Content-Type": "application/octet-stream"}
+            answer = self.fs.session.request(method, where, data=data, headers=kind)
+            if answer.status_code >= 400:
+                raise OSError(_refusal(answer.content) or f"HTTP {answer.status_code}")
+
+        def _fetch_range(self, start: int, end: int) -> bytes:
+            length = min(end, self.size) - start
+            found: bytes = (
+                self.fs._call("OPEN", path=self.path, offset=start, length=length).content if length > 0 else b""
+            )
+            if len(found) != max(0, length):
+                raise OSError(f"{len(found)} bytes came of {length}")
+            return found
+
+    class Web(WebHDFS):  # type: ignore[misc]
+        def _connect(self) -> None:
+            self.session = Session()
+
+        def _open(self, path: str, mode: str = "rb", **_: Any) -> Any:
+            return File(self, path, mode=mode, block_size=self.blocksize, tempdir="", autocommit=True)
+
+        @classmethod
+        def _strip_protocol(cls, path: str) -> str:
+            return path
+
+        def mv(self, path1: str, path2: str, **_: Any) -> None:
+            self._call("RENAME", method="put", path=path1, destination=path2, renameoptions="overwrite")
+
+    return Web(f"[{host}]" if ":" in host else host, port or _WEB_PORT, user=_user())
+
+
+def _refusal(body: bytes) -> str:
+    """What a DataNode said of a failure; "" where it said nothing."""
+    try:
+        return str(json.loads(body)["RemoteException"]["message"])
+    except (ValueError, LookupError, TypeError):
+        return ""
+
+
+def _user() -> str | None:
+    """Who one is to a cluster that takes one's word for it, as Hadoop's own clients have it."""
+    try:
+        return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+    except (KeyError, OSError):  # a number without a name
+        return None

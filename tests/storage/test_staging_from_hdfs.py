@@ -1,0 +1,183 @@
+"""Data comes from HDFS and goes back, by its own protocol and over HTTP, at a real NameNode and DataNode."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from corral.kernel.errors import NotFound, Unavailable
+from corral.storage.archive import LogArchive
+from corral.storage.hadoop import plain_words
+from corral.storage.remote import open_folder
+from tests.endtoend.platform import Platform, one
+from tests.storage.moody import JOB, TASK, Machine, whole
+from tests.testbeds.hadoop import jars
+from tests.testbeds.hadoop.hdfs import Hdfs
+from tests.testbeds.kubernetes.daemons import free_port
+
+pytestmark = pytest.mark.timeout(300)
+ADA = {"HADOOP_USER_NAME": "ada"}
+SCHEMES = pytest.mark.parametrize("scheme", ["hdfs", "webhdfs"])
+
+
+@pytest.fixture(scope="module")
+def hdfs() -> Iterator[Hdfs]:
+    """One with two folders that are Ada's, and one that is not."""
+    if reason := jars.missing():
+        pytest.skip(reason)
+    jars.folder()
+    with Hdfs() as made:
+        for folder in ("/ada/hdfs", "/ada/webhdfs"):
+            made.add_folder(folder, "ada")
+        made.add_folder("/closed", "ben")
+        yield made
+
+
+def at(hdfs: Hdfs, scheme: str, path: str) -> str:
+    """The URI of something below Ada's folder for the scheme, or with a slash in front of something else."""
+    base = hdfs.native if scheme == "hdfs" else hdfs.web
+    return f"{base}{path}" if path.startswith("/") else f"{base}/ada/{scheme}/{path}"
+
+
+def stage(source: object, target: object) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-m", "corral.storage", "stage", str(source), str(target)]
+    return subprocess.run(words, env=os.environ | ADA, capture_output=True, text=True, check=False)
+
+
+def staged(source: object, target: object) -> str:
+    """What it said; it must succeed."""
+    done = stage(source, target)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@SCHEMES
+def test_a_tree_goes_there_and_comes_back_and_is_moved_once(tmp_path: Path, hdfs: Hdfs, scheme: str) -> None:
+    tree, there, back = tmp_path / "tree", at(hdfs, scheme, "run/1"), tmp_path / "back"
+    (tree / "deep").mkdir(parents=True)
+    files = {"a.bin": os.urandom(9_000_000), "empty": b"", "deep/ü #1?;%41 [x].txt": b"b", "deep/ü #2": b"cc"}
+    for name, content in files.items():
+        (tree / name).write_bytes(content)
+    staged(tree, there)
+    assert "staged 0 files, 9000003 bytes (4 already there)" in staged(tree, there)
+    assert hdfs.owner(f"/ada/{scheme}/run/1/a.bin") == "ada"
+    staged(there, back)
+    assert {str(file.relative_to(back)): file.read_bytes() for file in back.rglob("*") if file.is_file()} == files
+    assert "4 already there" in staged(there, back)
+
+
+@SCHEMES
+def test_a_file_that_changed_replaces_the_one_that_is_there(tmp_path: Path, hdfs: Hdfs, scheme: str) -> None:
+    source, there = tmp_path / "weights", at(hdfs, scheme, "weights")
+    for content in ("first", "the second"):
+        source.write_text(content)
+        staged(source, there)
+    staged(there, tmp_path / "back")
+    assert (tmp_path / "back").read_text() == "the second"
+    assert [name for name in hdfs.names(f"/ada/{scheme}") if "weights" in name] == ["weights"]
+
+
+@SCHEMES
+def test_a_half_copied_file_goes_on_where_it_stopped(tmp_path: Path, hdfs: Hdfs, scheme: str) -> None:
+    content = os.urandom(3_000_000)
+    (tmp_path / "whole").write_bytes(content)
+    os.utime(tmp_path / "whole", (1_000_000_000, 1_000_000_000))
+    (tmp_path / "part").write_bytes(content[:1_000_000])
+    staged(tmp_path / "part", at(hdfs, scheme, "big.corral-part"))
+    staged(tmp_path / "whole", at(hdfs, scheme, "big"))
+    (tmp_path / "back.corral-part").write_bytes(content[:2_000_000])
+    staged(at(hdfs, scheme, "big"), tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == content
+    assert "big.corral-part" not in hdfs.names(f"/ada/{scheme}")
+
+
+@SCHEMES
+def test_what_is_missing_closed_or_away_is_one_sentence(tmp_path: Path, hdfs: Hdfs, scheme: str) -> None:
+    missing = at(hdfs, scheme, "none")
+    assert stage(missing, tmp_path / "x").stderr == f"corral: There is nothing at {missing}.\n"
+    (tmp_path / "one").write_text("1")
+    closed = stage(tmp_path / "one", at(hdfs, scheme, "/closed/one"))
+    assert closed.returncode == 1 and len(closed.stderr.splitlines()) == 1
+    assert "Permission denied: user=ada, access=WRITE" in closed.stderr and "\\tat" not in closed.stderr
+    away = stage(f"{scheme}://127.0.0.1:{free_port()}/a", tmp_path / "x")
+    assert away.returncode == 1 and len(away.stderr.splitlines()) == 1
+    assert "could not be copied" in away.stderr and "refused" in away.stderr
+
+
+@SCHEMES
+def test_a_port_that_is_none_is_said(tmp_path: Path, scheme: str) -> None:
+    wrong = stage(f"{scheme}://127.0.0.1:99999/a", tmp_path / "x")
+    assert wrong.returncode == 1 and "Port out of range" in wrong.stderr
+
+
+def test_a_jobs_data_come_from_there_and_go_back(tmp_path: Path, hdfs: Hdfs) -> None:
+    (tmp_path / "digits.txt").write_text("7\n")
+    staged(tmp_path / "digits.txt", at(hdfs, "webhdfs", "digits/a.txt"))
+    platform = Platform(tmp_path / "platform")
+    platform.up()
+    try:
+        job = platform.ran(
+            one(
+                "staged",
+                "mkdir model && tr 7 8 < data/a.txt > model/weights",
+                role={"env": ADA},
+                inputs=[{"uri": at(hdfs, "webhdfs", "digits"), "path": "data"}],
+                outputs=[{"path": "model", "uri": at(hdfs, "hdfs", "model")}],
+            )
+        )
+        assert job["state"] == "succeeded", platform.log(job)
+    finally:
+        platform.down()
+    staged(at(hdfs, "hdfs", "model/weights"), tmp_path / "weights")
+    assert (tmp_path / "weights").read_text() == "8\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ('RPCError("org.apache.hadoop.security.Denied", "not you\\n\\tat org.apache")', "not you"),
+        ('RPCError("org.apache.hadoop.SafeMode", "Name node is in safe mode.")', "Name node is in safe mode."),
+        ("Connection refused (os error 111)", "Connection refused (os error 111)"),
+    ],
+)
+def test_a_servers_stack_is_not_passed_on(said: str, words: str) -> None:
+    assert plain_words(said) == words
+
+
+@SCHEMES
+async def test_logs_and_code_are_kept_there(
+    tmp_path: Path, hdfs: Hdfs, scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HADOOP_USER_NAME", "ada")
+    place = await open_folder(at(hdfs, scheme, "blobs"))
+    archive = LogArchive(place.below("logs"))
+    one, two = Machine(tmp_path / "one", archive), Machine(tmp_path / "two", archive)
+    expected = b""
+    for number, size in enumerate((100, 300_000, 0, 50)):
+        expected += (data := os.urandom(size))
+        one.write(data)
+        one.grows(f"{number}.0.1.0")
+        await one.archiver.sweep()
+    assert await two.archiver.restore(TASK) == ("3.0.1.0", len(expected))
+    one.store.finish(TASK)
+    await one.archiver.sweep()
+    source = await Machine(tmp_path / "three", archive).shelf.source(TASK)
+    assert await source.complete() and await whole(source, 70_000) == expected
+    assert await source.read(250_000, 9) == (250_000, expected[250_000:250_009])
+    await archive.remove(JOB)
+    await archive.remove(JOB)
+    assert not (await archive.look(TASK, "all")).segments
+    (tmp_path / "code").write_bytes(expected)
+    await place.put("code/x", tmp_path / "code")
+    await place.get("code/x", tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == expected and await place.size("code/x") == len(expected)
+    assert await place.size("code/y") is None
+    with pytest.raises(NotFound):
+        await place.get("code/y", tmp_path / "none")
+    with pytest.raises(Unavailable, match="cannot be used: "):
+        await open_folder(at(hdfs, scheme, "/closed/blobs"))
