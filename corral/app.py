@@ -12,27 +12,42 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from corral import datafolder, logs
+from corral import datafolder, lifecycle, logs
 from corral.kernel.errors import CorralError
 from corral.kernel.garbage import give_back
 from corral.kernel.ids import JobId
 from corral.kernel.tokens import job_secret, mint_job_token
 from corral.settings import Settings
-from corral.supervisor import PARENT, READY_FD, end_with_parent
+from corral.supervisor import PARENT, READY_FD, end_with_parent, listen
 
 if TYPE_CHECKING:
-    from corral.control import Accounts
+    from corral.control import Accounts, Control
+    from corral.control.bridge import Bridge
+    from corral.control.door import Beyond
+    from corral.engines.base import Engine
+    from corral.engines.kubernetes.settings import KubernetesSettings
+    from corral.engines.kubernetes.transport import Transport
     from corral.engines.local.engine import LocalEngine
     from corral.engines.local.presence import Presence
+    from corral.front import ControlSocket, LeadersDoor
     from corral.model.inventory import Inventory
+    from corral.service.logs import SharedLogs
     from corral.spec.cluster import ClusterDocument
     from corral.spec.documents import Document
+    from corral.storage.archiver import LogArchiver
+    from corral.storage.blobs import BlobStore
     from corral.storage.logs import LogStore
+    from corral.storage.remote import RemoteFolder
+    from corral.storage.shelf import LogShelf
+    from corral.store import Store
 
 JOB_TOKEN_SECONDS: Final = 400 * 86_400.0
 """How long a job may show its token; the token is worth nothing once the job is over."""
+SERVER_UID: Final = "server.uid"
+"""The setting of the store that holds what this server's pods are known by."""
 REFUSED: Final = 78
 """The exit code of a process that can never start as it was told (EX_CONFIG)."""
 REPLACED: Final = 75
@@ -53,6 +68,7 @@ def _guarded(settings: Settings, what: str, serve: Callable[[Settings], Coroutin
     """Run one of the two; a refusal is told to the supervisor and said in one sentence."""
     logs.configure(settings.log_level)
     try:
+        lifecycle.check_replicas(settings)
         datafolder.prepare(settings.data_folder)
         with asyncio.Runner(loop_factory=_new_loop) as runner:
             runner.run(serve(settings))
@@ -89,35 +105,39 @@ async def _front(settings: Settings) -> None:
     import uvicorn
 
     from corral.api import create_app
-    from corral.front import ControlSocket, Server, listener_of, portal_folder
+    from corral.front import ControlSocket, LeadersDoor, Server, listener_of, portal_folder
     from corral.service import Service
-    from corral.storage.blobs import BlobStore
-    from corral.storage.logs import LogStore
+    from corral.service.kin import make_kin
     from corral.store import open_store
     from corral.systemclock import SystemClock
 
     clock = SystemClock()
+    place = await _blob_place(settings)
     store = await open_store(settings.store_url, clock=clock, run_folder=settings.run_folder, role="front")
-    blobs = BlobStore(settings.data_folder / "blobs" / "code")
+    blobs = _code_in(settings, place)
     blobs.open()
-    control_socket = settings.run_folder / "control.sock"
-    door = ControlSocket(control_socket)
+    key = datafolder.read_key(settings.data_folder)
+    door: ControlSocket | LeadersDoor
+    if settings.control_address:
+        door = LeadersDoor(store.leader, make_kin(key, settings.run_folder, "front"))
+    else:
+        door = ControlSocket(settings.run_folder / "control.sock")
     service = Service(
         store,
-        key=datafolder.read_key(settings.data_folder),
+        key=key,
         clock=clock,
         door=door,
         blobs=blobs,
-        logs=LogStore(settings.data_folder / "blobs" / "logs"),
+        logs=_logs_for_readers(settings, place, door),
         token_days=settings.token_days,
         code_limit=settings.code_limit_bytes,
-        several_users=settings.trust_users or os.getuid() == 0,
+        several_users=settings.trust_users or os.getuid() == 0 or settings.engine != "local",
     )
     application = create_app(
         service,
         clock=clock,
         portal_folder=portal_folder(),
-        control_socket=control_socket,
+        connect=door.connect,
         code_limit=settings.code_limit_bytes,
         secure=settings.scheme == "https",
     )
@@ -152,23 +172,32 @@ async def _control(settings: Settings) -> None:
     from corral.launcher import LaunchPolicy
     from corral.scheduler import find_policy
     from corral.service.seal import Sealer
-    from corral.storage.blobs import BlobStore
     from corral.storage.logs import LogStore
+    from corral.storage.shelf import LogShelf
     from corral.store import open_store
     from corral.store.cluster_views import CONTAINER_RUNTIME
     from corral.systemclock import SystemClock
 
     clock = SystemClock()
+    place = await _blob_place(settings)
+    code = _code_in(settings, place)
     store = await open_store(settings.store_url, clock=clock, run_folder=settings.run_folder, role="control")
     key = datafolder.read_key(settings.data_folder)
-    accounts = Accounts(store, Sealer(key), allot=os.getuid() == 0 and not settings.trust_users)
+    local = settings.engine == "local"
+    accounts = Accounts(store, Sealer(key), allot=local and os.getuid() == 0 and not settings.trust_users)
     logs_of = LogStore(settings.data_folder / "blobs" / "logs")
-    engine = _local_engine(settings, accounts, logs_of)
-    presence = Presence(engine.set_inventory)
+    leadership = Leadership(store, address=settings.leader_address)
+    archiver = _archiver(logs_of, place, leadership.left)
+    engine: Engine
+    if local:
+        engine = here = _local_engine(settings, accounts, logs_of, code)
+        presence = Presence(here.set_inventory)
+    else:
+        engine, presence = await _kubernetes_engine(settings, store, logs_of, code, archiver, leadership.left), None
     control = Control(
         store,
         {engine.name: engine},
-        Leadership(store, address=str(settings.run_folder / "control.sock")),
+        leadership,
         clock=clock,
         launch_policy=LaunchPolicy(
             conflict_delay=(settings.conflict_delay_minimum, settings.conflict_delay_maximum),
@@ -178,7 +207,7 @@ async def _control(settings: Settings) -> None:
         ),
         policy=find_policy(),
         not_ready_seconds=settings.not_ready_seconds,
-        presenter=_Local(presence, engine.name),
+        presenter=_Local(presence, engine.name) if presence else None,
     )
     control.context = LaunchContext(
         api_url=settings.advertise or os.environ.get("CORRAL_LISTENING_URL", ""),
@@ -187,19 +216,78 @@ async def _control(settings: Settings) -> None:
         nodes=control.machines.node,
         ready_user=accounts.ready,
         job_secret=lambda job: job_secret(key, JobId(job)),
+        queue_secrets=control.configured.image_pull_secrets,
         api_certificate=_own_certificate(settings),
     )
-    door = Door(control, settings.run_folder / "control.sock")
-    code = BlobStore(settings.data_folder / "blobs" / "code")
-    keeping = Housekeeping(control, logs_of, code, retention_seconds=settings.retention_days * 86_400)
+    shelf = LogShelf(logs_of, archiver.archive if archiver else None)
+    door = Door(control, settings.run_folder / "control.sock", _beyond(settings, key), shelf)
+    keeping = Housekeeping(control, archiver or logs_of, code, retention_seconds=settings.retention_days * 86_400)
     try:
         said = await seed(store, _given(settings), file=str(settings.cluster or ""), clock=clock)
-        await store.put_setting(CONTAINER_RUNTIME, container_runtime() or "")
-        told = _when(control.ready, lambda: _begin({"note": said} if said else {}))
-        await _until_told(control.run(), door.serve(), keeping.run(), presence.run(), told)
+        await store.put_setting(CONTAINER_RUNTIME, (container_runtime() or "") if local else settings.engine)
+        ready = leadership.decided if settings.control_address else control.ready
+        told = _when(ready, lambda: _begin({"note": said} if said else {}))
+        beside = [presence.run()] if presence else []
+        if archiver is not None:
+            beside.append(_once(control.ready, archiver.run()))
+        if (bridge := await _bridge(settings, control, key, code)) is not None:
+            beside.append(bridge.run())
+        await _until_told(control.run(), door.serve(), keeping.run(), *beside, told)
     finally:
         await control.close()
         await store.close()
+
+
+async def _blob_place(settings: Settings) -> RemoteFolder | None:
+    """Where logs and code are that all replicas see; None when it is the data folder.
+
+    Raises InvalidInput, Unavailable when it cannot be opened.
+    """
+    if not settings.blobs:
+        return None
+    from corral.storage.remote import open_folder
+
+    return await open_folder(settings.blobs)
+
+
+def _code_in(settings: Settings, place: RemoteFolder | None) -> BlobStore:
+    from corral.storage.blobs import BlobStore
+
+    return BlobStore(settings.data_folder / "blobs" / "code", remote=place.below("code") if place else None)
+
+
+def _logs_for_readers(
+    settings: Settings, place: RemoteFolder | None, door: ControlSocket | LeadersDoor
+) -> SharedLogs | LogShelf:
+    """Where front finds logs; with replicas those that grow are on the machine of whoever leads."""
+    from corral.service.logs import SharedLogs
+    from corral.storage.archive import LogArchive
+    from corral.storage.logs import LogStore
+    from corral.storage.shelf import LogShelf
+
+    here = LogStore(settings.data_folder / "blobs" / "logs")
+    archive = LogArchive(place.below("logs")) if place else None
+    return SharedLogs(here, archive, door.pull) if settings.control_address else LogShelf(here, archive)
+
+
+def _archiver(logs_of: LogStore, place: RemoteFolder | None, lease_left: Callable[[], float]) -> LogArchiver | None:
+    """What copies logs to where all replicas see them; None when that is the data folder."""
+    if place is None:
+        return None
+    from corral.storage.archive import LogArchive
+    from corral.storage.archiver import LogArchiver
+
+    return LogArchiver(logs_of, LogArchive(place.below("logs")), leads=lambda: lease_left() > 0)
+
+
+def _beyond(settings: Settings, key: bytes) -> Beyond | None:
+    """Where control answers the fronts of other replicas; None when there are none."""
+    if not settings.control_address:
+        return None
+    from corral.control.door import Beyond
+    from corral.service.kin import make_kin
+
+    return Beyond(listen(*settings.control_endpoint), make_kin(key, settings.run_folder, "control"))
 
 
 def _own_certificate(settings: Settings) -> str:
@@ -220,10 +308,9 @@ def _given(settings: Settings) -> list[Document]:
     return load_site(settings.cluster.read_bytes(), filename=str(settings.cluster))
 
 
-def _local_engine(settings: Settings, accounts: Accounts, logs_of: LogStore) -> LocalEngine:
+def _local_engine(settings: Settings, accounts: Accounts, logs_of: LogStore, code: BlobStore) -> LocalEngine:
     """The engine of this machine; what it presents is said once the documents are read."""
     from corral.engines.local.engine import LocalEngine
-    from corral.storage.blobs import BlobStore
 
     return LocalEngine(
         settings.data_folder / "engine",
@@ -231,9 +318,79 @@ def _local_engine(settings: Settings, accounts: Accounts, logs_of: LogStore) -> 
         logs=logs_of,
         uid_of=accounts.uid_of,
         port_range=(settings.port_range_start, settings.port_range_end),
-        blobs=BlobStore(settings.data_folder / "blobs" / "code"),
+        blobs=code,
         log_limit_bytes=settings.log_limit_bytes,
     )
+
+
+async def _kubernetes_engine(
+    settings: Settings,
+    store: Store,
+    logs_of: LogStore,
+    code: BlobStore,
+    archiver: LogArchiver | None,
+    lease_left: Callable[[], float],
+) -> Engine:
+    """The engine of a cluster; its pods are told from all others by a UID that the store keeps."""
+    from uuid import uuid4
+
+    from corral.engines.kubernetes.engine import KubernetesEngine
+
+    server: str = await store.first_setting(SERVER_UID, str(uuid4()))
+    transport, cluster = cluster_of(settings, server)
+    return KubernetesEngine(
+        transport, cluster, logs=logs_of, blobs=code, archiver=archiver, seed=server, lease_left=lease_left
+    )
+
+
+def cluster_of(settings: Settings, server: str) -> tuple[Transport, KubernetesSettings]:
+    """The way to the cluster that the settings name, and how it is used by the server of this UID.
+
+    Raises InvalidInput for what cannot be read.
+    """
+    from corral.engines.kubernetes.access import kubeconfig_access, service_account_access
+    from corral.engines.kubernetes.settings import settings_of
+    from corral.engines.kubernetes.transport import Transport
+
+    file = settings.kubeconfig or os.environ.get("KUBECONFIG", "")
+    if not file and "KUBERNETES_SERVICE_HOST" not in os.environ:
+        file = str(Path.home() / ".kube" / "config")
+    access = kubeconfig_access(file, settings.kube_context) if file else service_account_access()
+    cluster = settings_of(
+        server,
+        namespace=settings.namespace,
+        default_image=settings.default_image,
+        image_pull_secrets=settings.image_pull_secrets,
+        service_account=settings.pod_service_account,
+        runtime_image=settings.runtime_image,
+        storage_places=settings.storage_places,
+        log_copying=settings.log_copying,
+        pod_templates=settings.pod_templates,
+        topology=settings.topology_labels,
+        devices=settings.device_resources,
+    )
+    return Transport(access, seed=server), cluster
+
+
+async def _bridge(settings: Settings, control: Control, key: bytes, code: BlobStore) -> Bridge | None:
+    """What takes the objects of a cluster as jobs; None when no namespace is mapped to an account."""
+    if settings.engine != "kubernetes":
+        return None
+    from corral.control.bridge import AccountsOfNamespaces, Bridge
+    from corral.engines.kubernetes.engine import KubernetesEngine
+    from corral.model.objects import ObjectAddress
+    from corral.service import Service
+    from corral.spec.objectkinds import chosen_kinds
+
+    accounts = AccountsOfNamespaces(settings.object_accounts)
+    engine = next(iter(control.engines.values()))
+    if not accounts or not isinstance(engine, KubernetesEngine):
+        return None
+    store, kinds = control.store, chosen_kinds(settings.object_kinds)
+    service = Service(store, key=key, clock=control.clock, blobs=code)
+    documents = engine.documents(map(ObjectAddress.of, kinds))
+    server = await store.setting(SERVER_UID, "")
+    return Bridge(control, service, documents, kinds, accounts, server=server)
 
 
 class _Local:
@@ -270,6 +427,15 @@ async def _until_told(*running: Coroutine[Any, Any, None]) -> None:
         await ending.wait()
         for task in tasks:
             task.cancel()
+
+
+async def _once(event: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+    """Do work from then on."""
+    try:
+        await event.wait()
+        await work
+    finally:
+        work.close()
 
 
 async def _when(event: asyncio.Event, act: Callable[[], None]) -> None:

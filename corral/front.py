@@ -6,19 +6,31 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Iterator
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import httpx2
 import uvicorn
+from websockets.asyncio.client import ClientConnection, connect, unix_connect
 
-from corral.kernel.errors import CorralError, Unavailable
+from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
+from corral.model.writes import Holder
+from corral.service.kin import NAME, Kin
 from corral.settings import Settings
 from corral.supervisor import LISTEN_FD, listen
 
-_ASK_SECONDS = 10.0
+_ASK_SECONDS: Final = 10.0
+_CONNECT_SECONDS: Final = 2.0
+"""A leader whose machine is gone answers nothing; another one leads before long."""
+_KNOWN_SECONDS: Final = 1.0
+"""How long it is taken for granted who leads."""
+_KIN: Final = {"sni_hostname": NAME}
+_T = TypeVar("_T")
+MAX_FRAME: Final = 1024 * 1024
 
 
 class Server(uvicorn.Server):
@@ -50,9 +62,10 @@ class Server(uvicorn.Server):
 
 
 class ControlSocket:
-    """Control's questions over its Unix socket."""
+    """The way to the control beside this front: its Unix socket."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._client = httpx2.AsyncClient(
             transport=httpx2.AsyncHTTPTransport(uds=str(path)), base_url="http://control", timeout=_ASK_SECONDS
         )
@@ -63,23 +76,122 @@ class ControlSocket:
         Raises Unavailable when no control answers, CorralError when it refuses.
         """
         try:
-            if body is None:
-                answer = await self._client.get(path)
-            else:
-                answer = await self._client.post(path, json=body)
+            return await _ask(self._client, path, body)
         except httpx2.HTTPError:
-            message = "The scheduler does not answer; try again in a moment."
-            raise Unavailable("no-control", message, retry_after=2) from None
-        said = answer.json()
-        if answer.status_code == 503:
-            raise Unavailable(said["code"], said["message"], retry_after=2)
-        if answer.status_code >= 400:
-            raise CorralError(said["code"], said["message"])
-        return said
+            raise _nobody() from None
+
+    async def pull(self, path: str) -> tuple[Mapping[str, str], bytes]:
+        """The headers and the body of control's answer to a GET of `path`.
+
+        Raises Unavailable when no control answers, the house's errors when it refuses.
+        """
+        try:
+            return await _pull(self._client, path)
+        except httpx2.HTTPError:
+            raise _nobody() from None
+
+    async def connect(self, path: str) -> ClientConnection:
+        """A WebSocket to control at `path`.
+
+        Raises what `websockets` does, and OSError.
+        """
+        return await unix_connect(
+            str(self._path), f"ws://control{path}", max_size=MAX_FRAME, compression=None, proxy=None
+        )
 
     async def close(self) -> None:
         """Let the connections go."""
         await self._client.aclose()
+
+
+class LeadersDoor:
+    """The way to whichever of several controls leads, at the address that the leadership row has."""
+
+    def __init__(self, leader: Callable[[], Awaitable[Holder | None]], kin: Kin) -> None:
+        self._leader = leader
+        self._context: ssl.SSLContext = kin.of_client()
+        self._client = httpx2.AsyncClient(
+            verify=self._context, timeout=httpx2.Timeout(_ASK_SECONDS, connect=_CONNECT_SECONDS), trust_env=False
+        )
+        self._address = ""
+        self._known_until = 0.0
+
+    async def ask(self, path: str, body: Any = None) -> Any:
+        """The leader's JSON answer to a GET (or, with a body, a POST) of `path`; asked again when another one leads.
+
+        Raises Unavailable when no leader answers, CorralError when it refuses.
+        """
+        return await self._reach(lambda address: _ask(self._client, f"{address}{path}", body, extensions=_KIN))
+
+    async def pull(self, path: str) -> tuple[Mapping[str, str], bytes]:
+        """The headers and the body of the leader's answer to a GET of `path`; asked again when another one leads.
+
+        Raises Unavailable when no leader answers, the house's errors when it refuses.
+        """
+        return await self._reach(lambda address: _pull(self._client, f"{address}{path}", extensions=_KIN))
+
+    async def connect(self, path: str) -> ClientConnection:
+        """A WebSocket to the leader at `path`.
+
+        Raises Unavailable, and what `websockets` does.
+        """
+        return await connect(
+            f"wss://{await self._where(afresh=True)}{path}",
+            ssl=self._context,
+            server_hostname=NAME,
+            open_timeout=_ASK_SECONDS,
+            max_size=MAX_FRAME,
+            compression=None,
+            proxy=None,
+        )
+
+    async def close(self) -> None:
+        """Let the connections go."""
+        await self._client.aclose()
+
+    async def _reach(self, call: Callable[[str], Awaitable[_T]]) -> _T:
+        asked = await self._where()
+        try:
+            return await call(f"https://{asked}")
+        except httpx2.HTTPError:
+            now = await self._where(afresh=True)
+            if now == asked:
+                raise _nobody() from None
+        try:
+            return await call(f"https://{now}")
+        except httpx2.HTTPError:
+            raise _nobody() from None
+
+    async def _where(self, *, afresh: bool = False) -> str:
+        if afresh or time.monotonic() >= self._known_until:
+            holder = await self._leader()
+            self._address = holder.address if holder else ""
+            self._known_until = time.monotonic() + _KNOWN_SECONDS
+        if not self._address or self._address.startswith("/"):
+            raise _nobody()
+        return self._address
+
+
+async def _ask(client: httpx2.AsyncClient, url: str, body: Any, **more: Any) -> Any:
+    answer = await (client.get(url, **more) if body is None else client.post(url, json=body, **more))
+    said = answer.json()
+    if answer.status_code == 503:
+        raise Unavailable(said["code"], said["message"], retry_after=2)
+    if answer.status_code >= 400:
+        raise CorralError(said["code"], said["message"])
+    return said
+
+
+async def _pull(client: httpx2.AsyncClient, url: str, **more: Any) -> tuple[Mapping[str, str], bytes]:
+    answer = await client.get(url, **more)
+    if answer.status_code >= 400:
+        said, kinds = answer.json(), {each.status: each for each in (InvalidInput, NotFound, Unavailable)}
+        raise kinds.get(answer.status_code, CorralError)(said["code"], said["message"])
+    return answer.headers, answer.content
+
+
+def _nobody() -> Unavailable:
+    return Unavailable("no-control", "The scheduler does not answer; try again in a moment.", retry_after=2)
 
 
 def listener_of(settings: Settings) -> socket.socket:

@@ -16,6 +16,7 @@ from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound, 
 from corral.settings import Settings
 
 _FROM_FILES = {"tls_certificate": "--tls-cert", "tls_key": "--tls-key", "cluster": "--cluster"}
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 def up(settings: Settings, *, detach: bool) -> dict[str, Any]:
@@ -111,6 +112,10 @@ def check(settings: Settings) -> None:
         raise InvalidInput("port-range-empty", "port_range_start must not be above port_range_end.")
     if settings.database_url and not settings.database_url.startswith(("postgresql:", "postgresql+")):
         raise InvalidInput("bad-database-url", "database_url must be postgresql://…; leave it empty for SQLite.")
+    check_replicas(settings)
+    if settings.engine == "kubernetes" and not settings.advertise and settings.host in _LOOPBACK:
+        message = "Pods cannot reach this server at a loopback address: say where they can with --advertise URL."
+        raise InvalidInput("advertise-missing", message)
     if settings.cluster is not None:
         from corral.spec.documents import load_site
         from corral.spec.errors import SpecError
@@ -125,6 +130,18 @@ def check(settings: Settings) -> None:
             "already-running",
             f"Corral already runs at {running['url']} (pid {running['pid']}); end it with `corral down`, or use --data.",
         )
+
+
+def check_replicas(settings: Settings) -> None:
+    """Refuse several controls where they could not share what they must.
+
+    Raises InvalidInput naming the setting.
+    """
+    if settings.control_address and not settings.database_url:
+        message = (
+            "With replicas (control_address) the store must be PostgreSQL: SQLite has one machine. Set database_url."
+        )
+        raise InvalidInput("replicas-need-postgresql", message)
 
 
 def _check_certificate(settings: Settings) -> None:

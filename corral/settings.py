@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -32,11 +33,24 @@ class Settings(BaseSettings):
         default="",
         description="`postgresql://…` for an external store; empty for SQLite inside the data folder.",
     )
+    blobs: str = Field(
+        default="",
+        description="Where logs and code are kept: a storage URI (`s3://BUCKET/PREFIX`, `hdfs://…`, `webhdfs://…`, "
+        "`file:///…`), opened with what the environment says (`AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`, `HADOOP_…`). "
+        "Empty: in the data folder. What tasks of this machine still write stays in the data folder until they end.",
+    )
     host: str = Field(default="127.0.0.1", description="The address the API and the portal listen on.")
     port: int = Field(default=DEFAULT_PORT, ge=0, le=65535, description="The port they listen on; 0 takes a free one.")
     advertise: str = Field(
         default="",
         description="The URL under which tasks reach the server; empty: the address it listens on.",
+    )
+    control_address: str = Field(
+        default="",
+        pattern=r"^$|^([0-9A-Za-z.-]+|\[?[0-9a-fA-F:.]+\]?):[0-9]{1,5}$",
+        description="With replicas: `HOST:PORT` of this machine where the fronts of the others reach this control, by "
+        "mutual TLS between those who have the same `key`. It needs PostgreSQL, and the same `blobs` URI for all (or one "
+        "shared folder `blobs` in their data folders).",
     )
     tls_certificate: Path | None = Field(default=None, description="PEM file of the certificate chain: serve HTTPS.")
     tls_key: Path | None = Field(default=None, description="PEM file of the certificate's private key.")
@@ -44,6 +58,73 @@ class Settings(BaseSettings):
         default=None,
         description="Configuration documents for the first start (Cluster, Queue, Policy); what was applied since wins. "
         "Empty: what is stored, else this machine as found.",
+    )
+    engine: Literal["local", "kubernetes"] = Field(
+        default="local",
+        description="Where tasks run: as processes of this machine, or as pods of a Kubernetes cluster.",
+    )
+    kubeconfig: str = Field(
+        default="",
+        description="The kubeconfig file of the cluster; empty: `$KUBECONFIG`, else the service account of the pod that "
+        "the server is in, else `~/.kube/config`.",
+    )
+    kube_context: str = Field(default="", description="Its context; empty: the current one.")
+    namespace: str = Field(
+        default="corral",
+        pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
+        description="The namespace of the pods; it must exist.",
+    )
+    default_image: str = Field(
+        default="", description="On Kubernetes the image of jobs that name none; empty: such a job is refused."
+    )
+    image_pull_secrets: str = Field(
+        default="", description="Names of Secrets of the namespace for private registries, separated by commas."
+    )
+    pod_service_account: str = Field(
+        default="", description="The service account of the pods; empty: the namespace's default, without its token."
+    )
+    runtime_image: str = Field(
+        default="",
+        description="On Kubernetes Corral's own image, for the containers that work beside tasks: they move data, unpack "
+        "code and find peers, so that jobs' images need no more than `sh`. Empty: code and peers need Python 3 in jobs' "
+        "images, and jobs with inputs or outputs are refused.",
+    )
+    storage_places: str = Field(
+        default="pvc://*",
+        description="What inputs and outputs may be mounted from on Kubernetes, separated by commas: `file:///FOLDER` of "
+        "every node, `nfs://HOST/EXPORT`, `pvc://CLAIM`; `pvc://*` is every volume claim of the namespace. NFS exports and "
+        'claims of podTemplates are held to it, too. A claim labelled `corral.dev/reserved: "true"` is for no job.',
+    )
+    log_copying: Literal["follow", "end", "off"] = Field(
+        default="follow",
+        description="On Kubernetes when pods' logs are copied to where people read all logs: follow (as they grow), end "
+        "(once, when the task has ended), off (never: the cluster collects logs itself).",
+    )
+    pod_templates: str = Field(
+        default="",
+        description="What `roles[].kubernetes.podTemplate` may take of a node or the namespace, separated by commas: "
+        "privileged, capabilities, hostPath, hostNetwork, hostPID, hostIPC, serviceAccount, secrets, networkVolumes. "
+        "Empty: nothing.",
+    )
+    topology_labels: str = Field(
+        default="",
+        description="Levels above the node and the node labels that name their cells, outermost first: "
+        "`block=example.com/block,rack=example.com/rack`. Empty: region, zone, block and rack of "
+        "`topology.kubernetes.io/`.",
+    )
+    device_resources: str = Field(
+        default="",
+        description="Device-plugin resources that are devices, with their kinds: `example.com/fpga*=fpga`; they come "
+        "before those that Corral knows (NVIDIA, AMD, Intel, Ascend, Cambricon, Gaudi, TPU, Neuron).",
+    )
+    object_accounts: str = Field(
+        default="",
+        description="Jobs as objects of the Kubernetes cluster: as which account those of a namespace are submitted, "
+        "`NAMESPACE=ACCOUNT`, separated by commas; NAMESPACE may have `*`. Empty: no objects are taken.",
+    )
+    object_kinds: str = Field(
+        default="unifiedjobs.corral.dev",
+        description="Which sorts of objects are taken as jobs, separated by commas.",
     )
     trust_users: bool = Field(
         default=False,
@@ -104,6 +185,26 @@ class Settings(BaseSettings):
         return self.data_folder / "run"
 
     @property
+    def control_endpoint(self) -> tuple[str, int]:
+        """The host and port of `control_address`."""
+        host, _, port = self.control_address.rpartition(":")
+        return host.strip("[]"), int(port)
+
+    @property
+    def leader_address(self) -> str:
+        """Where this control is met while it leads, as the leadership row has it."""
+        return _joined(*self.control_endpoint) if self.control_address else str(self.run_folder / "control.sock")
+
+    @property
+    def address(self) -> str:
+        """The URL at the address that is listened on."""
+        return f"{self.scheme}://{_joined(self.host, self.port)}"
+
+    @property
     def scheme(self) -> str:
         """`https` with a certificate, else `http`."""
         return "https" if self.tls_certificate else "http"
+
+
+def _joined(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

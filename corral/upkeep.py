@@ -55,6 +55,29 @@ def backup(settings: Settings, target: Path, *, with_key: bool) -> int:
     return target.stat().st_size
 
 
+def sign_in_link(settings: Settings, url: str) -> str:
+    """A link that signs the administrator in once, at the server that is met at `url`.
+
+    Raises CorralError when the store cannot be opened, Forbidden when the account is no administrator's.
+    """
+    from corral.service import Service
+    from corral.store import open_store
+    from corral.systemclock import SystemClock
+
+    async def make() -> str:
+        clock = SystemClock()
+        store = await open_store(settings.store_url, clock=clock, create=False)
+        service = Service(store, key=datafolder.read_key(settings.data_folder), clock=clock)
+        try:
+            return (await service.first_link(settings.administrator, uid=os.getuid())).link
+        finally:
+            await service.close()
+            await store.close()
+
+    with _refusals():
+        return f"{url.rstrip('/')}/sign-in#link={asyncio.run(make())}"
+
+
 def restore(settings: Settings, source: Path) -> Path | None:
     """Make a backup the store of the data folder; where the store before it is kept, None when there was none.
 
@@ -106,9 +129,45 @@ def rotate_key(settings: Settings) -> int:
         return asyncio.run(run())
 
 
-def doctor(settings: Settings) -> list[Check]:
-    """Look at everything that has to be right on this machine."""
-    return [check for checks in (_machine(), _folder(settings), _server(settings), _optional()) for check in checks]
+def doctor(settings: Settings, *, probe: bool = True, probe_node: str = "") -> list[Check]:
+    """Look at everything that has to be right on this machine, and on the cluster when the engine is one.
+
+    `probe`: whether a pod may be run there for it, on this node or on any.
+    """
+    here = [
+        check for checks in (_machine(), _folder(settings), _blobs(settings), _server(settings)) for check in checks
+    ]
+    if settings.engine == "kubernetes":
+        return here + asyncio.run(_cluster(settings, probe=probe, node=probe_node))
+    return here + list(_optional())
+
+
+async def _cluster(settings: Settings, *, probe: bool, node: str) -> list[Check]:
+    from corral.app import cluster_of
+    from corral.engines.kubernetes import doctor as kubernetes
+    from corral.engines.kubernetes.checkups import Finding
+    from corral.engines.kubernetes.objectchecks import objects
+    from corral.engines.kubernetes.probing import probe as run_probe
+    from corral.model.objects import ObjectAddress
+    from corral.spec.objectkinds import chosen_kinds
+
+    try:
+        transport, cluster = cluster_of(settings, "doctor")
+    except CorralError as error:
+        return [Check("cluster", "bad", error.message)]
+    found: list[Finding] = []
+    try:
+        found += await kubernetes.examine(transport, cluster, time.time)
+        if settings.object_accounts and not any(finding.name == "cluster" for finding in found):
+            kinds = [ObjectAddress.of(kind) for kind in chosen_kinds(settings.object_kinds)]
+            found += [each async for each in objects(transport, cluster, kinds)]
+        if probe and not any(finding.name == "cluster" for finding in found):
+            found += [each async for each in run_probe(transport, cluster, url=settings.advertise, node=node)]
+    except CorralError as error:
+        found.append(Finding("cluster", "bad", error.message))
+    finally:
+        await transport.close()
+    return [Check(*finding) for finding in found]
 
 
 def _machine() -> Iterator[Check]:
@@ -140,6 +199,18 @@ def _folder(settings: Settings) -> Iterator[Check]:
     database = folder / "corral.db"
     if not settings.database_url and database.exists():
         yield _database(database)
+
+
+def _blobs(settings: Settings) -> Iterator[Check]:
+    from corral.storage.remote import open_folder
+
+    if not settings.blobs:
+        return
+    try:
+        asyncio.run(open_folder(settings.blobs))
+        yield Check("blob store", "good", f"{settings.blobs} can be written and read")
+    except CorralError as error:
+        yield Check("blob store", "bad", error.message)
 
 
 def _database(path: Path) -> Check:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,9 +36,12 @@ from corral.kernel.errors import NotFound
 from corral.model.views import Readiness
 
 if TYPE_CHECKING:
+    from websockets.asyncio.client import ClientConnection
+
     from corral.kernel.clock import Clock
     from corral.service import Service
 
+Connect = Callable[[str], Awaitable["ClientConnection"]]
 Lifespan = Callable[[FastAPI], contextlib.AbstractAsyncContextManager[None]]
 health = APIRouter(tags=["health"])
 
@@ -48,7 +51,7 @@ def create_app(
     *,
     clock: Clock,
     portal_folder: Path,
-    control_socket: Path,
+    connect: Connect,
     code_limit: int = 512 * 1024**2,
     secure: bool = False,
     metrics: Callable[[], bytes] | None = None,
@@ -56,7 +59,7 @@ def create_app(
 ) -> FastAPI:
     """The whole HTTP application over `service`.
 
-    `portal_folder` has the built page (or is not there), `control_socket` is where control answers exec, `code_limit`
+    `portal_folder` has the built page (or is not there), `connect` opens a WebSocket to control for exec, `code_limit`
     bounds code archives in bytes, `secure` says that browsers come by HTTPS, `metrics` makes the Prometheus text, and
     `lifespan` is entered before the first request and left after the last.
     """
@@ -81,7 +84,7 @@ def create_app(
     )
     app.state.service = service
     app.state.clock = clock
-    app.state.control_socket = control_socket
+    app.state.connect = connect
     app.state.secure = secure
     app.state.metrics = metrics
     app.state.tailer = events.Tailer(service)

@@ -1,6 +1,6 @@
 """Why: a terminal in a task is control's business; front only lets the right people through and passes frames on.
 
-Control answers a WebSocket on its Unix socket at `/exec/ATTEMPT?cmd=…&tty=…`: binary frames are the terminal's bytes,
+Control answers a WebSocket at `/exec/ATTEMPT?cmd=…&tty=…`: binary frames are the terminal's bytes,
 text frames are JSON (`{"resize": [rows, columns]}` inwards, `{"exit": code}` outwards).
 """
 
@@ -11,18 +11,20 @@ import contextlib
 from typing import Annotated, Final
 from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter, Query, WebSocket
+from fastapi import APIRouter, Query, Request, WebSocket
 from starlette.websockets import WebSocketDisconnect
-from websockets.asyncio.client import ClientConnection, unix_connect
+from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
 from corral.api.bounds import Index, Ref, Role
-from corral.api.callers import current_actor, service_of
+from corral.api.callers import Caller, current_actor, service_of
+from corral.api.wire import Json, answers
 from corral.kernel.errors import CorralError, Unavailable
+from corral.model.views import PortsView
 
 router = APIRouter(tags=["exec"])
 
-MAX_FRAME: Final = 1024 * 1024
+PortName = Annotated[str, Query(max_length=100, description="The name or the number of one of the task's ports.")]
 _REFUSED: Final = 4000
 """WebSocket close code of a refusal: 4000 + the HTTP status it would have been."""
 
@@ -40,7 +42,8 @@ async def exec_(
     try:
         actor = await current_actor(socket)
         attempt = await service_of(socket).open_exec(actor, ref, role, index)
-        control = await _connect(socket, attempt, cmd or ["sh"], tty)
+        query = urlencode({"cmd": cmd or ["sh"], "tty": str(tty).lower()}, doseq=True)
+        control = await _connect(socket, f"/exec/{quote(attempt, safe='.')}?{query}")
     except CorralError as error:
         await _refuse(socket, error)
         return
@@ -49,16 +52,31 @@ async def exec_(
         await _join(socket, control)
 
 
-async def _connect(socket: WebSocket, attempt: str, cmd: list[str], tty: bool) -> ClientConnection:
-    query = urlencode({"cmd": cmd, "tty": str(tty).lower()}, doseq=True)
+@router.websocket("/jobs/{ref}/tasks/{role}/{index}/forward")
+async def forward(socket: WebSocket, ref: Ref, role: Role, index: Index, port: PortName) -> None:
+    """A TCP connection to a port of a running task: binary frames are its bytes."""
     try:
-        return await unix_connect(
-            str(socket.app.state.control_socket),
-            f"ws://control/exec/{quote(attempt, safe='.')}?{query}",
-            max_size=MAX_FRAME,
-            compression=None,
-            proxy=None,
-        )
+        actor = await current_actor(socket)
+        attempt, number = await service_of(socket).open_port(actor, ref, role, index, port)
+        control = await _connect(socket, f"/forward/{quote(attempt, safe='.')}?port={number}")
+    except CorralError as error:
+        await _refuse(socket, error)
+        return
+    async with control:
+        await socket.accept()
+        await _join(socket, control)
+
+
+@router.get("/jobs/{ref}/tasks/{role}/{index}/ports", responses=answers(PortsView, also=(409,)))
+async def ports(request: Request, actor: Caller, ref: Ref, role: Role, index: Index) -> Json:
+    """The ports of a running task, and where its notebook is behind one of them."""
+    return Json(await service_of(request).ports(actor, ref, role, index))
+
+
+async def _connect(socket: WebSocket, path: str) -> ClientConnection:
+    try:
+        connected: ClientConnection = await socket.app.state.connect(path)
+        return connected
     except InvalidStatus as error:
         status = error.response.status_code
         raise Unavailable("exec-refused", f"The task cannot be entered: control answered {status}.") from None

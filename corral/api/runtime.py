@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 from fastapi import APIRouter, Query, Request
+from fastapi.responses import FileResponse
 
 from corral.api.callers import Caller, service_of
 from corral.api.wire import Json, answers, json_body, no_content, read_json
@@ -13,6 +14,10 @@ from corral.model.views import PeersView
 
 router = APIRouter(prefix="/runtime", tags=["runtime"])
 _DAY: Final = 86_400.0
+_ARCHIVE: Final = {"content": {"application/gzip": {"schema": {"type": "string", "format": "binary"}}}}
+_ANSWERS: Final = {status: shown for status, shown in answers(None).items() if status != 200} | {
+    200: {"description": "A tar.gz archive", **_ARCHIVE},
+}
 
 
 class CheckpointBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -30,6 +35,12 @@ async def peers(
 ) -> Json:
     """The started tasks of the same job attempt, and whether all have started."""
     return Json(await service_of(request).peers(actor, attempt=attempt))
+
+
+@router.get("/code", response_class=FileResponse, responses=_ANSWERS)
+async def code(request: Request, actor: Caller) -> FileResponse:
+    """The code archive of the job whose token this is, for tasks that it is too large to come with."""
+    return FileResponse(await service_of(request).own_code(actor), media_type="application/gzip")
 
 
 @router.post(

@@ -66,13 +66,40 @@ def convert_command(file: str | None, parameters: Sequence[str], output: str, co
     if not file and not schema:
         raise click.UsageError("Name a job file (- reads standard input), or ask for --schema.")
     document = _schema() if schema or not file else _read(file, parameters).to_document(complete=complete)
+    _print(document, output)
+    return OK
+
+
+@click.command("crd")
+@click.option(
+    "-o", "--output", type=click.Choice(("yaml", "json")), default="yaml", show_default=True, help="How to print it."
+)
+@click.option(
+    "--kind",
+    type=click.Choice(("unifiedjob", "alnair", "framework")),
+    default="unifiedjob",
+    show_default=True,
+    help="Corral's own objects, Alnair's UnifiedJobs, or FrameworkController's Frameworks.",
+)
+def crd_command(output: str, kind: str) -> None:
+    """Print the definition of UnifiedJob objects, or of another sort that stands for jobs, for a Kubernetes cluster.
+
+    \b
+    corral crd | kubectl apply --server-side -f -
+    """
+    from corral.spec.crd import unifiedjob_crd
+    from corral.spec.dialects.definitions import definitions
+
+    _print(unifiedjob_crd() if kind == "unifiedjob" else definitions()[kind], output)
+
+
+def _print(document: dict[str, Any], output: str) -> None:
     if output == "json":
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
-    else:
-        import yaml
+        return
+    import yaml
 
-        click.echo(yaml.dump(document, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True), nl=False)
-    return OK
+    click.echo(yaml.dump(document, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True), nl=False)
 
 
 def _text(file: str) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
@@ -13,11 +14,17 @@ if TYPE_CHECKING:
 
 def main() -> NoReturn:
     """The `corral` command."""
+    if os.getpid() == 1:  # of a container: a signal that nobody has asked for yet would be lost, and its end waited for
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if sys.argv[1:] in (["version"], ["--version"], ["-V"]):  # needs nothing, so nothing is imported for it
         from corral import __version__
 
         print(f"corral {__version__}")
         sys.exit(0)
+    if sys.argv[1:] == ["serve", "control", "--check"] and (folder := os.environ.get("CORRAL_DATA_FOLDER")):
+        from corral.cli.probe import control_answers
+
+        sys.exit(0 if control_answers(folder) else 5)
     sys.exit(run(sys.argv[1:]))
 
 

@@ -29,6 +29,18 @@ _SETTINGS = (
     click.option("--port", type=click.IntRange(0, 65535), default=None, help="The port; default: 8470; 0 is any."),
     click.option("--advertise", default=None, metavar="URL", help="Where tasks reach the server."),
     click.option("--database-url", default=None, metavar="URL", help="PostgreSQL instead of the embedded SQLite."),
+    click.option("--blobs", default=None, metavar="URI", help="Logs and code at s3://… or hdfs://…, not in a folder."),
+    click.option(
+        "--engine", type=click.Choice(("local", "kubernetes")), default=None, help="Where tasks run; here if unsaid."
+    ),
+    click.option(
+        "--kubeconfig", default=None, metavar="FILE", help="The cluster's kubeconfig, with --engine kubernetes."
+    ),
+    click.option("--namespace", default=None, help="The namespace of the pods; default: corral."),
+    click.option("--default-image", default=None, metavar="IMAGE", help="On Kubernetes, for jobs that name no image."),
+    click.option(
+        "--object-accounts", default=None, metavar="NAMESPACE=ACCOUNT", help="Whose jobs a namespace's objects are."
+    ),
     click.option("--trust-users", is_flag=True, default=None, help="Several accounts, though tasks share one uid."),
     click.option("--tls-cert", "tls_certificate", type=_file, help="Serve HTTPS with this certificate chain (PEM)."),
     click.option("--tls-key", type=_file, help="The certificate's private key (PEM)."),
@@ -52,7 +64,7 @@ def _settings_options(command: Any) -> Any:
 @click.option("--detach", is_flag=True, help="Leave it running in the background.")
 @click.option("-o", "--output", type=click.Choice(("table", "json")), default="table", help="With --detach.")
 def up_command(detach: bool, output: str, **given: Any) -> None:
-    """Start Corral on this machine: server, portal, scheduler and local engine.
+    """Start Corral on this machine: server, portal, scheduler, and the engine of this machine or of a cluster.
 
     Prints the address, and on a fresh server a one-time sign-in link. Ctrl-C (or `corral down`) ends the server and
     leaves the jobs running; the next `corral up` takes them over.
@@ -60,6 +72,7 @@ def up_command(detach: bool, output: str, **given: Any) -> None:
     \b
     corral up                                  this machine as found
     corral up --cluster examples/cluster.yaml  with racks and described devices
+    corral up --engine kubernetes --kubeconfig ~/.kube/config --advertise http://10.0.0.5:8470 --host 0.0.0.0
     """
     settings = make_settings(**given)
     from corral import lifecycle
@@ -93,16 +106,51 @@ def down_command(data_folder: Path | None, stop_jobs: bool) -> int:
 @click.command("serve")
 @click.argument("what", type=click.Choice(("front", "control")))
 @_settings_options
-def serve_command(what: str, **given: Any) -> int:
+@click.option("--check", is_flag=True, help="Only say whether control answers: 0 if it does, as probes ask.")
+def serve_command(what: str, check: bool, **given: Any) -> int:
     """Run one of the server's two processes in the foreground, unsupervised (for containers)."""
     settings = make_settings(**given)
+    if check:
+        from corral import lifecycle
+
+        lifecycle.ask_control(settings, "GET", "/ping")
+        return OK
     from corral import app
 
     return app.serve_front(settings) if what == "front" else app.serve_control(settings)
 
 
+@click.command("sign-in-link")
+@data_option
+@click.option(
+    "--url", default=None, metavar="URL", help="Where it is met; default: --advertise, else where it listens."
+)
+def sign_in_link_command(data_folder: Path | None, url: str | None) -> None:
+    """Print a one-time sign-in link for the administrator, made on the server's machine (or in its pod).
+
+    Whoever may read the data folder and reach the store may sign in as the administrator.
+
+    \b
+    kubectl -n corral exec deploy/corral -c front -- corral sign-in-link
+    """
+    settings = make_settings(data_folder=data_folder)
+    from corral import supervisor, upkeep
+
+    running = supervisor.running(settings.data_folder) or {}
+    click.echo(upkeep.sign_in_link(settings, url or settings.advertise or running.get("url") or settings.address))
+
+
 @click.command("doctor")
 @data_option
+@click.option(
+    "--engine", type=click.Choice(("local", "kubernetes")), default=None, help="What is checked beside the server."
+)
+@click.option("--kubeconfig", default=None, metavar="FILE", help="The cluster's, with --engine kubernetes.")
+@click.option("--namespace", default=None, help="The namespace of the pods; default: corral.")
+@click.option("--default-image", default=None, metavar="IMAGE", help="What a pod that tries the registry is made of.")
+@click.option("--advertise", default=None, metavar="URL", help="Where that pod looks for the server.")
+@click.option("--probe/--no-probe", default=True, help="Run that pod on the cluster, or only read.")
+@click.option("--probe-node", default="", metavar="NODE", help="Where; default: any ready node.")
 @click.option(
     "-o",
     "--output",
@@ -111,12 +159,17 @@ def serve_command(what: str, **given: Any) -> int:
     show_default=True,
     help="How to print it.",
 )
-def doctor_command(data_folder: Path | None, output: str) -> int:
-    """Check this installation and say what to mend; ends with 4 when something must be."""
-    settings = make_settings(data_folder=data_folder)
+def doctor_command(output: str, probe: bool, probe_node: str, **given: Any) -> int:
+    """Check this installation, and the cluster that jobs run on; say what to mend. Ends with 4 when something must be.
+
+    \b
+    corral doctor
+    corral doctor --engine kubernetes --kubeconfig ~/.kube/config --default-image registry.example/base:1
+    """
+    settings = make_settings(**given)
     from corral import upkeep
 
-    checks = upkeep.doctor(settings)
+    checks = upkeep.doctor(settings, probe=probe, probe_node=probe_node)
     bad = any(check.state == "bad" for check in checks)
     if output == "json":
         click.echo(json.dumps([check._asdict() for check in checks], indent=2))

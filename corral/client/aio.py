@@ -182,6 +182,13 @@ class AsyncClient:
         path = operations.streams.enter(ref, role, index, command, tty=tty).path
         return AsyncExecStream(self.url + path, self.token, _trust(self.ca))
 
+    def reach(self, ref: str, role: str, index: int, port: str) -> AsyncExecStream:
+        """A TCP connection to a port of a running task, by its name or number; an async context manager."""
+        path = operations.streams.reach(ref, role, index, port).path
+        return AsyncExecStream(self.url + path, self.token, _trust(self.ca))
+
+    ports = _asks(operations.streams.ports)
+
     # -- cluster
 
     nodes = _asks(operations.cluster.nodes)

@@ -169,6 +169,14 @@ class Client:
         path = operations.streams.enter(ref, role, index, command, tty=tty).path
         return ExecStream(self.url + path, self.token, ca=self.ca)
 
+    def reach(self, ref: str, role: str, index: int, port: str) -> ExecStream:
+        """A TCP connection to a port of a running task, by its name or number."""
+        from corral.client.exec import ExecStream
+
+        return ExecStream(self.url + operations.streams.reach(ref, role, index, port).path, self.token, ca=self.ca)
+
+    ports = _asks(operations.streams.ports)
+
     # -- cluster
 
     nodes = _asks(operations.cluster.nodes)

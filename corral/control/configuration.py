@@ -83,6 +83,17 @@ class Configured:
         most = said.grace_period_seconds if said is not None else 0
         return min(own, float(most)) if most else None
 
+    def image_pull_secrets(self, queue: str) -> tuple[str, ...]:
+        """What opens the registries of a queue's images: its own and those of the queues above it, nearest first."""
+        found: dict[str, None] = {}
+        seen: set[str] = set()
+        while queue in self.now.queues and queue not in seen:
+            seen.add(queue)
+            said = self.now.queues[queue]
+            found |= dict.fromkeys(said.image_pull_secrets)
+            queue = said.parent
+        return tuple(found)
+
     def told(self) -> QueuesConfigured:
         """What the scheduler is told of it."""
         return QueuesConfigured(self.now.queue_specs())

@@ -40,7 +40,10 @@ class Dispatcher:
         engine_of: Callable[[AttemptId], str],
         refused: Callable[[StartRefused], None],
         clock: Clock,
+        lease_left: Callable[[], float],
     ) -> None:
+        """`lease_left` tells for how many seconds this control may still act."""
+        self._lease_left = lease_left
         self._engines = engines
         self._render = render
         self._engine_of = engine_of
@@ -79,27 +82,40 @@ class Dispatcher:
     async def _drain(self, attempt: AttemptId) -> None:
         queue = self._waiting[attempt]
         while queue:
-            async with self._slots:
-                await self._carry_out(queue[0].command)
+            await self._carry_out(queue[0].command)
             self.done.append(queue.popleft().seq)
         del self._waiting[attempt]
 
     async def _carry_out(self, command: EngineCommand) -> None:
+        """Until the command has come to something; who waits for the next try keeps no other from its own."""
         pause = _FIRST_PAUSE
         while True:
-            try:
-                await self._call(command)
-            except Unavailable as error:
-                log.warning("engine does not answer", attempt=command.attempt, code=error.code, message=error.message)
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, _LONGEST_PAUSE)
-            except CorralError as error:
-                self._give_up(command, error)
-                return
-            else:
-                return
+            async with self._slots:
+                if await self._try(command):
+                    return
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def _try(self, command: EngineCommand) -> bool:
+        """One call; whether the command has come to something, a refusal included."""
+        try:
+            await self._call(command)
+        except Unavailable as error:
+            log.warning("engine does not answer", attempt=command.attempt, code=error.code, message=error.message)
+            return False
+        except CorralError as error:
+            self._give_up(command, error)
+        except Exception as error:
+            # Who draws an attempt's commands must not end: what comes after this one would never be carried out.
+            log.exception("engine failed", attempt=command.attempt)
+            if not isinstance(command, StartTask) or isinstance(error, OSError):
+                return False
+            self._give_up(command, _mistake(error))
+        return True
 
     async def _call(self, command: EngineCommand) -> None:
+        if not self._lease_left():
+            raise Unavailable("lease-over", "This control does not know whether it still leads.")
         engine = self._engines[self._engine_of(command.attempt)]
         match command:
             case StartTask(attempt=attempt):
@@ -131,3 +147,10 @@ class Dispatcher:
                 CREATION_REFUSED, "PodCreationPermanentError", ExitClass.PERMANENT, f"{error.message} ({error.code})"
             )
             self._refused(StartRefused(command.attempt, self._clock.now(), completion))
+
+
+def _mistake(error: Exception) -> CorralError:
+    """What a task is told that an engine could not start and has no word for why; its own words may quote secrets."""
+    return CorralError(
+        "engine-failed", f"The engine failed to start the task ({type(error).__name__}), see the server's log."
+    )

@@ -1,11 +1,18 @@
-"""Why: front must not open an engine or think about machines, so it asks control over HTTP on a private Unix socket."""
+"""Why: front must not open an engine or think about machines, so it asks control over HTTP on a private Unix socket.
+
+With replicas there is a second way in, for fronts elsewhere: mutual TLS between those who have the server's key.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
+import ssl
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from socket import socket as Socket
+from typing import Any, NamedTuple
 
 import msgspec
 import uvicorn
@@ -17,9 +24,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from corral.control.configuration import hived_configured, scheduler_policy
 from corral.control.guarantees import broken_by
+from corral.control.logdoor import LogDoor
 from corral.control.loop import Control
 from corral.control.overview import Views
-from corral.engines.base import ExecSession
+from corral.engines.base import Engine, ExecSession
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId, JobId
 from corral.model.configuration import configuration_of
@@ -29,36 +37,59 @@ from corral.model.writes import IntentKind
 from corral.scheduler import GangQueued, could_ever_fit, explain
 from corral.scheduler.outlook import outlook
 from corral.scheduler.overview import ahead_of
+from corral.service.kin import Kin
 from corral.spec.documents import load_document
+from corral.storage.shelf import LogShelf
 
 _NORMAL_END = 1000
 _MOST_BEFORE = 5
 """How many of the jobs that are before another one are named."""
 
 
-class Door:
-    """Control's few questions and the exec sessions, behind a socket that only the server's user can open."""
+class Beyond(NamedTuple):
+    """A listening socket on the network between replicas, and what shows there who is kin."""
 
-    def __init__(self, control: Control, path: Path) -> None:
+    listener: Socket
+    kin: Kin
+
+
+class Door:
+    """Control's few questions and the exec sessions, for the server's own user and for those who have its key."""
+
+    def __init__(
+        self, control: Control, path: Path, beyond: Beyond | None = None, logs: LogShelf | None = None
+    ) -> None:
+        """`beyond` is where fronts of other replicas come in; `logs` are those of this machine and of the archive."""
+        self._logs = logs
         self._control = control
         self._path = path
+        self._beyond = beyond
 
     async def serve(self) -> None:
         """Serve until cancelled; the socket is new at every start."""
         with contextlib.suppress(FileNotFoundError):
             self._path.unlink()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._serve(uds=str(self._path)))
+            if self._beyond is not None:
+                kin = self._beyond.kin
+                files = {"ssl_certfile": kin.certificate, "ssl_keyfile": kin.key, "ssl_ca_certs": str(kin.authority)}
+                mutual = {**files, "ssl_cert_reqs": ssl.CERT_REQUIRED}
+                group.create_task(self._serve(self._beyond.listener, **mutual))
+
+    async def _serve(self, *listeners: Socket, **where: Any) -> None:
         config = uvicorn.Config(
             self._application(),
-            uds=str(self._path),
             log_config=None,
             lifespan="off",
             access_log=False,
             ws="websockets-sansio",
+            **where,
         )
         server = uvicorn.Server(config)
         server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign,assignment]
         try:
-            await server.serve()
+            await server.serve(list(listeners) or None)
         except asyncio.CancelledError:
             server.should_exit = True
             raise
@@ -71,8 +102,11 @@ class Door:
             Route("/trial", self._trial, methods=["POST"]),
             Route("/configuration/check", self._check_configuration, methods=["POST"]),
             Route("/stop-all", self._stop_all, methods=["POST"]),
+            Route("/objects/{job}/scale", self._scale_object, methods=["POST"]),
             *Views(self._world_is_there).routes(),
+            *([LogDoor(self._logs).route()] if self._logs is not None else []),
             WebSocketRoute("/exec/{attempt}", self._exec),
+            WebSocketRoute("/forward/{attempt}", self._forward),
         ]
         return Starlette(routes=routes, exception_handlers={CorralError: _refusal})
 
@@ -155,18 +189,40 @@ class Door:
             await control.cycled()
         return JSONResponse(jobs)
 
+    async def _scale_object(self, request: Request) -> Response:
+        """Have the object that a job was born as ask for other replicas; false where nobody has such an object."""
+        control = await self._world_is_there()
+        asked = await request.json()
+        job = JobId(request.path_params["job"])
+        return JSONResponse(await control.scale_object(job, int(asked["replicas"])))
+
     async def _world_is_there(self) -> Control:
         if not self._control.ready.is_set():
             raise Unavailable("control-starting", "The server is starting; try again in a second.")
         return self._control
 
     async def _exec(self, socket: WebSocket) -> None:
+        query = socket.query_params
+
+        async def enter(engine: Engine, attempt: AttemptId) -> ExecSession:
+            return await engine.exec(attempt, query.getlist("cmd"), tty=query.get("tty") == "true")
+
+        await self._join(socket, enter)
+
+    async def _forward(self, socket: WebSocket) -> None:
+        port = int(socket.query_params.get("port", "0"))
+
+        async def reach(engine: Engine, attempt: AttemptId) -> ExecSession:
+            return await engine.connect(attempt, port)
+
+        await self._join(socket, reach)
+
+    async def _join(self, socket: WebSocket, opened: Callable[[Engine, AttemptId], Awaitable[ExecSession]]) -> None:
         await socket.accept()
         attempt = AttemptId(socket.path_params["attempt"])
-        query = socket.query_params
         try:
             engine = self._control.engines[self._control.machines.engine_of(attempt)]
-            session = await engine.exec(attempt, query.getlist("cmd"), tty=query.get("tty") == "true")
+            session = await opened(engine, attempt)
         except CorralError as error:
             await socket.send_text(json.dumps({"error": {"code": error.code, "message": error.message}}))
             await socket.close()

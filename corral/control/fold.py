@@ -26,7 +26,7 @@ from corral.model.events import (
     SuspendRequested,
 )
 from corral.model.facts import Fact
-from corral.model.launch import Exited, Started
+from corral.model.launch import Exited, Noted, Started
 from corral.model.placement import Placement
 from corral.model.plan import GangPlacement
 from corral.model.runs import TaskRun
@@ -60,7 +60,10 @@ class Folder:
         self.world.jobs[job.id] = job
         self.wait_for(job)
         hold = DEPENDENCY if job.needs else ""
-        self._apply(job, launcher.create(job.id, job.view, now, hold=hold), now)
+        step = launcher.create(job.id, job.view, now, hold=hold, suspended=job.run.suspended)
+        if job.run.external:
+            step = msgspec.structs.replace(step, job=msgspec.structs.replace(step.job, external=True))
+        self._apply(job, step, now)
 
     def wait_for(self, job: Job) -> None:
         """Have the job told when those it waits for are over."""
@@ -130,6 +133,15 @@ class Folder:
             self.draft.outbox.append((key.job, ForgetTask(event.attempt)))
         elif isinstance(event, Started):
             self.draft.outbox.append((key.job, StopTask(event.attempt, 0.0)))
+
+    def noted(self, event: Noted, now: float) -> None:
+        """Write down for people what the system underneath says of an attempt."""
+        key = parse_attempt_id(event.attempt)
+        if key.job in self.world.jobs:
+            often = f" ({event.times} times)" if event.times > 1 else ""
+            said = f"{key.task}: {event.reason}{often}: {event.message}"
+            data = {"reason": event.reason, "times": event.times}
+            self.tell(key.job, now, Fact("task.noted", said, key.role, key.index, event.attempt, data))
 
     def place(self, placed: GangPlacement, now: float) -> None:
         """Give a gang what the scheduler found for it."""

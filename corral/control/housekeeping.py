@@ -10,6 +10,7 @@ import structlog
 from corral.control.loop import Control
 from corral.kernel.errors import Unavailable
 from corral.kernel.ids import JobId
+from corral.storage.archiver import LogArchiver
 from corral.storage.blobs import BlobStore
 from corral.storage.logs import LogStore
 
@@ -24,10 +25,12 @@ _AT_ONCE: Final = 200
 class Housekeeping:
     """Retires jobs that ended long ago, and removes the logs and the code that no job is left for."""
 
-    def __init__(self, control: Control, logs: LogStore, code: BlobStore, *, retention_seconds: float) -> None:
-        """`retention_seconds` 0 keeps every job for ever."""
+    def __init__(
+        self, control: Control, logs: LogStore | LogArchiver, code: BlobStore, *, retention_seconds: float
+    ) -> None:
+        """`logs` are those of this machine, with an archive those there too; retention 0 keeps every job for ever."""
         self._control = control
-        self._logs = logs
+        self._forget = logs.forget if isinstance(logs, LogArchiver) else logs.remove
         self._code = code
         self._retention = retention_seconds
         control.removed = self.forget
@@ -51,9 +54,10 @@ class Housekeeping:
         store = self._control.store
         await store.forget_old(now)
         unused = await store.unused_code(now - CODE_SECONDS)
-        if unused:
-            for digest in await store.forget_code(unused, now - CODE_SECONDS):
-                self._code.remove(digest)
+        for digest in unused:
+            await self._code.size(digest)  # where archives are does not answer: forget nothing
+            if await store.forget_code([digest], now - CODE_SECONDS):
+                await self._code.remove(digest)
 
     async def retire(self, now: float) -> int:
         """Retire every job that ended more than the retention ago; how many.
@@ -73,4 +77,4 @@ class Housekeeping:
 
     def forget(self, job: JobId) -> None:
         """Remove the logs of a job that is gone."""
-        self._logs.remove(job)
+        self._forget(job)

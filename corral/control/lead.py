@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import time
+from collections.abc import Callable
 
 import structlog
 
@@ -18,6 +20,12 @@ log = structlog.get_logger()
 LEASE_SECONDS = 3.0
 _RENEW_SECONDS = 1.0
 _ASK_SECONDS = 0.25
+
+
+def steady() -> float:
+    """Seconds that go on while the machine is suspended, when the store's go on, too; where there is no such clock
+    (it is Linux's), those that at least nobody sets."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 def holder(address: str = "") -> Holder:
@@ -40,10 +48,14 @@ def provably_gone(other: Holder) -> bool:
 class Leadership:
     """The lease of this control: asked for, renewed once a second, released at a clean end."""
 
-    def __init__(self, store: Store, address: str = "") -> None:
-        self._store = store
+    def __init__(self, store: Store, address: str = "", steady: Callable[[], float] = steady) -> None:
+        """`steady` tells seconds that nobody sets, a suspended machine's included."""
+        self._store, self._steady = store, steady
         self._holder = holder(address)
+        self._until = 0.0
         self.lease: Lease | None = None
+        self.decided = asyncio.Event()
+        """Set once it is known whether this control leads or stands by while another one does."""
 
     @property
     def epoch(self) -> int:
@@ -55,20 +67,26 @@ class Leadership:
             raise LeadershipLost
         return self.lease.epoch
 
+    def left(self) -> float:
+        """Seconds that this control may still act without being told that it leads; a machine's sleep counts."""
+        return max(0.0, self._until - self._steady()) if self.lease is not None else 0.0
+
     async def acquire(self) -> Lease:
         """Wait until this control leads."""
-        said = False
         while True:
+            begun = self._steady()
             try:
                 self.lease = await self._store.lead(self._holder, ttl=LEASE_SECONDS, takeover=provably_gone)
             except Unavailable as error:
                 log.warning("store does not answer", code=error.code, message=error.message)
+            else:
+                if self.lease is None and not self.decided.is_set():
+                    log.info("another control leads; waiting for its lease to end")
+                self.decided.set()
             if self.lease is not None:
+                self._until = begun + LEASE_SECONDS
                 log.info("leading", epoch=self.lease.epoch)
                 return self.lease
-            if not said:
-                log.info("another control leads; waiting for its lease to end")
-                said = True
             await asyncio.sleep(_ASK_SECONDS)
 
     async def keep(self) -> None:
@@ -92,11 +110,13 @@ class Leadership:
         """
         if self.lease is None:
             raise LeadershipLost
+        begun = self._steady()
         try:
             self.lease = await self._store.renew(self.lease)
         except LeadershipLost:
             self.lease = None
             raise
+        self._until = begun + LEASE_SECONDS
         return self.lease
 
     async def release(self) -> None:

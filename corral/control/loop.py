@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 import msgspec
 import structlog
@@ -16,6 +16,7 @@ import structlog
 from corral.control.configuration import Configured, NothingDescribed, Presenter
 from corral.control.dispatch import Dispatcher
 from corral.control.draft import Draft
+from corral.control.external import EXTERNAL, ExternalTasks
 from corral.control.fold import DEPENDENCY, Folder
 from corral.control.intents import Intents, know_groups
 from corral.control.lead import Leadership
@@ -29,10 +30,10 @@ from corral.control.world import Job, World
 from corral.engines.base import Engine
 from corral.kernel.clock import Clock
 from corral.kernel.errors import Conflict, Unavailable
-from corral.kernel.ids import AttemptId, JobId
+from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.launcher import LaunchPolicy
 from corral.model.events import Preempted, StartRefused, TimePassed
-from corral.model.launch import EngineEvent, EngineLost, Exited, InventoryChanged, Started, TaskLaunch
+from corral.model.launch import EngineEvent, EngineLost, Exited, InventoryChanged, Noted, Started, TaskLaunch
 from corral.model.phases import Phase, phase
 from corral.model.plan import Eviction, Reasons
 from corral.model.records import WaitingView
@@ -105,10 +106,17 @@ class Control:
         self._hived = HivedConfigured(None)
         self._next_upkeep: float | None = None
         self._owned: tuple[object, dict[str, int]] | None = None
+        self.scale_object: Callable[[JobId, int], Awaitable[bool]] = _no_object
+        """Has the object that a job was born as ask for so many replicas; whether there is one."""
+        self.external = ExternalTasks(self.report, clock.now)
         self.dispatcher = self._new_dispatcher()
         self.ready = asyncio.Event()
         self.removed: Callable[[JobId], None] = lambda job: None
         """Called when a job and its history are gone from the store."""
+        self.recovering: Callable[[], Awaitable[None]] = _nothing
+        """Awaited when all live jobs are known, before the machines are looked at."""
+        self.changed: Callable[[Iterable[JobId]], None] = lambda jobs: None
+        """Called with the jobs of which something new is stored."""
 
     async def run(self) -> None:
         """Lead until cancelled.
@@ -165,6 +173,7 @@ class Control:
         jobs = [Job.from_record(record) for record in records if record.run.roles]
         await know_groups(self.store, jobs)
         self.world.jobs = {job.id: job for job in jobs}
+        await self.recovering()
         for inventory in await self.machines.look(self._leadership.epoch, self.clock.now()):
             self.world.cluster.apply(inventory)
         self.intents = Intents(self.store, self.folder, cursor)
@@ -224,12 +233,25 @@ class Control:
         self._next_upkeep = 0.0
 
     def _new_dispatcher(self) -> Dispatcher:
-        return Dispatcher(self.engines, self._render, self.machines.engine_of, self._refused, self.clock)
+        return Dispatcher(
+            {**self.engines, EXTERNAL: self.external},
+            self._render,
+            self._engine_of,
+            self._refused,
+            self.clock,
+            self._leadership.left,
+        )
+
+    def _engine_of(self, attempt: AttemptId) -> str:
+        job = self.world.jobs.get(parse_attempt_id(attempt).job)
+        return EXTERNAL if job is not None and job.run.external else self.machines.engine_of(attempt)
 
     def _miss_lost_attempts(self, jobs: list[Job], pending: set[AttemptId]) -> None:
         """An attempt that was started and that no engine knows went with its machine (a power cut): it has ended."""
         known = pending.union(*(engine.attempts() for engine in self.engines.values()))
         for job in jobs:
+            if job.run.external:
+                continue
             for task in job.tasks.values():
                 attempt = job.run.attempt_of(task)
                 if task.holds and task.state in _STARTED and attempt not in known:
@@ -284,6 +306,8 @@ class Control:
                     self.world.cluster.apply(EngineUnknown(engine, reason))
                 case InventoryChanged():
                     self.machines.stale = True
+                case Noted():
+                    self.folder.noted(event, now)
         if self._events:
             self._awake.set()
 
@@ -354,6 +378,7 @@ class Control:
             self._awake.set()
         for job in draft.removed:
             self.removed(job)
+        self.changed(draft.jobs)
         async with self._stored:
             self._stored.notify_all()
 
@@ -423,10 +448,14 @@ class Control:
         self._rung = True
         self._awake.set()
 
+    def report(self, event: EngineEvent) -> None:
+        """Take in what somebody else than an engine saw of a task."""
+        self._events.append(event)
+        self._awake.set()
+
     async def _watch(self, engine: Engine) -> None:
         async for event in engine.watch():
-            self._events.append(event)
-            self._awake.set()
+            self.report(event)
 
     def _refused(self, event: StartRefused) -> None:
         self._events.append(event)
@@ -434,6 +463,14 @@ class Control:
 
     async def _render(self, attempt: AttemptId) -> TaskLaunch | None:
         return await render(self.world, attempt, self.context)
+
+
+async def _nothing() -> None:
+    return
+
+
+async def _no_object(job: JobId, replicas: int) -> bool:
+    return False
 
 
 _HOLDS = {

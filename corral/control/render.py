@@ -31,6 +31,8 @@ class LaunchContext:
     """Makes sure that it is settled under which system account a user's tasks run."""
     job_secret: Callable[[JobId], str]
     """What the tasks of a job, and the server, derive `$(secret:PURPOSE)` from."""
+    queue_secrets: Callable[[str], tuple[str, ...]] = lambda queue: ()
+    """The names of what opens the registries of a queue's images."""
     api_certificate: str = ""
     """The certificate that is shown at `api_url`, for tasks that may not trust who signed it; "" where they do."""
 
@@ -43,7 +45,7 @@ async def render(world: World, attempt: AttemptId, context: LaunchContext) -> Ta
     if job is None or task is None or task.placement is None or job.run.attempt_of(task) != attempt:
         return None
     gang = world.gangs.of(job)
-    command = framework(gang.job.spec.job_type).render(gang, task.placement)
+    command = framework(gang.job.spec.job_type).render(gang, task.placement, key.task_attempt)
     await context.ready_user(job.user)
     values = await context.open_secrets(job) if gang.role(task.placement).secrets else {}
     return _launch(job, task, attempt, gang, command, values, context)
@@ -72,10 +74,16 @@ def _launch(
         env={**role.env, **command.env},
         devices=_devices(context.nodes(task.placement.node), task.placement.devices),
         share=task.placement.share,
+        beside=gang.on_node[task.placement.node] - 1,
         working_dir=role.working_dir,
         image=role.image,
+        image_pull_secrets=tuple(
+            dict.fromkeys((*role.image_pull_secrets, *context.queue_secrets(gang.job.spec.queue)))
+        ),
         cpu_millis=role.resources.cpu_millis,
         memory_bytes=role.resources.memory_bytes,
+        resources=dict(role.resources.other),
+        rdma=gang.job.spec.network.rdma != "none",
         shm_bytes=units.parse_memory(role.shm) if role.shm else 0,
         ports=(*(PortRequest(port.name, port.count) for port in role.ports), *command.ports),
         secrets=secrets,
@@ -84,6 +92,10 @@ def _launch(
         api_certificate=context.api_certificate if runtime else "",
         job_token=context.job_token(job.id) if runtime else "",
         job_secret=context.job_secret(job.id) if runtime else "",
+        pod_template=command.pod_template,
+        force_after_seconds=role.kubernetes.force_after_seconds,
+        labels=command.labels,
+        annotations=command.annotations,
     )
 
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import msgspec
 
-from corral.frameworks import Gang, port_counts
+from corral.frameworks import Gang, one_group, port_counts
 from corral.kernel.ids import JobId, TaskKey
 from corral.launcher import JobView, view_of
 from corral.model.asks import GangTerms, gang_terms
@@ -19,7 +19,7 @@ from corral.model.runs import JobRun, TaskRun
 from corral.model.states import JobState, TaskState
 from corral.model.writes import LiveJob
 from corral.scheduler import Cluster, Queue
-from corral.spec.job import UnifiedJob
+from corral.spec.job import JobSpec, Metadata, UnifiedJob
 from corral.spec.parts import Dependency
 
 _READ = 512
@@ -67,9 +67,28 @@ def _add(counts: dict[str, int], node: str, by: int) -> None:
         del counts[node]
 
 
+class _Stored(msgspec.Struct):
+    """The parts of a canonical document, each as it was written."""
+
+    metadata: msgspec.Raw
+    spec: msgspec.Raw
+
+
+_STORED = msgspec.json.Decoder(_Stored)
+
+
 @lru_cache(_READ)
 def _read(text: str) -> UnifiedJob:
-    return UnifiedJob.model_validate_json(text)
+    """What was checked as a whole before it was stored; jobs that differ in their names alone share what they run."""
+    parts = _STORED.decode(text)
+    return UnifiedJob.model_construct(
+        metadata=Metadata.model_validate_json(bytes(parts.metadata)), spec=_read_spec(bytes(parts.spec))
+    )
+
+
+@lru_cache(_READ)
+def _read_spec(text: bytes) -> JobSpec:
+    return JobSpec.model_validate_json(text)
 
 
 @dataclass(slots=True)
@@ -106,7 +125,7 @@ class Job:
         return cls(
             id=record.id,
             text=record.doc,
-            view=view_of(document),
+            view=view_of(document, one_group=one_group(document)),
             terms=gang_terms(document, port_counts(document)),
             needs=tuple(document.spec.depends_on),
             user=record.user,

@@ -9,9 +9,10 @@ index of the first role) is rank 0: a ring stays a ring, and the rendezvous is w
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -46,6 +47,11 @@ class TaskCommand(msgspec.Struct, frozen=True):
     """Whether the command or its environment holds references, so that the runtime must start it."""
     barrier: bool = False
     """Whether the command may start only when every task of the gang has an address."""
+    pod_template: dict[str, Any] = {}
+    """The role's template for an engine that makes pods."""
+    labels: dict[str, str] = {}
+    """What the instance is known by, for an engine that has labels; `annotations` likewise."""
+    annotations: dict[str, str] = {}
 
 
 class Gang(msgspec.Struct, frozen=True, dict=True):
@@ -76,6 +82,11 @@ class Gang(msgspec.Struct, frozen=True, dict=True):
     def leader(self) -> TaskKey:
         """The task of rank 0: the lowest index of the first role; an elastic job keeps it to the end."""
         return self.tasks[0].key
+
+    @cached_property
+    def on_node(self) -> Counter[str]:
+        """How many tasks have their place on each node."""
+        return Counter(task.node for task in self.placement.tasks)
 
     @cached_property
     def _by_role(self) -> dict[str, tuple[TaskPlacement, ...]]:
@@ -124,6 +135,10 @@ class Framework:
     barrier: bool = False
     """Whether commands start only when every task has an address."""
 
+    def one_group(self, job: UnifiedJob) -> bool:
+        """Whether no task can go on, or come again alone, once another has ended."""
+        return False
+
     def command(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
         """What the task runs: the role's own command."""
         return tuple(gang.role(task).command)
@@ -171,8 +186,8 @@ class Framework:
             )
         return tuple(findings)
 
-    def render(self, gang: Gang, task: TaskPlacement) -> TaskCommand:
-        """How `task` of `gang` is started."""
+    def render(self, gang: Gang, task: TaskPlacement, attempt: int = 0) -> TaskCommand:
+        """How the task's attempt of that number is started."""
         role = gang.role(task)
         command = tuple(expand_lists(word, gang.members) for word in self.command(gang, task))
         env = {"OMP_NUM_THREADS": str(max(1, role.resources.cpu_millis // _MILLIS // role.processes))}
@@ -187,6 +202,7 @@ class Framework:
             resolve=tuple(str(key) for key in sorted(named)),
             runtime=needs_runtime(texts),
             barrier=self.barrier,
+            pod_template=role.kubernetes.pod_template,
         )
 
 

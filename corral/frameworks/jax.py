@@ -24,6 +24,10 @@ class Jax(Framework):
     job_type = "jax"
     elastic = False
 
+    def one_group(self, job: UnifiedJob) -> bool:
+        """Processes of a fixed number meet once, at their start."""
+        return True
+
     def ports(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
         """The coordinator's port, on the leading task."""
         return (PORT,) if task.key == gang.leader else ()

@@ -28,6 +28,10 @@ class Launched(Framework):
     launchers: ClassVar[tuple[str, ...]]
     """The launcher's names: a command that already calls one of them is not wrapped, only given its means."""
 
+    def one_group(self, job: UnifiedJob) -> bool:
+        """A launcher that is not elastic ends with the first process that fails."""
+        return not job.is_elastic
+
     def launcher(self, gang: Gang, command: tuple[str, ...]) -> tuple[str, ...]:
         """The launcher's own command line, which starts `command` in every task."""
         raise NotImplementedError

@@ -26,6 +26,7 @@ class Mpi(Launched):
             "OMPI_MCA_orte_leave_session_attached": "1",
             "OMPI_MCA_hwloc_base_binding_policy": "none",
             "OMPI_MCA_routed": "direct",  # a daemon that relays for others may be asked before it listens
+            "OMPI_MCA_rtc_hwloc_vmhole": "none",  # a daemon that shares its topology by memory crashed while it wrote it
         }
 
     def launcher(self, gang: Gang, command: tuple[str, ...]) -> tuple[str, ...]:

@@ -13,11 +13,14 @@ are told to it, else they would not reach the program.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from corral.frameworks.base import Framework, Gang
 from corral.frameworks.references import endpoint_of, host_of, port_of
 from corral.model.placement import TaskPlacement
+
+if TYPE_CHECKING:
+    from corral.spec.job import UnifiedJob
 
 PORT: Final = "rendezvous"
 _RENDEZVOUS: Final = "last_call_timeout=2,keep_alive_interval=1,keep_alive_max_attempt=3"
@@ -32,6 +35,10 @@ class PyTorch(Framework):
     """`jobType: pytorch`: data parallel and other process groups of every role's tasks together."""
 
     job_type = "pytorch"
+
+    def one_group(self, job: UnifiedJob) -> bool:
+        """Processes of a fixed number meet once, at their start."""
+        return not job.is_elastic
 
     def ports(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
         """The store's port, on the leading task."""

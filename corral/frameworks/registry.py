@@ -11,6 +11,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Final
 
 from corral.frameworks.base import Framework
+from corral.frameworks.frameworkcontroller import FrameworkController
 from corral.frameworks.horovod import Horovod
 from corral.frameworks.jax import Jax
 from corral.frameworks.mpi import Cntk, Mpi
@@ -28,7 +29,8 @@ GROUP: Final = "corral.frameworks"
 """The entry-point group that plug-ins register in."""
 
 _BUILT_IN: Final = {
-    kind.job_type: kind for kind in (PyTorch, TensorFlow, Jax, Mpi, Horovod, Cntk, Notebook, Shell, External)
+    kind.job_type: kind
+    for kind in (PyTorch, TensorFlow, Jax, Mpi, Horovod, Cntk, Notebook, Shell, External, FrameworkController)
 }
 
 
@@ -66,6 +68,15 @@ def port_counts(job: UnifiedJob) -> dict[str, int]:
     except InvalidInput:
         return {}
     return found.port_counts(job)
+
+
+def one_group(job: UnifiedJob) -> bool:
+    """Whether no task of the job can go on, or come again alone, once another has ended."""
+    try:
+        found = framework(job.spec.job_type)
+    except InvalidInput:
+        return False
+    return sum(job.gang_size().values()) > 1 and found.one_group(job)
 
 
 @cache

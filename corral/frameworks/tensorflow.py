@@ -23,6 +23,10 @@ class TensorFlow(Framework):
     job_type = "tensorflow"
     elastic = False
 
+    def one_group(self, job: UnifiedJob) -> bool:
+        """Workers of one role do not survive the loss of one; those with parameter servers do."""
+        return len(job.spec.roles) == 1
+
     def ports(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
         """The task's gRPC port."""
         return (PORT,)

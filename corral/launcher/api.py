@@ -17,10 +17,10 @@ _DEFAULT = LaunchPolicy()
 _GANG_RUNS = frozenset({JobState.PREPARING, JobState.RUNNING})
 
 
-def create(job: JobId, view: JobView, now: float, *, hold: str = "") -> Step:
-    """A new job: its tasks on paper and, unless `hold` says why not, the request for all their places."""
+def create(job: JobId, view: JobView, now: float, *, hold: str = "", suspended: bool = False) -> Step:
+    """A new job: its tasks on paper and, unless `hold` says why not or it is `suspended`, the request for their places."""
     roles = {role.name: RoleCount(role.replicas) for role in view.roles.values()}
-    run = JobRun(job, roles=roles, hold=hold, created_at=now)
+    run = JobRun(job, roles=roles, hold=hold, suspended=suspended, created_at=now)
     change = Change(view, run, {}, now, _DEFAULT)
     populate(change)
     begin(change)

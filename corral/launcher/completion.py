@@ -10,9 +10,10 @@ from collections.abc import Iterable
 
 import msgspec
 
+from corral.launcher import words
 from corral.launcher.change import Change
 from corral.launcher.view import RoleView
-from corral.model.exits import SUCCEEDED, UNDEFINED_NEGATIVE, classify
+from corral.model.exits import GANG_TIMED_OUT, SUCCEEDED, UNDEFINED_NEGATIVE, classify
 from corral.model.outcome import Completion, Trigger
 from corral.model.runs import RoleCount, TaskRun
 from corral.model.states import TaskState
@@ -36,6 +37,19 @@ def verdict(change: Change, roles: Iterable[str], last: TaskRun | None) -> Compl
         message = f"all tasks are completed, {failed} of {ended} failed" if failed else f"all {ended} tasks succeeded"
         return msgspec.structs.replace(classify(SUCCEEDED), trigger=_trigger(message, last))
     return None
+
+
+def incomplete(change: Change, missing: list[TaskRun]) -> Completion:
+    """How an attempt ends of which these tasks have not started in time, and never had.
+
+    The gang holds devices for nothing: it gives them all back, and comes again later. (A task that failed and is too slow
+    to start again is tried elsewhere instead: the others have work to lose.)
+    """
+    first = missing[0]
+    more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+    deadline = words.duration(change.policy.start_deadline)
+    why = f"{first.key}{more} had not started {deadline} after the gang was placed"
+    return msgspec.structs.replace(classify(GANG_TIMED_OUT, why), trigger=_trigger(why, first))
 
 
 def _failed(change: Change, policy: RoleView, count: RoleCount, last: TaskRun | None) -> Completion:

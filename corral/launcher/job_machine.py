@@ -9,7 +9,7 @@ import msgspec
 from corral.kernel.ids import AttemptKey, TaskKey, parse_attempt_id
 from corral.launcher import words
 from corral.launcher.change import Change
-from corral.launcher.completion import verdict
+from corral.launcher.completion import incomplete, verdict
 from corral.launcher.machine import Machine, Row, go, ignore
 from corral.launcher.orders import Ask, End, Give, Spare, TakeBack
 from corral.launcher.retry import Decision, decide_retry
@@ -128,8 +128,7 @@ def _give(change: Change, place: TaskPlacement) -> bool:
 
 def _unplaceable(change: Change, run: JobRun, event: Unplaceable) -> None:
     for key in event.tasks:
-        task = change.task(key)
-        if task is not None:
+        if (task := change.task(key)) is not None:
             fold_task(change, task, TakeBack(event.message))
             if change.active:
                 _look(change, key)
@@ -190,8 +189,7 @@ def _look(change: Change, key: TaskKey) -> None:
 
 
 def _judge(change: Change, roles: tuple[str, ...], last: TaskRun | None) -> None:
-    completion = verdict(change, roles, last)
-    if completion is not None:
+    if (completion := verdict(change, roles, last)) is not None:
         _finish(change, completion)
 
 
@@ -422,12 +420,14 @@ def _time_passed(change: Change, run: JobRun, event: TimePassed) -> None:
         why = f"it has run for {words.duration(limit)}, the most its maxDurationSeconds allows"
         change.set_job(stop_requested=True)
         return _finish(change, classify(DEADLINE_EXCEEDED, why))
-    for task in list(change.tasks()):
-        if task.wake_at is not None and task.wake_at <= change.now:
-            fold_task(change, task, event)
-    for at in [deadline, *(task.wake_at for task in change.tasks())]:
-        if at is not None:
-            change.wake(at)
+    late = [task for task in change.tasks() if task.wake_at is not None and task.wake_at <= change.now]
+    for task in late:
+        fold_task(change, task, event)
+    missing = [task for task in late if task.state is TaskState.PREPARING and task.attempt == 0]
+    if missing and not can_spare(change, missing):
+        return _finish(change, incomplete(change, missing))
+    for at in filter(None, [deadline, *(task.wake_at for task in change.tasks())]):
+        change.wake(at)
     return None
 
 
@@ -508,7 +508,7 @@ JOB_MACHINE: Machine[S] = Machine(
             ScaleRequested: go(_scale, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
             Placed: go(_placed),
             Unplaceable: go(_unplaceable, S.CREATION_REQUESTED, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
-            TimePassed: go(_time_passed),
+            TimePassed: go(_time_passed, S.DELETION_PENDING),
             **_words(go(_word)),
             Started: go(_word, S.RUNNING),
             Exited: go(_word, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),

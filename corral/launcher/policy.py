@@ -13,7 +13,8 @@ class LaunchPolicy(msgspec.Struct, frozen=True):
     transient_floor: float = 0.0
     """A retry after a passing failure waits at least so long."""
     start_deadline: float = 0.0
-    """A task placed for so long and not seen running is ended (-111, transient); 0 waits for ever."""
+    """A task placed for so long and not seen running is ended (-111, transient), and with it, when none of its instances
+    ever ran, the whole attempt of its job (251, a conflict); 0 waits for ever."""
     default_grace: float = 30.0
     """Between being asked to end and being killed, for a job that does not say."""
     closed_nodes: frozenset[str] = frozenset()

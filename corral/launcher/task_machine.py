@@ -18,6 +18,7 @@ from corral.launcher.retry import Decision, decide_retry
 from corral.model.commands import StopTask
 from corral.model.events import StartRefused, StopAccepted, Stopping, TimePassed
 from corral.model.exits import START_FAILED_TRANSIENTLY, START_TIMED_OUT, classify, exit_spec
+from corral.model.framework_exits import classify_by
 from corral.model.launch import Exited, Started
 from corral.model.outcome import Completion
 from corral.model.runs import TaskRun
@@ -180,10 +181,11 @@ def _ended_unasked(change: Change, task: TaskRun, event: Exited) -> None:
 
 def _exited(change: Change, task: TaskRun, event: Exited) -> None:
     """The end of the instance; a verdict stored before (stopped, timed out) stays."""
-    sentence = words.exited(task, event)
+    completion = task.completion or classify_by(change.view.exit_table, event.code, event.reason)
+    sentence = words.exited(task, event, change.view.exit_table)
     change.tell("task.exited", sentence, task, code=event.code, signal=event.signal, log_bytes=event.log_bytes)
     change.forget(event.attempt)
-    _over(change, task, event.at, task.completion or classify(event.code, event.reason))
+    _over(change, task, event.at, completion)
 
 
 def _refused(change: Change, task: TaskRun, event: StartRefused) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
 import msgspec
 
 if TYPE_CHECKING:
     from corral.spec.job import UnifiedJob
+    from corral.spec.parts import RetryPolicy
 
 
 class RetryView(msgspec.Struct, frozen=True):
@@ -41,13 +42,20 @@ class JobView(msgspec.Struct, frozen=True, weakref=True):
     grace_seconds: float | None = None
     """Between being asked to end and being killed; None: the launch policy's default."""
     stop_signal: str = "TERM"
+    exit_table: str = "openpai"
 
 
+_USUAL: Final = RetryView()
+_NEVER: Final = RetryView(0, fancy=False)
 _KNOWN: WeakValueDictionary[bytes, JobView] = WeakValueDictionary()
 
 
-def view_of(job: UnifiedJob) -> JobView:
-    """The view of a canonical job document, to be kept, as it is read at every step; equal ones are one object."""
+def view_of(job: UnifiedJob, *, one_group: bool = False) -> JobView:
+    """The view of a canonical job document, to be kept, as it is read at every step; equal ones are one object.
+
+    `one_group`: no task can come again alone. Then one that fails ends the attempt, whatever its failure, and it is the
+    job's retry policy that decides; a role that has a policy of its own keeps it.
+    """
     spec = job.spec
     counted, elastic = spec.replica_spec, job.is_elastic
     roles = {
@@ -55,7 +63,7 @@ def view_of(job: UnifiedJob) -> JobView:
             name=role.name,
             replicas=job.replicas_of(role.name),
             min_replicas=counted.min_replicas if elastic and role.name == counted.role else None,
-            retry=RetryView(role.retry_policy.max_retries, role.retry_policy.fancy),
+            retry=_retry(role.retry_policy, unsaid=_NEVER if one_group else _USUAL),
             min_failed=role.completion.min_failed,
             min_succeeded=role.completion.min_succeeded,
         )
@@ -63,9 +71,16 @@ def view_of(job: UnifiedJob) -> JobView:
     }
     view = JobView(
         roles=roles,
-        retry=RetryView(spec.retry_policy.max_retries, spec.retry_policy.fancy),
+        retry=_retry(spec.retry_policy),
         max_duration_seconds=spec.max_duration_seconds,
         grace_seconds=spec.checkpoint.grace_seconds,
+        exit_table=spec.exit_table,
         stop_signal=spec.checkpoint.signal.removeprefix("SIG") or "TERM",
     )
     return _KNOWN.setdefault(msgspec.msgpack.encode(view), view)
+
+
+def _retry(policy: RetryPolicy, unsaid: RetryView = _USUAL) -> RetryView:
+    """The policy, or `unsaid` for one that says no more than every document does."""
+    said = RetryView(policy.max_retries, policy.fancy)
+    return unsaid if said == _USUAL else said

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from corral.model.exits import PREEMPTED, STOP_REQUESTED, classify
+from corral.model.exits import PREEMPTED, STOP_REQUESTED
+from corral.model.framework_exits import classify_by
 from corral.model.launch import Exited
 from corral.model.outcome import Completion, ExitClass
 from corral.model.placement import TaskPlacement
@@ -35,9 +36,9 @@ def outcome(completion: Completion) -> str:
     return f"failed with code {completion.code} ({completion.phrase}){because}"
 
 
-def exited(task: TaskRun, event: Exited) -> str:
-    """The sentence for an instance that was seen to have ended."""
-    seen = classify(event.code)
+def exited(task: TaskRun, event: Exited, table: str) -> str:
+    """The sentence for an instance that was seen to have ended, in the words of an exit table."""
+    seen = classify_by(table, event.code)
     means = "" if seen.exit_class is ExitClass.SUCCEEDED else f" ({seen.phrase})"
     signal = f", signal {event.signal}" if event.signal else ""
     because = f": {event.reason}" if event.reason else ""

@@ -87,6 +87,7 @@ def understand(
     reader = _Reader(levels, known)
     required, preferred = reader.scope(request.topology)
     parts = [reader.part(at, role, task_shape(role, rdma=rdma, avoid=avoid)) for at, role in enumerate(request.roles)]
+    parts = [_knowing(part, required, levels.index("node")) for part in parts]
     if not any(part.shape.devices for part in parts):
         node = levels.index("node")
         required, preferred = min(required, node), min(preferred, node)
@@ -98,6 +99,12 @@ def understand(
     ask = Ask(required, preferred, tuple(parts), notes, reader.unknown, company, averse, request.tags, model)
     special = ask.particular or model or any(part.spread or part.same_model for part in parts)
     return ask._replace(plain=not special)
+
+
+def _knowing(part: Part, required: int, node_depth: int) -> Part:
+    """The part, with only devices of which it is known where they are, when that is what it requires."""
+    inside = max(required, part.required, part.group_depth) > node_depth
+    return part._replace(shape=part.shape._replace(known=True)) if inside and part.shape.devices else part
 
 
 def _hardness(part: Part) -> tuple[object, ...]:

@@ -302,6 +302,12 @@ class Cycle:
         return refused or self._preemption.refused(request, ask)
 
     def _fits_in_cells(self, request: GangRequest) -> bool:
+        """Whether the owner's cells have room for it, the head's place in them only if it is over by the head's start."""
+        if self.reservation is not None:
+            if self.reservation.lets_pass(request, self.now):
+                self.reservation.lift()
+            else:
+                self.reservation.hold(self.trial.cluster)
         with self.trial.supposing():
             return place_owned(self.trial, request) is not None
 
@@ -336,8 +342,9 @@ class Cycle:
             reservation.hold(self.trial.cluster)
             return self._make_room(request, reasons) or reasons
         reservation.hold(self.trial.cluster)
-        found = self._try(shape, run)
-        if not found and reservation.lets_pass(request, self.now):
+        passes = reservation.lets_pass(request, self.now)
+        found = () if passes and owner_of(self.trial, request) else self._try(shape, run)
+        if not found and passes:
             reservation.lift()
             found = self._try(shape, [request])
         if found:

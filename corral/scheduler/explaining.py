@@ -170,10 +170,24 @@ def _no_such(index: EngineIndex, shape: TaskShape, who: str) -> Reason:
     refused = not_welcome(index, shape, who)
     if refused:
         return refused
+    if shape.known and any(index.slots(shape._replace(ids=(), known=False)).masks):
+        return _counted(index, shape, who)
     if shape.ids:
         return Reason("named-devices", f"{who}No node has all of the devices named {', '.join(shape.ids)}.")
     what = " ".join(part for part in (shape.model, shape.kind or "device") if part)
     return Reason("no-such-device", f"{who}No node has a {what}.")
+
+
+def _counted(index: EngineIndex, shape: TaskShape, who: str) -> Reason:
+    """The devices that would do are on nodes where somebody else chooses which of them a task gets."""
+    found = sum(device.counted for node in index.tree.nodes for device in node.devices)
+    wish = f"the devices {', '.join(shape.ids)}" if shape.ids else "a part of a device" if shape.share else ""
+    wish = wish or "a level below the node"
+    message = (
+        f"{who}Requires {wish}, and its nodes are shared: their device plugins choose which devices a task gets, "
+        f"and {counted(found, 'device')} there are only counted."
+    )
+    return Reason("counted-devices", message, {"devices": found})
 
 
 def _devices_lack(index: EngineIndex, shape: TaskShape, count: int, scope: int, who: str) -> Reason | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from math import inf
 
@@ -11,6 +12,8 @@ from corral.scheduler.shapes import TaskShape
 from corral.scheduler.tree import AVOIDED, Tree
 
 _MOST_MASKS = 256
+_NUMBER = re.compile("-?[0-9]{1,63}")
+"""A whole number of ASCII digits, as long as a label may be."""
 ANY_NODE = NodeRules()
 WHOLE = -1
 """The mask that leaves out no device."""
@@ -18,7 +21,7 @@ WHOLE = -1
 
 def fitting_devices(tree: Tree, shape: TaskShape) -> list[int]:
     """By position the mask of the devices that fit a shape; shapes that differ in amounts share it."""
-    key = (shape.devices > 0, shape.kind, shape.model, shape.ids, shape.selector, shape.where, shape.avoid)
+    key = (shape.devices > 0, shape.kind, shape.model, shape.ids, shape.selector, shape.where, shape.avoid, shape.known)
     found = tree.masks.get(key)
     if found is None:
         if len(tree.masks) >= _MOST_MASKS:
@@ -41,6 +44,8 @@ def _fitting(node: Node, shape: TaskShape) -> int:
         return WHOLE
     mask = 0
     for device in node.devices:
+        if device.counted and shape.known:
+            continue
         if (not shape.kind or device.kind == shape.kind) and (not shape.model or device.model == shape.model):
             mask |= 1 << device.index
     if not shape.ids:
@@ -95,7 +100,7 @@ def _says(node: Node, expression: Expression) -> bool:
             return value is not None
         case "DoesNotExist":
             return value is None
-    if value is None or not value.lstrip("-").isdigit():
+    if value is None or not (_NUMBER.fullmatch(value) and _NUMBER.fullmatch(expression.values[0])):
         return False
     bound = int(expression.values[0])
     return int(value) > bound if expression.operator == "Gt" else int(value) < bound

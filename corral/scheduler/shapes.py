@@ -41,6 +41,8 @@ class TaskShape(NamedTuple):
     where: NodeRules | None = None
     avoid: bool = False
     """Leave out the nodes that would rather be left alone (PreferNoSchedule)."""
+    known: bool = False
+    """Only devices of which it is known which one a task gets, not those that are only counted."""
 
 
 def task_shape(role: RoleAsk, *, rdma: bool = False, avoid: bool = False) -> TaskShape:
@@ -63,6 +65,7 @@ def task_shape(role: RoleAsk, *, rdma: bool = False, avoid: bool = False) -> Tas
         ShareShape(share.compute, share.memory, share.memory_bytes, share.spread) if share else None,
         role.nodes,
         avoid,
+        bool(ask.ids or share),
     )
 
 

@@ -155,8 +155,9 @@ class ShareSlots(Slots):
         if self.depth or self.size > 1 or largest >> 63:
             return array("q", (self.measure(index, at) for at in range(len(index.free))))
         each = [self._on_one(node) for node in index.tree.nodes]
-        free = np.array(index.free, dtype=np.uint64) & np.array(self.masks, dtype=np.uint64)
-        parts = np.bitwise_count(free).astype(np.int64) * np.maximum(np.array(each, dtype=np.int64), 0)
+        parts = np.bitwise_count(self.fitting_free(index)).astype(np.int64) * np.maximum(
+            np.array(each, dtype=np.int64), 0
+        )
         found = array("q", np.minimum(parts, self.amounts_column(index)).tobytes())
         odd = [at for at, count in enumerate(each) if count < 0]
         for at in {*odd, *index.shared.at}:

@@ -147,8 +147,7 @@ class Slots:
             return array("q", (self.measure(index, at) for at in range(count)))
         room = self.amounts_column(index)
         if shape.devices:
-            free = np.array(index.free, dtype=np.uint64) & np.array(self.masks, dtype=np.uint64)
-            np.minimum(room, np.bitwise_count(free) // shape.devices, out=room)
+            np.minimum(room, np.bitwise_count(self.fitting_free(index)) // shape.devices, out=room)
         return array("q", room.tobytes())
 
     def amounts_column(self, index: EngineIndex) -> NDArray[np.int64]:
@@ -165,12 +164,17 @@ class Slots:
         room *= np.frombuffer(index.usable, dtype=np.bool_)
         return np.maximum(room, 0)
 
+    def fitting_free(self, index: EngineIndex) -> NDArray[np.uint64]:
+        """By position the free devices that fit, where their masks have 63 bits at most; a node may have others beyond."""
+        if max(index.free, default=0) >> 63:
+            return np.array([free & mask for free, mask in zip(index.free, self.masks, strict=True)], dtype=np.uint64)
+        return np.array(index.free, dtype=np.uint64) & np.array(self.masks, dtype=np.uint64)
+
     def _all_keys(self, index: EngineIndex) -> NDArray[np.int64]:
         """`_key` of every node, by columns where that is possible."""
         if not self.shape.devices or max(self.masks, default=0) >> 63:
             return np.array([self._key(index, at, room) for at, room in enumerate(self._kept)], dtype=np.int64)
-        free = np.array(index.free, dtype=np.uint64) & np.array(self.masks, dtype=np.uint64)
-        keys = np.minimum(self.room, SECOND - 1) * SECOND + np.bitwise_count(free)
+        keys = np.minimum(self.room, SECOND - 1) * SECOND + np.bitwise_count(self.fitting_free(index))
         return np.where(self.room > 0, keys, -1)
 
     def _update(self, index: EngineIndex, at: int) -> None:

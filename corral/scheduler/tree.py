@@ -53,7 +53,9 @@ class Tree:
         self.cells = self._cells([paths[node.name] for node in self.nodes])
         alike: dict[Hashable, int] = {}
         self.alike = tuple(
-            alike.setdefault((node.taints, *((d.index, d.kind, d.model, d.parent) for d in node.devices)), len(alike))
+            alike.setdefault(
+                (node.taints, *((d.index, d.kind, d.model, d.parent, d.counted) for d in node.devices)), len(alike)
+            )
             for node in self.nodes
         )
         """By position: nodes with the same number have the same taints and devices, but for names and health."""

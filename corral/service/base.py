@@ -14,10 +14,10 @@ from corral.kernel.ids import JobIds
 from corral.model.accounts import AuditWrite
 from corral.model.writes import JobRecord
 from corral.service.actor import Actor
+from corral.service.logs import Logs
 from corral.service.rules import Decision, Resource, decide, meaning_of
 from corral.service.seal import Sealer
 from corral.storage.blobs import BlobStore
-from corral.storage.logs import LogStore
 from corral.store import Store
 
 log = structlog.get_logger()
@@ -56,7 +56,7 @@ class ServiceBase:
         clock: Clock,
         door: ControlDoor | None = None,
         blobs: BlobStore | None = None,
-        logs: LogStore | None = None,
+        logs: Logs | None = None,
         token_days: float = 90.0,
         code_limit: int = 512 * 1024**2,
         several_users: bool = True,

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
+from corral.kernel.tokens import derived_secret, job_secret
 from corral.model.facts import Fact
 from corral.model.records import TaskRecord
 from corral.model.runs import TaskRun
 from corral.model.states import TaskState
-from corral.model.views import PeersView, Uploaded
+from corral.model.views import PeersView, PortsView, Uploaded
 from corral.model.writes import FactWrite, JobRecord
 from corral.service.actor import Actor
 from corral.service.base import ServiceBase, job_resource
 from corral.service.job_detail import placement_record
 from corral.service.rules import Resource
 from corral.spec.job import UnifiedJob
+from corral.storage.blobs import BLOB_SCHEME
 from corral.storage.logs import LogFile
+from corral.storage.shelf import Log
 
 _EVERY_TASK: Final = 20_000
 _REPORT_BYTES: Final = 16 * 1024
 _MESSAGE: Final = 1000
+_LOST_SECONDS: Final = 120.0
+"""So long after an attempt's end the rest of its log is waited for that only another machine has."""
 _LOOK_SECONDS: Final = 1.0
 """How often the follower of a log that is not there looks whether it will ever be."""
 
@@ -97,19 +104,20 @@ class Inside(ServiceBase):
             key = _parsed(attempt, record.id)
             if (key.role, key.index) != (role, index):
                 raise NotFound("attempt-not-found", f"Task {role}-{index} has no attempt {attempt[:100]}.")
-            return self._source(record, AttemptId(attempt), stream)
-        return self._source(record, await self._latest(record, role, index), stream)
+            return await self._source(record, AttemptId(attempt), stream)
+        return await self._source(record, await self._latest(record, role, index), stream)
 
     async def job_logs(self, actor: Actor, ref: str, *, limit: int = 64) -> list[tuple[str, int, TaskLog]]:
         """The logs of the job's first tasks; a task that keeps its streams apart has one for each."""
         record, _ = await self.job_for(actor, ref, "job.logs")
         tasks = (await self.store.job_tasks(record.id, limit=limit)).items
-        attempts = [(task.role, task.index, _current(record, task)) for task in tasks]
-        return [
-            (role, index, self._source(record, attempt, stream))
-            for role, index, attempt in attempts
-            for stream in (self.logs.streams(attempt) if self.logs else ("all",))
-        ]
+
+        async def logs_of(task: TaskRecord) -> list[tuple[str, int, TaskLog]]:
+            attempt = _current(record, task)
+            streams = await self.logs.streams(attempt) if self.logs else ("all",)
+            return [(task.role, task.index, await self._source(record, attempt, stream)) for stream in streams]
+
+        return [log for logs in await asyncio.gather(*map(logs_of, tasks)) for log in logs]
 
     async def _latest(self, record: JobRecord, role: str, index: int) -> AttemptId:
         task = await self.store.task(record.id, role, index)
@@ -122,7 +130,7 @@ class Inside(ServiceBase):
             return record.run.attempt_of(TaskRun(role, index))
         raise NotFound("task-not-found", f"Job {record.name} has no task {role}-{index}.")
 
-    def _source(self, record: JobRecord, attempt: AttemptId, stream: str) -> TaskLog:
+    async def _source(self, record: JobRecord, attempt: AttemptId, stream: str) -> TaskLog:
         if self.logs is None:
             raise Unavailable("no-logs", "Logs cannot be read on this server.")
 
@@ -133,21 +141,50 @@ class Inside(ServiceBase):
                 return now is None or not now.live
             return known
 
-        return TaskLog(attempt, stream, self.logs.source(attempt, stream), over)
+        return TaskLog(attempt, stream, await self.logs.source(attempt, stream), over)
 
     async def open_exec(self, actor: Actor, ref: str, role: str, index: int) -> AttemptId:
         """The running attempt that a terminal may be opened in.
 
         Raises Conflict `task-not-running`.
         """
+        record, task = await self._entered(actor, ref, role, index)
+        return record.run.attempt_of(task)
+
+    async def open_port(self, actor: Actor, ref: str, role: str, index: int, port: str) -> tuple[AttemptId, int]:
+        """The running attempt, and the number of one of its ports, that a connection may be made to.
+
+        Raises Conflict `task-not-running`, NotFound for a port that the task was not given.
+        """
+        record, task = await self._entered(actor, ref, role, index, port=port)
+        numbers = {str(number): number for each in task.ports.values() for number in each}
+        named = task.ports.get(port)
+        number = named[0] if named else numbers.get(port)
+        if number is None:
+            given = ", ".join(sorted(task.ports)) or "none"
+            raise NotFound("no-such-port", f"Task {role}-{index} was not given a port {port[:100]} (it has: {given}).")
+        return record.run.attempt_of(task), number
+
+    async def ports(self, actor: Actor, ref: str, role: str, index: int) -> PortsView:
+        """The ports of a running task, and where its notebook is behind one of them.
+
+        Raises Conflict `task-not-running`.
+        """
+        record, task = await self._entered(actor, ref, role, index)
+        if UnifiedJob.model_validate_json(record.doc).spec.job_type != "notebook":
+            return PortsView(task.ports)
+        token = derived_secret(job_secret(self.key, JobId(record.id)), "notebook")
+        return PortsView(task.ports, f"/proxy/{record.id}/{role}-{index}/?token={token}")
+
+    async def _entered(self, actor: Actor, ref: str, role: str, index: int, **said: str) -> tuple[JobRecord, TaskRun]:
         record, decision = await self.job_for(actor, ref, "job.exec")
         task = await self.store.task(record.id, role, index)
         if task is None:
             raise NotFound("task-not-found", f"Job {record.name} has no task {role}-{index}.")
         if task.state is not TaskState.RUNNING:
             raise Conflict("task-not-running", f"Task {role}-{index} is not running ({task.state}).")
-        await self.note(actor, "job.exec", job_resource(record), decision, task=f"{role}-{index}")
-        return record.run.attempt_of(task)
+        await self.note(actor, "job.exec", job_resource(record), decision, task=f"{role}-{index}", **said)
+        return record, task
 
     async def put_code(self, actor: Actor, chunks: AsyncIterator[bytes], *, declared: int | None = None) -> Uploaded:
         """Store an uploaded archive.
@@ -162,22 +199,34 @@ class Inside(ServiceBase):
         await self.note(actor, "code.put", Resource("code", digest, owner=actor.user), decision, size=size)
         return Uploaded(digest, size)
 
+    async def own_code(self, actor: Actor) -> Path:
+        """The file of the archive that the job of this token starts from.
+
+        Raises NotFound when it starts from none, or when that is gone, Unavailable when it cannot be had just now.
+        """
+        record = await self._own(actor, "runtime.code")
+        uri = UnifiedJob.model_validate_json(record.doc).spec.code.uri
+        if self.blobs is None or not uri.startswith(BLOB_SCHEME):
+            raise NotFound("no-such-code", "This job was submitted without code.")
+        return await self.blobs.fetch(uri.removeprefix(BLOB_SCHEME))
+
     async def code_exists(self, actor: Actor, digest: str) -> int | None:
         """The size of an archive that the actor has uploaded; None when not, or when it is gone."""
         await self.check(actor, "code.read", Resource("code", digest, owner=actor.user))
         if self.blobs is None or await self.store.use_blob(digest, actor.user, self.clock.now()) is None:
             return None
-        return self.blobs.size(digest)
+        return await self.blobs.size(digest)
 
 
 class TaskLog:
     """The log of one attempt; one that never wrote anything ends when the attempt is over."""
 
-    def __init__(self, attempt: AttemptId, stream: str, file: LogFile, over: Callable[[], Awaitable[bool]]) -> None:
+    def __init__(self, attempt: AttemptId, stream: str, file: Log, over: Callable[[], Awaitable[bool]]) -> None:
         self.attempt = attempt
         self.stream = stream
         self._file = file
         self._over = over
+        self._over_since: float | None = None
         self.size, self.read, self.tail, self.close = file.size, file.read, file.tail, file.close
 
     async def wait(self, offset: int, seconds: float) -> bool:
@@ -186,7 +235,18 @@ class TaskLog:
             if await self._over():
                 return self._file.exists()
             seconds = min(seconds, _LOOK_SECONDS)
-        return await self._file.wait(offset, seconds)
+        if not await self._file.wait(offset, seconds):
+            return False
+        return isinstance(self._file, LogFile) or not await self._lost(offset)
+
+    async def _lost(self, offset: int) -> bool:
+        """Whether the rest went with the machine that had it: the attempt is long over, and its log still not whole."""
+        if await self._file.size() > offset or not await self._over():
+            self._over_since = None
+            return False
+        now = asyncio.get_running_loop().time()
+        self._over_since = self._over_since or now
+        return now - self._over_since >= _LOST_SECONDS
 
 
 def _parsed(attempt: str, job: str) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +18,7 @@ from corral.model.writes import JobRecord
 PLACEMENT_LIMIT: Final = 2000
 """How many tasks' places a job's detail has."""
 HIDDEN: Final = "(hidden)"
+_JOB: Final = re.compile(r"\bjob ([0-9a-z]{13})\b")
 
 
 def job_detail(
@@ -79,11 +81,21 @@ def reasons_view(answer: dict[str, Any]) -> ReasonsView:
     )
 
 
+def jobs_named(messages: Iterable[str]) -> tuple[str, ...]:
+    """The ids of the jobs that messages speak of, each once."""
+    return tuple(dict.fromkeys(found for message in messages for found in _JOB.findall(message)))
+
+
+def by_name(message: str, jobs: Iterable[JobSummary]) -> str:
+    """A message that speaks of jobs by their names instead of their ids."""
+    for job in jobs:
+        message = message.replace(job.id, job.name)
+    return message
+
+
 def estimate_view(found: Estimate, after: tuple[JobSummary, ...], now: float) -> EstimateView:
     """Control's estimate as the API shows it: jobs by their names."""
-    message = found.message
-    for job in after:
-        message = message.replace(job.id, job.name)
+    message = by_name(found.message, after)
     seconds = None if found.at is None else round(max(0.0, found.at - now), 3)
     return EstimateView(str(found.basis), message, rfc3339_or_none(found.at), seconds, after)
 

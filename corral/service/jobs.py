@@ -27,9 +27,11 @@ from corral.service.actor import Actor
 from corral.service.base import ServiceBase, job_resource
 from corral.service.job_detail import (
     PLACEMENT_LIMIT,
+    by_name,
     document_of,
     estimate_view,
     job_detail,
+    jobs_named,
     placement_records,
     reasons_view,
     stored_reasons,
@@ -103,7 +105,7 @@ class Jobs(ServiceBase):
     async def job_events(self, actor: Actor, ref: str, *, limit: int = 200, after: str = "") -> Page[EventRecord]:
         """What happened to the job, in order; `after` is the seq of the last event read."""
         record, _ = await self.job_for(actor, ref, "job.read")
-        if after and not (after.isdigit() and len(after) < 19):
+        if after and not (after.isascii() and after.isdigit() and len(after) < 19):
             raise InvalidInput("bad-cursor", "The value of `after` was not given by this list; begin without it.")
         found = await self.store.events(int(after or 0), limit + 1 if limit < 1000 else limit, record.id)
         more = str(found[limit - 1].seq) if len(found) > limit or (limit >= 1000 and len(found) == limit) else None
@@ -137,17 +139,19 @@ class Jobs(ServiceBase):
             return await self._explain_dependencies(actor, record)
         answer = await self.door.ask(f"/explain/{record.id}")
         reasons = stored_reasons(record) if answer is None else reasons_view(answer)
-        message = reasons.binding.message if reasons is not None else "It is about to be placed."
+        hopes = answer.get("outlook") if answer else None
+        changes = msgspec.convert(hopes["changes"], tuple[ChangeView, ...]) if hopes else ()
+        told = [reasons.binding.message] if reasons is not None else []
+        named = await self._summaries(jobs_named([*told, *(change.message for change in changes)])[:_MOST_NAMED])
+        message = by_name(reasons.binding.message, named) if reasons is not None else "It is about to be placed."
         ahead = await self._summaries(answer.get("before", ()) if answer else ())
         explanation = Explanation(record.id, record.phase, message, reasons, ahead)
-        hopes = answer.get("outlook") if answer else None
         if hopes is None:
             return explanation
         after = await self._summaries(hopes["estimate"]["after"][:_MOST_NAMED])
         estimate = estimate_view(msgspec.convert(hopes["estimate"], Estimate), after, self.clock.now())
-        return msgspec.structs.replace(
-            explanation, estimate=estimate, changes=msgspec.convert(hopes["changes"], tuple[ChangeView, ...])
-        )
+        changes = tuple(msgspec.structs.replace(each, message=by_name(each.message, named)) for each in changes)
+        return msgspec.structs.replace(explanation, estimate=estimate, changes=changes)
 
     async def _summaries(self, jobs: Iterable[str]) -> tuple[JobSummary, ...]:
         """Those of some jobs that are still known."""
@@ -181,8 +185,12 @@ class Jobs(ServiceBase):
         record, decision = await self.job_for(actor, ref, "job.restart")
         return await self._intend(actor, record, "job.restart", IntentKind.RESTART, {}, decision)
 
-    async def scale(self, actor: Actor, ref: str, *, replicas: int, role: str = "") -> JobDetail:
-        """Ask for another number of replicas of the counted role.
+    async def scale(
+        self, actor: Actor, ref: str, *, replicas: int, role: str = "", by_object: bool = False
+    ) -> JobDetail:
+        """Ask for another number of replicas of the counted role; of a job that was born as an object, ask the object.
+
+        `by_object`: its object says so already.
 
         Raises SpecError outside of the document's bounds, InvalidInput for another role, Conflict `job-over`.
         """
@@ -195,7 +203,20 @@ class Jobs(ServiceBase):
             raise InvalidInput("role-not-counted", f"Only role {counted} of this job can be scaled.")
         document.scaled(replicas)
         data = {"role": counted, "replicas": replicas}
+        if not by_object and await self._asked_its_object(actor, record, replicas):
+            await self.note(actor, "job.scale", job_resource(record), decision, **data)
+            return await self._detail(actor, record)
         return await self._intend(actor, record, "job.scale", IntentKind.SCALE, data, decision)
+
+    async def _asked_its_object(self, actor: Actor, record: JobRecord, replicas: int) -> bool:
+        """Have the object that the job was born as ask for so many; False when it was born otherwise, or is gone.
+
+        Raises Unavailable when the cluster that has the object does not answer.
+        """
+        if await self.store.object_of(record.id) is None:
+            return False
+        asked = {"replicas": replicas, "actor": actor.user}
+        return bool(await self.door.ask(f"/objects/{record.id}/scale", asked))
 
     async def delete(self, actor: Actor, ref: str, *, stop: bool = False) -> None:
         """Remove a job that is over; with `stop` one that is not is stopped first.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Final
 
-from corral.kernel.errors import Forbidden, InvalidInput, NotFound, Unauthenticated
+from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound, Unauthenticated
 from corral.kernel.tokens import JOB_TOKEN_PREFIX, verify_job_token
 from corral.model.accounts import Group, Token, User
 from corral.model.records import rfc3339, rfc3339_or_none
@@ -68,6 +69,18 @@ class Sessions(ServiceBase):
         known = (now, _actor(token, user, groups), token.expires_at)
         self._known[hashed] = known
         return known
+
+    async def account(self, name: str) -> Actor:
+        """The account as which the server acts for what was mapped to it: whoever may write there.
+
+        Raises Forbidden when there is no such account, or it is disabled.
+        """
+        user = await self.store.user(name)
+        if user is None or user.disabled:
+            what = "disabled" if user else "not there"
+            raise Forbidden("no-account", f"The account {name[:100]} is {what}; an administrator can mend that.")
+        groups = [group for group in await self.store.groups() if group.name in user.groups]
+        return _actor(Token("", user.name, "object", "object", self.clock.now()), user, groups)
 
     async def _authenticate_job(self, token: str, now: float) -> Actor:
         job = verify_job_token(self.key, token, now)
@@ -190,10 +203,11 @@ class Sessions(ServiceBase):
         user = await self.store.user(administrator)
         if user is None:
             user = User(administrator, "admin", uid=uid, created_at=self.clock.now())
-            await self.store.add_user(user)
-            await self.note(
-                Actor("server"), "user.create", Resource("user", administrator), Decision(True, "first-start")
-            )
+            with contextlib.suppress(Conflict):  # another replica begins at the same moment
+                await self.store.add_user(user)
+                await self.note(
+                    Actor("server"), "user.create", Resource("user", administrator), Decision(True, "first-start")
+                )
         elif user.role != "admin" or user.disabled:
             raise Forbidden("not-an-administrator", f"{administrator} is no administrator; sign in as one who is.")
         return await self._link_for(administrator)

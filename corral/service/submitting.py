@@ -17,6 +17,7 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.kernel.units import devices
 from corral.model.asks import gang_terms
 from corral.model.inventory import Node
+from corral.model.objects import Birth, ObjectLink
 from corral.model.records import JobSummary, TaskCounts, WaitingView, rfc3339
 from corral.model.requests import GangRequest
 from corral.model.runs import JobRun
@@ -37,6 +38,8 @@ MAX_ARRAY: Final = 1000
 """Jobs of one array that are stored at once."""
 
 
+EXTERNAL: Final = "external"
+"""The `jobType` whose tasks someone's own controller runs."""
 STARTS_NOW: Final = "starts-now"
 """The scheduler's word for a job that the next cycle would start."""
 FIT_SECONDS: Final = 5.0
@@ -48,7 +51,7 @@ _LONGEST_NAME: Final = 63
 
 
 class SubmitResult(msgspec.Struct, frozen=True):
-    """The job (`created` is False when the idempotency key had made it before), or what a dry run found."""
+    """The job (`created` is False when the idempotency key, or its object, had made it), or what a dry run found."""
 
     created: bool
     detail: JobDetail | None = None
@@ -61,6 +64,7 @@ class _Terms(msgspec.Struct, frozen=True):
     wait_for_capacity: bool
     no_image: bool
     code_digest: str
+    birth: Birth | None = None
 
 
 class Submitting(ServiceBase):
@@ -100,8 +104,9 @@ class Submitting(ServiceBase):
         dry_run: bool = False,
         no_image: bool = False,
         code_digest: str = "",
+        birth: Birth | None = None,
     ) -> SubmitResult:
-        """Accept a job: once this returns it is stored.
+        """Accept a job: once this returns it is stored; `birth` is the object that it is born as.
 
         Raises SpecError with every problem, InvalidInput, Forbidden, Conflict (a name taken, an impossible request).
         """
@@ -114,7 +119,10 @@ class Submitting(ServiceBase):
             wait_for_capacity or dry_run,
             no_image,
             code_digest,
+            birth,
         )
+        if birth is not None and job.is_array:
+            raise InvalidInput("array-object", "An object is one job; submit an array with `corral submit`.")
         admission = await self.store.admission()
         decision = await self._check_queue(actor, job, admission)
         job = await self._with_code(actor, self._with_image(job, no_image), code_digest)
@@ -288,7 +296,7 @@ class Submitting(ServiceBase):
         own: JobId,
         parent: str = "",
     ) -> NewJob:
-        now, spec = self.clock.now(), job.spec
+        now, spec, birth = self.clock.now(), job.spec, terms.birth
         tags = (*spec.tags, f"array:{parent}") if parent else tuple(spec.tags)
         summary = JobSummary(
             own,
@@ -321,6 +329,9 @@ class Submitting(ServiceBase):
             array_parent=parent,
             idempotency_key=terms.idempotency_key,
             request_hash=terms.request_hash,
+            object=None if birth is None else ObjectLink(birth.ref, own, birth.fingerprint, now),
+            external=birth is not None and spec.job_type == EXTERNAL,
+            suspended=birth is not None and birth.suspended,
         )
 
 

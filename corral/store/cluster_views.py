@@ -161,6 +161,20 @@ class ClusterViews(Database):
         await self.write(lambda transaction: put(transaction, _settings, [row]))
         self.admission_changed()
 
+    async def first_setting(self, key: str, value: Any) -> Any:
+        """The JSON value stored under `key`: `value`, unless another one was stored before."""
+        query = select(_settings.c.value).where(_settings.c.key == key)
+
+        def run(transaction: Transaction) -> Any:
+            there = transaction.read(query).scalar()
+            if there is None:
+                put(transaction, _settings, [{"key": key, "value": encode(value)}])
+            return value if there is None else msgspec.json.decode(there)
+
+        kept = await self.write(run)
+        self.admission_changed()
+        return kept
+
     async def secrets(self, owner: str) -> dict[str, str]:
         """The sealed secrets of an owner (`user:NAME` or `job:ID`), by name."""
         query = select(_secrets.c.name, _secrets.c.sealed).where(_secrets.c.owner == owner).order_by(_secrets.c.name)

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, create_engine, event, select
+from sqlalchemy import Connection, Engine, create_engine, event, select, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, OperationalError
 from sqlalchemy.pool import NullPool, QueuePool
@@ -26,6 +26,10 @@ from corral.store.faults import LOCKED, READ_ONLY, StoreRefused, is_locked
 READERS: Final = 3
 """How many questions are answered at once."""
 _LOCK_SECONDS: Final = 10.0
+_ABANDONED_SECONDS: Final = 3
+"""So long others wait for a writer that says nothing in the middle of a transaction: its machine may be gone."""
+_LOOK_SECONDS: Final = 1
+"""How often a writer that waits for another one looks whether that one is still there."""
 _NETWORK: Final = frozenset(
     {"nfs", "nfs4", "cifs", "smb2", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "beegfs", "gpfs"}
     | {"ocfs2", "gfs2", "orangefs", "panfs", "wekafs", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.ceph-fuse"}
@@ -106,7 +110,9 @@ def writer_engine(url: URL, *, patience: float | None = None) -> Engine:
     """
     if url.drivername.startswith("sqlite"):
         return _sqlite(url, writes=True, patience=patience)
-    return create_engine(url, poolclass=NullPool, connect_args=_postgres_arguments())
+    given = url.normalized_query.get("options", ())
+    options = " ".join((*given, f"-c lock_timeout={_LOOK_SECONDS * 1000}"))
+    return create_engine(url, poolclass=NullPool, connect_args={**_postgres_arguments(), "options": options})
 
 
 def reader_engine(url: URL) -> Engine:
@@ -174,10 +180,32 @@ def _begin_immediate(connection: Connection, seconds: float) -> None:
             return
 
 
-def lock_order(connection: Connection) -> None:
-    """Make this write transaction the only one until it ends (SQLite's began so)."""
-    if connection.dialect.name == "postgresql":
+def lock_order(connection: Connection) -> bool:
+    """Make this write transaction the only one until it ends (SQLite's began so); False when it must be begun again.
+
+    Whoever waits ends the sessions that stopped in the middle of a transaction, or one machine that was lost, or is
+    stuck, would hold up all others. PostgreSQL's own time-out for that does not see the pipelines of `executemany`: in
+    the middle of one a session counts as active, and waits for its client.
+    """
+    if connection.dialect.name != "postgresql":
+        return True
+    try:
         connection.execute(_LOCK)
+    except OperationalError as error:
+        if getattr(error.orig, "sqlstate", "") != _LOCK_TIMEOUT:
+            raise
+        connection.rollback()
+        with connection.begin():
+            connection.execute(_END_ABANDONED, {"seconds": _ABANDONED_SECONDS})
+        return False
+    return True
 
 
+_LOCK_TIMEOUT: Final = "55P03"
+_END_ABANDONED: Final = text(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+    " AND usename = current_user AND application_name = 'corral'"
+    " AND (state LIKE 'idle in transaction%' OR (state = 'active' AND wait_event_type = 'Client'))"
+    " AND state_change < clock_timestamp() - make_interval(secs => :seconds)"
+)
 _LOCK: Final = select(tables.counters.c.value).where(tables.counters.c.name == "event").with_for_update()

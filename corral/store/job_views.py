@@ -271,6 +271,8 @@ def task_record(task: TaskRun) -> TaskRecord:
         ended_at=rfc3339_or_none(task.ended_at),
         exit=exit_view(task.completion),
         retries=task.retries.total,
+        counted_retries=task.retries.accountable,
+        created_at=rfc3339(task.created_at),
         share=_share(placement.share) if placement and placement.share else None,
     )
 

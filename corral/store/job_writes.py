@@ -15,6 +15,7 @@ from corral.model.writes import FactWrite, IntentKind, NewJob, Submitted
 from corral.store import tables
 from corral.store.audit import write_audit
 from corral.store.database import Database
+from corral.store.objects import already_linked, link
 from corral.store.rows import add_events, encode, event_row, fact_row
 from corral.store.writer import Transaction
 
@@ -160,13 +161,15 @@ _WORDS: Final = {
 
 
 def _submit(transaction: Transaction, job: NewJob) -> Submitted:
-    repeated = _repeated(transaction, job)
+    repeated = _repeated(transaction, job) or already_linked(transaction, job.object)
     if repeated is not None:
         return repeated
     _check_name(transaction, job)
     transaction.write(insert(_jobs), _job_row(job))
     transaction.write(insert(tables.job_documents), {"job": job.id, "doc": job.doc})
-    run = JobRun(job=job.id, created_at=job.created_at, hold=job.hold)
+    if job.object is not None:
+        link(transaction, job.object)
+    run = JobRun(job=job.id, created_at=job.created_at, hold=job.hold, external=job.external, suspended=job.suspended)
     transaction.write(insert(tables.job_runs), {"job": job.id, "run": encode(run), "summary": encode(job.summary)})
     if job.tags:
         transaction.write(insert(tables.job_tags), [{"tag": tag, "job": job.id} for tag in dict.fromkeys(job.tags)])
@@ -181,9 +184,8 @@ def _submit(transaction: Transaction, job: NewJob) -> Submitted:
         transaction.write(insert(tables.secrets), sealed)
     actor = job.actor or job.user
     message = f"{actor} submitted {job.name} to queue {job.queue}"
-    seq = add_events(
-        transaction, [event_row(job.id, job.created_at, IntentKind.SUBMITTED, message, actor=actor, intent=True)]
-    )
+    intents = [event_row(job.id, job.created_at, IntentKind.SUBMITTED, message, actor=actor, intent=True)]
+    seq = add_events(transaction, intents)
     if job.idempotency_key:
         _remember_key(transaction, job, seq)
     transaction.ring("control")

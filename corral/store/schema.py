@@ -12,9 +12,9 @@ from sqlalchemy import Engine, inspect, text
 
 from corral.store.faults import StoreRefused
 
-HEAD: Final = "0006"
+HEAD: Final = "0007"
 """The newest migration."""
-KNOWN: Final = ("0001", "0002", "0003", "0004", "0005", "0006")
+KNOWN: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
 """Every migration, oldest first."""
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 
@@ -66,6 +66,7 @@ def _upgrade(engine: Engine, target: str) -> None:
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     with engine.begin() as connection:
         if connection.dialect.name == "postgresql":
+            connection.execute(text("SET LOCAL lock_timeout = 0"))
             connection.execute(text("SELECT pg_advisory_xact_lock(829135522)"))
         config.attributes["connection"] = connection
         command.upgrade(config, target)

@@ -23,6 +23,7 @@ from corral.store.faults import refusal
 from corral.store.job_views import JobViews
 from corral.store.job_writes import JobWrites
 from corral.store.leadership import Leadership
+from corral.store.objects import Objects
 from corral.store.retention import Retention
 from corral.store.schema import bring_up
 from corral.store.wakeup import NotifyWakeup, NoWakeup, SocketWakeup, Wakeup
@@ -44,6 +45,7 @@ class Store(
     Retention,
     Backups,
     Yields,
+    Objects,
 ):
     """The open store."""
 

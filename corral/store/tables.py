@@ -177,6 +177,19 @@ queue_usage = Table(
     Column("doc", Text, nullable=False),
 )
 
+objects = Table(
+    "objects",
+    metadata,
+    Column("uid", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("namespace", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("job", Text, nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    Index("objects_by_job", "job"),
+)
+
 cordons = Table(
     "cordons",
     metadata,

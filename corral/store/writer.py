@@ -188,7 +188,8 @@ class Writer:
             connection = self._connected()
             outer = connection.begin()
             try:
-                lock_order(connection)
+                if not lock_order(connection):
+                    continue
             except DBAPIError as error:
                 if not (kept and error.connection_invalidated):
                     raise

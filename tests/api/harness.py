@@ -16,10 +16,12 @@ from fastapi import FastAPI
 
 from corral.api import create_app
 from corral.client import Client
+from corral.front import ControlSocket
 from corral.kernel.clock import VirtualClock
 from corral.service import Service
 from corral.storage.blobs import BlobStore
 from corral.storage.logs import LogStore
+from corral.storage.shelf import LogShelf
 from corral.store import Store, open_store
 
 START = 1_800_000_000.0
@@ -76,14 +78,14 @@ class Server:
             key=secrets.token_bytes(32),
             clock=self.clock,
             blobs=self.blobs,
-            logs=self.logs,
+            logs=LogShelf(self.logs),
             code_limit=CODE_LIMIT,
         )
         self.app = create_app(
             self.service,
             clock=self.clock,
             portal_folder=self.folder / "portal",
-            control_socket=self.folder / "control.sock",
+            connect=ControlSocket(self.folder / "control.sock").connect,
             code_limit=CODE_LIMIT,
         )
 

@@ -51,7 +51,7 @@ def operations(served: tuple[Server, str]) -> dict[str, Any]:
 
 def _labels() -> list[str]:
     nowhere = Path("/nonexistent")
-    app = create_app(cast(Any, None), clock=VirtualClock(), portal_folder=nowhere, control_socket=nowhere)
+    app = create_app(cast(Any, None), clock=VirtualClock(), portal_folder=nowhere, connect=cast(Any, None))
     paths = app.openapi()["paths"]
     return [f"{method.upper()} {path}" for path in paths if path != STREAMS for method in paths[path]]
 

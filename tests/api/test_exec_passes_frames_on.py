@@ -11,6 +11,7 @@ import pytest
 from websockets.asyncio.server import ServerConnection, unix_serve
 
 from corral.client import AsyncClient, Client
+from corral.front import ControlSocket
 from corral.kernel.errors import Conflict, Forbidden, NotFound, Unauthenticated, Unavailable
 from corral.kernel.ids import AttemptId
 from corral.service.actor import Actor
@@ -112,13 +113,13 @@ def test_a_page_of_another_origin_may_not_open_a_terminal_with_the_cookie(server
 
 def test_without_control_it_is_unavailable(server: Server, alice: Client, tmp_path: Path) -> None:
     alice.submit(job("no-control"))
-    there = server.app.state.control_socket
-    server.app.state.control_socket = tmp_path / "nobody.sock"
+    there = server.app.state.connect
+    server.app.state.connect = ControlSocket(tmp_path / "nobody.sock").connect
     try:
         with pytest.raises(Unavailable):
             list(alice.exec("no-control", "worker", 0, ["true"]))
     finally:
-        server.app.state.control_socket = there
+        server.app.state.connect = there
 
 
 def test_what_the_server_refuses_is_raised(alice: Client) -> None:

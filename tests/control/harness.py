@@ -147,8 +147,8 @@ class House:
             f"sqlite:///{self.folder / 'corral.db'}", clock=self.clock, run_folder=self.folder / "run", role=role
         )
 
-    async def begin(self) -> Control:
-        """A new control that leads."""
+    async def begin(self, beside: Callable[[Control], None] = lambda control: None) -> Control:
+        """A new control that leads; `beside` makes what goes with it, before it runs."""
         self.control_store = await self._store("control")
         self.control = Control(
             self.control_store,
@@ -161,6 +161,7 @@ class House:
             not_ready_seconds=self.not_ready_seconds,
         )
         self.control.context = LaunchContext("", lambda job: "", no_secrets, self.control.machines.node, anybody, str)
+        beside(self.control)
         self._running = asyncio.create_task(self.control.run())
         ready = asyncio.create_task(self.control.ready.wait())
         done, _ = await asyncio.wait({self._running, ready}, timeout=10, return_when=asyncio.FIRST_COMPLETED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from corral.control import Control, Leadership
+from corral.control.lead import LEASE_SECONDS
 from corral.kernel.errors import Unavailable
 from corral.kernel.ids import AttemptId, parse_attempt_id
 from corral.launcher import LaunchPolicy
@@ -108,6 +110,29 @@ async def test_a_framework_that_raises_fails_its_own_job_and_no_other(
     assert (await house.until(good, *ENDED_PHASES)).phase == "succeeded"
 
 
+async def test_an_engine_that_raises_at_a_start_fails_the_task_and_at_a_stop_is_asked_again(house: House) -> None:
+    faults: list[str] = ["start"]
+
+    def fault(call: str) -> None:
+        if call in faults:
+            faults.remove(call)
+            raise ZeroDivisionError("an engine's mistake")
+
+    await house.begin()
+    house.engine.fault = fault
+    ended = await house.until(await house.submit(short("bad")), *ENDED_PHASES)
+    assert ended.phase == "failed" and ended.summary.exit is not None
+    assert ended.summary.exit.message.startswith("The engine failed to start the task (ZeroDivisionError)")
+    job = await house.submit(short("good"))
+    await house.until(job, "running")
+    faults += ["stop", "forget"]
+    await house.store.intend(job, IntentKind.STOP, {}, actor="ada", at=house.clock.now())
+    assert (await house.until(job, *ENDED_PHASES)).phase == "stopped"
+    async with asyncio.timeout(10):
+        while house.engine.ended or faults:
+            await house.store.wakeup.wait(0.05)
+
+
 async def test_a_second_control_waits_until_the_first_lets_go(house: House) -> None:
     await house.begin()
     store = await house._store("control")
@@ -123,6 +148,23 @@ async def test_a_second_control_waits_until_the_first_lets_go(house: House) -> N
     assert lease.epoch == 2
     with pytest.raises(LeadershipLost):
         await house.control_store.put_nodes(1, "local", [], 0.0)
+    await store.close()
+
+
+async def test_a_control_whose_machine_was_suspended_may_not_act(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No timer and no steady clock of most kinds goes on meanwhile; the store's lease does."""
+    now = 1000.0
+    monkeypatch.setattr("time.clock_gettime", lambda clock: {time.CLOCK_BOOTTIME: now}[clock])
+    store = await house._store("control")
+    leadership = Leadership(store)
+    await leadership.acquire()
+    assert leadership.left() == LEASE_SECONDS
+    now += 1.0
+    assert leadership.left() == LEASE_SECONDS - 1.0
+    now += 60.0
+    assert leadership.left() == 0.0
+    await leadership.renew()
+    assert leadership.left() == LEASE_SECONDS
     await store.close()
 
 

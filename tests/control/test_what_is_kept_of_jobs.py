@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import json
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from corral.control import world
 from corral.control.world import Gangs, Job
+from corral.frameworks.reading import load_runnable_job
 from corral.kernel.ids import JobId, TaskKey
 from corral.launcher import create
 from corral.model.records import JobSummary
@@ -18,6 +20,8 @@ from corral.model.runs import JobRun
 from corral.model.writes import LiveJob
 from corral.spec.job import UnifiedJob
 from corral.spec.reading import load_job
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def job(number: int, **role: Any) -> Job:
@@ -47,6 +51,19 @@ def test_jobs_that_ask_for_the_same_share_what_the_rules_read_of_them() -> None:
     assert larger.terms is not one.terms
     assert larger.view is not one.view
     assert other.document.spec.roles[0].env == {"SEED": "2"}
+
+
+def test_jobs_that_differ_in_their_names_alone_share_what_they_run() -> None:
+    one, other, third = (job(number, env={"SEED": seed}) for number, seed in ((1, "7"), (2, "7"), (3, "8")))
+    assert one.document.spec is other.document.spec
+    assert (one.document.name, other.document.name) == ("j1", "j2")
+    assert third.document.spec != one.document.spec
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*/*.yaml")), ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_stored_document_is_read_as_it_was_checked(path: Path) -> None:
+    text = load_runnable_job(path.read_bytes()).to_json()
+    assert world._read(text) == UnifiedJob.model_validate_json(text)
 
 
 def test_only_so_many_documents_stay_in_memory_and_the_others_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,12 +46,12 @@ async def test_old_jobs_and_all_that_was_theirs_go_and_the_rest_stays(house: Hou
         paths.append(Path(path))
 
     await keeping.tidy(house.clock.now())
-    assert (await house.store.history()).items == [] and code.size(unused) is not None
+    assert (await house.store.history()).items == [] and await code.size(unused) is not None
 
     await keeping.tidy(house.clock.now() + WEEK + CODE_SECONDS)
     assert [line.id for line in (await house.store.history()).items] == [old]
     assert [path.exists() for path in paths] == [False, True]
-    assert (code.size(used), code.size(unused)) == (7, None)
+    assert (await code.size(used), await code.size(unused)) == (7, None)
     assert (await house.until(lives, "running")).id == lives
 
 

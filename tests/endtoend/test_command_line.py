@@ -188,3 +188,8 @@ def test_a_stranger_is_refused(platform: Platform) -> None:
     env = {**platform.env, "CORRAL_URL": platform.url, "CORRAL_TOKEN": "crl_wrong"}
     done = subprocess.run([CORRAL, "ls"], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 4 and "Traceback" not in done.stderr
+
+
+def test_a_sign_in_link_leads_to_where_the_server_listens(platform: Platform) -> None:
+    link = platform.corral("sign-in-link", "--data", str(platform.data)).strip()
+    assert link.startswith(f"{platform.url}/sign-in#link=")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.endtoend.forwarding import forwarded, read
 from tests.endtoend.platform import Platform, one
 
 pytestmark = pytest.mark.timeout(300)
@@ -171,3 +172,30 @@ def test_described_devices_set_no_vendor_variable(platform: Platform) -> None:
     assert re.search(r"^CORRAL_DEVICES=\d,\d$", log, re.MULTILINE)
     assert "CUDA_VISIBLE_DEVICES" not in log and "NVIDIA_VISIBLE_DEVICES" not in log
     assert "CORRAL_TOKEN" not in log
+
+
+SERVE = """
+import http.server, os, sys
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = (self.path + chr(10)).encode() * 100_000
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+server = http.server.ThreadingHTTPServer((os.environ["CORRAL_HOST"], int(os.environ["CORRAL_PORT_WEB"])), Page)
+print("serving", flush=True)
+server.serve_forever()
+"""
+
+
+def test_what_a_task_serves_is_reached_from_here(platform: Platform) -> None:
+    job = platform.submit(one("web", ["python3", "-c", SERVE], role={"ports": [{"name": "web"}]}))
+    platform.printed(job, "main-0", "serving\n")
+    with forwarded(platform, job["id"], "main-0") as address:
+        for name in ("one", "two"):
+            assert read(f"{address}/{name}") == f"/{name}\n".encode() * 100_000
+    assert "was not given a port 22" in platform.refused("forward", job["id"], "main-0", "22", code=3)
+    platform.client.stop(job["id"])
+    assert platform.ended(job)["state"] == "stopped"
+    assert "not running" in platform.refused("forward", job["id"], "main-0", "web")

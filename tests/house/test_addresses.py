@@ -37,7 +37,7 @@ def test_no_file_names_a_package_registry() -> None:
 
 
 def test_the_requirements_are_locked_by_hash_and_without_addresses() -> None:
-    for name in ("uv", "server", "dev"):
+    for name in ("uv", "server", "dev", "image"):
         text = (ROOT / "requirements" / f"{name}.txt").read_text()
         pins = re.findall(r"^[a-z0-9][^\s=]*==", text, re.MULTILINE)
         assert pins and text.count("--hash=sha256:") >= len(pins)

@@ -21,6 +21,7 @@ DOORS = {
     "sql": {"store"},
     "remote-files": {"storage"},
     "vendor-devices": {"devices"},
+    "apiserver": {"engines.kubernetes"},
     "web-framework": {"api", "app", "control", "front"},
 }
 

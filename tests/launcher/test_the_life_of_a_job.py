@@ -18,8 +18,9 @@ from corral.model.events import (
     StopRequested,
     Unplaceable,
 )
-from corral.model.exits import DEADLINE_EXCEEDED, STOP_REQUESTED, classify
+from corral.model.exits import DEADLINE_EXCEEDED, GANG_TIMED_OUT, STOP_REQUESTED, classify
 from corral.model.launch import Exited, Started
+from corral.model.outcome import ExitClass
 from corral.model.phases import Phase, phase
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.states import JobState, TaskState
@@ -189,16 +190,33 @@ def test_the_duration_counts_from_the_first_start_of_each_attempt() -> None:
     assert driver.run.state is JobState.DELETION_PENDING
 
 
-def test_a_task_that_is_not_seen_running_in_time_is_ended_and_tried_again_once_its_end_was_seen() -> None:
-    policy = LaunchPolicy(start_deadline=30.0)
-    driver = Driver(view(role(replicas=2, retry=RetryView(0, True))), policy=policy)
+def test_a_gang_that_is_not_complete_in_time_gives_everything_back_and_comes_again_later() -> None:
+    policy = LaunchPolicy((60, 60), start_deadline=30.0)
+    driver = Driver(view(role(replicas=3, retry=RetryView(0, True)), retry=RetryView(0, True)), policy=policy)
     driver.place()
     driver.started("a-0")
     driver.advance(30)
-    assert driver.stops() == ["0123456789abc.0.a.1.0"] and driver.starts() == []
+    assert len(driver.stops()) == 3 and driver.starts() == []
+    assert driver.run.completion is not None and driver.run.completion.exit_class is ExitClass.CONFLICT
+    assert driver.run.completion.diagnostics == "a-1 and 1 more had not started 30 s after the gang was placed"
+    for name in ("a-0", "a-1", "a-2"):
+        driver.exited(name, 143)
+    assert driver.task("a-1").completion.code == -111  # type: ignore[union-attr]
+    assert not driver.held and driver.run.state is JobState.ATTEMPT_COMPLETED
+    driver.advance(60)
+    assert driver.run.attempt == 1 and driver.run.state is JobState.CREATION_REQUESTED
+
+
+def test_a_task_that_is_too_slow_to_start_again_is_tried_once_more_alone() -> None:
+    policy = LaunchPolicy(start_deadline=30.0)
+    driver = Driver(view(role(replicas=2, retry=RetryView(1, True))), policy=policy)
+    driver.start_all()
+    driver.exited("a-1", 1)
+    driver.advance(30)
+    assert driver.stops() == ["0123456789abc.0.a.1.1"] and driver.starts() == []
     assert driver.state("a-0") is TaskState.RUNNING
     driver.exited("a-1", 143)
-    assert driver.starts() == ["0123456789abc.0.a.1.1"]
+    assert driver.starts() == ["0123456789abc.0.a.1.2"]
     assert driver.ended[-1].completion.code == -111  # type: ignore[union-attr]
 
 
@@ -229,7 +247,8 @@ def test_a_lost_place_of_a_task_that_was_too_late_counts_as_its_failure(others_r
         driver.started("a-0")
     driver.advance(30)
     driver.send(Unplaceable((driver.key("a-1"),), "node n1 was removed"))
-    assert driver.run.state is JobState.DELETION_PENDING and code_of(driver) == -111
+    assert driver.run.state is JobState.DELETION_PENDING and code_of(driver) == GANG_TIMED_OUT
+    assert driver.task("a-1").completion.code == -111  # type: ignore[union-attr]
 
 
 def test_a_gang_that_lost_its_places_one_by_one_is_one_gang_again() -> None:

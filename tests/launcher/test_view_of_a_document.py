@@ -47,6 +47,15 @@ def test_a_static_job() -> None:
     assert list(view_of(job).roles) == ["worker", "ps"]
 
 
+def test_a_task_that_cannot_come_again_alone_ends_the_attempt_unless_its_role_says_more() -> None:
+    view = view_of(document(), one_group=True)
+    assert {role.name: role.retry for role in view.roles.values()} == {
+        "worker": RetryView(3, False),
+        "ps": RetryView(0, False),
+    }
+    assert view.retry == RetryView(0, True)
+
+
 def test_only_the_counted_role_of_an_elastic_job_is_elastic() -> None:
     job = document(replicaSpec={"role": "worker", "replicas": 4, "minReplicas": 2, "maxReplicas": 8})
     assert {role.name: role.min_replicas for role in view_of(job).roles.values()} == {"worker": 2, "ps": None}

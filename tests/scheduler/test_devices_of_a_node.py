@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.model.requests import DeviceAsk, TopologyAsk
+from corral.model.inventory import Device
+from corral.model.requests import DeviceAsk, ShareAsk, TopologyAsk
 from corral.scheduler.layout import Layout, indexes
 from tests.scheduler.machines import cluster, gang, node, occupy, place, role
 
@@ -94,3 +97,22 @@ def test_a_block_of_tasks_shares_its_switch_though_the_gang_spans_nodes() -> Non
         pair = by_index[first], by_index[first + 1]
         assert pair[0].node == pair[1].node
         assert pair[0].devices[0] // 2 == pair[1].devices[0] // 2
+
+
+@pytest.mark.parametrize("share", [None, ShareAsk(500_000, 500_000)])
+@pytest.mark.parametrize("others", [64, 65, 128, 200])
+def test_a_kind_of_device_is_found_beside_nodes_that_have_any_number_of_another(
+    others: int, share: ShareAsk | None
+) -> None:
+    many = msgspec.structs.replace(
+        node("many", 0), devices=tuple(Device(index, f"many:{index}", kind="fpga") for index in range(others))
+    )
+    target, ask = cluster(many, node("few", 2)), DeviceAsk(1, kind="gpu", share=share)
+    occupy(target, "many", 0)
+    placed = place(target, gang("g", role(2, ask=ask)))
+    assert placed is not None
+    assert {(task.node, len(task.devices)) for task in placed.tasks} == {("local/few", 1)}
+    assert (place(target, gang("g", role(3, ask=ask))) is None) == (share is None)
+    whole = place(target, gang("f", role(others - 1, ask=DeviceAsk(1, kind="fpga"))))
+    assert whole is not None
+    assert {task.node for task in whole.tasks} == {"local/many"}

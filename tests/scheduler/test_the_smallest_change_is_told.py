@@ -179,6 +179,35 @@ def test_a_bound_on_its_duration_lets_a_job_pass_the_first_that_waits() -> None:
     assert (first.path, first.before, first.after) == ("maxDuration", "", "1h30m")
 
 
+def test_an_owner_may_pass_the_first_into_its_own_cells_whatever_was_remembered() -> None:
+    """Its cells are looked at past the head's place only if it is over by the head's start: each cycle says the same."""
+    machines = [node("n1"), node("n2", labels={"disk": "fast"})]
+    owner = QueueSpec("b", cells=(CellQuota("node", 1),), user_limit={"devices": 6})
+    life, fast = Life(machines, [QueueSpec("a"), owner]), {"disk": "fast"}
+    for at, (queue, ask, seconds_) in enumerate(
+        [
+            ("b", role(1, 1, node_selector=fast), 600),
+            ("a", role(1, 4, node_selector=fast), 0),
+            ("a", role(1, 1, node_selector=fast), 0),
+            ("b", role(1, 3), 0),
+            ("b", role(1, 3, node_selector=fast), 0),
+        ]
+    ):
+        life.now = float(at)
+        life.submit(gang(f"j{at}", ask, at=float(at), queue=queue, max_duration_seconds=seconds_))
+        life.cycle()
+    assert sorted(life.running) == ["j0", "j3"]
+    (told,) = [change for change in changes(life, "j4") if change.path == "maxDuration"]
+    asks = [applied(life, life.requests["j4"], told), life.requests["j4"]]
+    for changed, starts in zip(asks, (True, False), strict=True):
+        remembering, anew = life.queue.fork(), life.queue.fork()
+        anew.apply(QueuesConfigured(tuple(life.cluster.queues.specs.values())))
+        for queue_ in (remembering, anew):
+            queue_.apply(GangQueued(changed))
+            placed = plan(life.cluster, queue_, life.policy, life.now).placements
+            assert [each.job for each in placed] == (["j4"] if starts else [])
+
+
 def test_another_queue_and_a_higher_limit_are_told_where_a_limit_binds() -> None:
     life = Life([node("n1")], [QueueSpec("lab", limit={"devices": 1}), QueueSpec("other")])
     life.submit(gang("job", role(1, 2), queue="lab"))

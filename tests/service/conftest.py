@@ -16,6 +16,7 @@ from corral.model.writes import Holder
 from corral.service import Actor, Service
 from corral.storage.blobs import BlobStore
 from corral.storage.logs import LogStore
+from corral.storage.shelf import LogShelf
 from corral.store import Store, open_store
 
 START = 1_700_000_000.0
@@ -55,11 +56,19 @@ def door() -> Door:
 
 
 @pytest.fixture
-async def service(store: Store, clock: VirtualClock, door: Door, tmp_path: Path) -> AsyncIterator[Service]:
-    blobs, logs = BlobStore(tmp_path / "code"), LogStore(tmp_path / "logs")
-    blobs.open()
+def logs(tmp_path: Path) -> LogStore:
+    logs = LogStore(tmp_path / "logs")
     logs.open()
-    made = Service(store, key=KEY, clock=clock, door=door, blobs=blobs, logs=logs)
+    return logs
+
+
+@pytest.fixture
+async def service(
+    store: Store, clock: VirtualClock, door: Door, logs: LogStore, tmp_path: Path
+) -> AsyncIterator[Service]:
+    blobs = BlobStore(tmp_path / "code")
+    blobs.open()
+    made = Service(store, key=KEY, clock=clock, door=door, blobs=blobs, logs=LogShelf(logs))
     for name, role in (("ann", "user"), ("bob", "user"), ("root", "admin")):
         await store.add_user(User(name, role, created_at=START))
     yield made

@@ -21,6 +21,7 @@ from corral.model.writes import AttemptWrite, ControlBatch, IntentKind, JobWrite
 from corral.service import Actor, Service
 from corral.service.job_detail import HIDDEN
 from corral.spec.errors import SpecError
+from corral.storage.logs import LogStore
 from corral.store import Store
 from tests.service.conftest import ANN, BOB, KEY, ROOT, START, Door, job_text
 
@@ -201,6 +202,7 @@ async def test_a_waiting_job_is_told_when_it_may_start_and_what_would_help(
         "to": 2,
         "message": "It would start now with 2 tasks instead of 4.",
     }
+    other = {"path": "priority", "from": 10, "to": 11, "message": f"It would start as soon as job {first} had yielded."}
     estimate = {
         "basis": "at-latest",
         "message": "When it has ended.",
@@ -208,10 +210,11 @@ async def test_a_waiting_job_is_told_when_it_may_start_and_what_would_help(
         "after": [first, "gone"],
     }
     door.answers[f"/explain/{job}"] = {
-        "binding": {"code": "not-enough-devices", "message": "2 of 4 devices are free.", "counts": {}},
-        "outlook": {"estimate": estimate, "changes": [change]},
+        "binding": {"code": "not-enough-devices", "message": f"Behind job {first}.", "counts": {}},
+        "outlook": {"estimate": estimate, "changes": [change, other]},
     }
     found = await service.explain(ANN, job)
+    assert found.message == "Behind job first.", "people know jobs by their names"
     assert found.estimate is not None
     assert (found.estimate.basis, found.estimate.seconds, found.estimate.at) == (
         "at-latest",
@@ -219,7 +222,8 @@ async def test_a_waiting_job_is_told_when_it_may_start_and_what_would_help(
         rfc3339(clock.now() + 90.0),
     )
     assert [each.id for each in found.estimate.after] == [first]
-    assert list(msgspec.to_builtins(found)["changes"]) == [change]
+    spoken = other | {"message": "It would start as soon as job first had yielded."}
+    assert list(msgspec.to_builtins(found)["changes"]) == [change, spoken]
 
 
 async def test_a_job_that_waits_for_others_names_them(service: Service, store: Store, epoch: int) -> None:
@@ -251,8 +255,9 @@ async def test_events_are_paged_by_their_number(service: Service) -> None:
     first = await service.job_events(ANN, job, limit=2)
     rest = await service.job_events(ANN, job, limit=10, after=first.next or "")
     assert [event.seq for event in [*first.items, *rest.items]] == [1, 2, 3, 4, 5] and rest.next is None
-    with pytest.raises(InvalidInput):
-        await service.job_events(ANN, job, after="x")
+    for odd in ("x", "\N{SUPERSCRIPT TWO}"):
+        with pytest.raises(InvalidInput):
+            await service.job_events(ANN, job, after=odd)
     assert await service.last_event() == 5
     assert [event.seq for event in await service.events_after(3)] == [4, 5]
 
@@ -307,7 +312,7 @@ async def test_a_job_tells_of_its_checkpoints_and_of_nobody_elses(
 
 
 async def test_a_log_is_the_latest_attempts_and_a_missing_one_ends_with_its_attempt(
-    service: Service, store: Store, epoch: int
+    service: Service, store: Store, logs: LogStore, epoch: int
 ) -> None:
     job = await _submit(service)
     with pytest.raises(NotFound):
@@ -319,8 +324,7 @@ async def test_a_log_is_the_latest_attempts_and_a_missing_one_ends_with_its_atte
     log = await service.task_log(ANN, job, "worker", 0)
     assert await log.size() == 0
     assert await log.wait(0, 0.01)
-    assert service.logs is not None
-    path, _ = service.logs.prepare(attempt_id(job, 0, "worker", 0, 0))
+    path, _ = logs.prepare(attempt_id(job, 0, "worker", 0, 0))
     with open(path, "wb") as file:
         file.write(b"hello\n")
     assert await log.wait(0, 1) and await log.read(0, 100) == (0, b"hello\n")
@@ -337,11 +341,12 @@ async def test_a_log_is_the_latest_attempts_and_a_missing_one_ends_with_its_atte
     await merged[2].close()
 
 
-async def test_streams_that_are_kept_apart_are_both_in_the_jobs_log(service: Service, store: Store, epoch: int) -> None:
+async def test_streams_that_are_kept_apart_are_both_in_the_jobs_log(
+    service: Service, store: Store, logs: LogStore, epoch: int
+) -> None:
     job = await _submit(service)
     await _run(store, epoch, job)
-    assert service.logs is not None
-    for path in service.logs.prepare(attempt_id(job, 0, "worker", 0, 0), split=True):
+    for path in logs.prepare(attempt_id(job, 0, "worker", 0, 0), split=True):
         with open(path, "wb") as file:
             file.write(b"said\n")
     found = await service.job_logs(ANN, job)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
+import psycopg
 import pytest
+from sqlalchemy import insert
+from sqlalchemy.exc import DBAPIError
 
-from corral.store import LeadershipLost, Store
+from corral.store import LeadershipLost, Store, open_store, tables
+from corral.store.connect import lock_order, parse_url, writer_engine
 from tests.store.makers import ME, OTHER, Ticking
+from tests.testbeds.postgresql import PostgresServer
 
 More = Callable[[], Awaitable[Store]]
 
@@ -64,3 +70,45 @@ async def test_a_released_lease_is_free_at_once(store: Store, open_more: More) -
 async def test_the_same_holder_leads_anew_with_a_new_epoch(store: Store) -> None:
     first, second = await store.lead(ME), await store.lead(ME)
     assert first is not None and second is not None and second.epoch == first.epoch + 1
+
+
+async def test_what_is_decided_once_is_the_same_for_all_who_decide_it(store: Store, open_more: More) -> None:
+    others = [await open_more() for _ in range(3)]
+    answers = await asyncio.gather(
+        *(each.first_setting("uid", f"uid-{place}") for place, each in enumerate([store, *others]))
+    )
+    assert len(set(answers)) == 1
+    assert await store.first_setting("uid", "late") == answers[0] == await store.setting("uid")
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    ("rows", "within"),
+    [(1, False), (3, False), (1, True)],
+    ids=["after-one-statement", "after-a-pipeline", "within-a-pipeline"],
+)
+async def test_a_machine_that_falls_silent_within_a_transaction_holds_up_nobody_for_long(
+    postgres: PostgresServer, clock: Ticking, rows: int, within: bool
+) -> None:
+    url = postgres.create("silent")
+    store = await open_store(url, clock=clock)
+    silent = writer_engine(parse_url(url))
+    try:
+        with silent.connect() as connection:
+            transaction = connection.begin()
+            assert lock_order(connection)
+            connection.execute(insert(tables.settings), [{"key": f"{row}", "value": "1"} for row in range(rows)])
+            if within:
+                driver = connection.connection.driver_connection
+                assert isinstance(driver, psycopg.Connection)
+                driver.pgconn.enter_pipeline_mode()
+                driver.pgconn.send_query_params(b"SELECT 1", None)
+                driver.pgconn.send_flush_request()
+                assert driver.pgconn.flush() == 0
+            async with asyncio.timeout(60):
+                assert await store.lead(ME) is not None
+            with pytest.raises(DBAPIError):
+                transaction.commit()
+    finally:
+        silent.dispose()
+        await store.close()

@@ -9,16 +9,18 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy import event
 
 from corral.kernel.errors import CorralError, InvalidInput, Unavailable
 from corral.store import Store, open_store
 from corral.store import connect as connecting
-from corral.store.connect import filesystem, parse_url, writer_engine
+from corral.store.connect import filesystem, parse_url, reader_engine, writer_engine
 from corral.store.schema import HEAD, KNOWN, MIGRATIONS, bring_up, version_of
 from corral.store.tables import metadata
 from tests.store.makers import Ticking, new_job
@@ -232,3 +234,18 @@ def test_opening_a_known_store_imports_no_migration_tool(tmp_path: Path) -> None
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+def test_what_the_url_asks_of_sessions_holds_for_those_that_read_and_the_one_that_writes() -> None:
+    url = parse_url("postgresql://ada@127.0.0.1/corral?options=-csearch_path%3Dresearch")
+    asked: list[str] = []
+
+    def connect(dialect: Any, record: Any, words: Any, named: dict[str, Any]) -> None:
+        asked.append(named["options"])
+        raise ConnectionError
+
+    for engine in (reader_engine(url), writer_engine(url)):
+        event.listen(engine, "do_connect", connect)
+        with pytest.raises(ConnectionError):
+            engine.connect()
+    assert asked == ["-csearch_path=research", "-csearch_path=research -c lock_timeout=1000"]

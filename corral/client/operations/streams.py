@@ -70,3 +70,13 @@ def put_code(size: int) -> Call[Record]:
 def enter(ref: str, role: str, index: int, command: Sequence[str], *, tty: bool = False) -> Call[bytes]:
     """Run a command inside a running task: the address of its WebSocket."""
     return call("GET", job_path(ref, "tasks", role, index, "exec"), {"cmd": list(command), "tty": tty})
+
+
+def reach(ref: str, role: str, index: int, port: str) -> Call[bytes]:
+    """Connect to a port of a running task: the address of its WebSocket."""
+    return call("GET", job_path(ref, "tasks", role, index, "forward"), {"port": port})
+
+
+def ports(ref: str, role: str, index: int) -> Call[Record]:
+    """The ports of a running task, and where its notebook is behind one of them."""
+    return call("GET", job_path(ref, "tasks", role, index, "ports"))

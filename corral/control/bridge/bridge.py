@@ -1,0 +1,320 @@
+"""Why: many objects and jobs change at once; each object is looked at by one worker at a time, and again after each change.
+
+A look that fails for a passing reason is repeated after a growing wait. A kind whose definition the cluster lacks is said
+once, and the others go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Sequence
+from itertools import count
+from typing import Any, Final
+
+import structlog
+
+from corral.control.bridge.mapping import AccountsOfNamespaces
+from corral.control.bridge.reconciling import Reconciler, ref_of
+from corral.control.bridge.writing import Writer
+from corral.control.loop import Control
+from corral.engines.base import Documents
+from corral.kernel.errors import Conflict, CorralError, NotFound, Unavailable
+from corral.kernel.ids import JobId
+from corral.model.objects import ObjectLink
+from corral.service.service import Service
+from corral.spec.crd import SCHEMA_ANNOTATION, schema_digest
+from corral.spec.objects import Document, ObjectKind, UnifiedJobKind
+
+log = structlog.get_logger()
+
+_WORKERS: Final = 8
+_LOOK_SECONDS: Final = 1.0
+_TRIES: Final = 5
+_LOOKS_UNTIL_MENDED: Final = 30
+_FIRST_PAUSE: Final = 0.5
+_LONGEST_PAUSE: Final = 60.0
+
+
+class Bridge:
+    """Follows the objects of a cluster and the jobs that they became."""
+
+    def __init__(
+        self,
+        control: Control,
+        service: Service,
+        documents: Documents,
+        kinds: Sequence[ObjectKind],
+        accounts: AccountsOfNamespaces,
+        *,
+        server: str,
+    ) -> None:
+        """`server` is this Corral's UID, by which it knows its own words in objects."""
+        self._control, self._documents = control, documents
+        self._kinds = {kind.title: kind for kind in kinds}
+        self._writer = Writer(documents, control.clock)
+        self._reconciler = Reconciler(control, service, self._writer, accounts, server=server)
+        self._objects: dict[str, tuple[ObjectKind, dict[str, Any]]] = {}
+        self._links: dict[str, ObjectLink] = {}
+        self._uids: dict[JobId, str] = {}
+        self._waiting: dict[str, None] = {}
+        self._busy: set[str] = set()
+        self._hidden: set[str] = set()
+        """Of linked objects those that are there and of which nothing was told."""
+        self._wanted, self._linked, self._taken = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._pauses: dict[str, float] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self.notes: dict[str, str] = {}
+        """By kind, what is wrong with it for everybody: its definition is not there, or an older one."""
+        self._elsewhere: frozenset[str] = frozenset()
+        """The UIDs of objects with live jobs that their own controllers run."""
+        control.recovering = self._recovering
+        control.changed = self._jobs_changed
+        control.scale_object = self.scale
+        control.external.look = lambda job: self._jobs_changed((job,))
+
+    async def run(self) -> None:
+        """Follow objects and jobs until cancelled; no failure of the cluster or the store ends it."""
+        await self._control.ready.wait()
+        for link in await self._stored():
+            self._know(link)
+        self._linked.set()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._documents.run())
+            group.create_task(self._take())
+            for title in self._kinds:
+                group.create_task(self._begin(title))
+            group.create_task(self._watch_definitions())
+            group.create_task(self._watch_hidden())
+            for _ in range(_WORKERS):
+                group.create_task(self._work())
+
+    async def scale(self, job: JobId, replicas: int) -> bool:
+        """Have the object that a job was born as ask for so many replicas; False when there is no such object.
+
+        Raises the house's errors, Unavailable when its cluster does not answer, its objects are not read yet, or others
+        write the object all the time; Conflict when the cluster does not know such objects any more.
+        """
+        uid = self._uids.get(job, "")
+        for _ in range(_TRIES):
+            if uid not in self._objects:
+                return self._missing(uid)
+            kind, document = self._objects[uid]
+            try:
+                await self._writer.scale(kind, ref_of(kind, document), document, replicas)
+            except NotFound:
+                return False
+            except Conflict:
+                await self._another(uid, document)
+            else:
+                return True
+        raise Unavailable("object-changing", "The job's object is being changed by others; try again in a moment.")
+
+    def _missing(self, uid: str) -> bool:
+        """False when there is no such object; raises as `scale` does when that is not known."""
+        if self._linked.is_set() and (not uid or not self._untold(self._links[uid])):
+            return False
+        if uid and self._linked.is_set():
+            title = self._links[uid].ref.kind
+            if isinstance(self._documents.trouble(title), NotFound):
+                message = (
+                    f"The job was born as an object, and the cluster has no definition of {title} any more, so the job "
+                    "cannot be scaled: give the cluster the definition again, or submit the job anew."
+                )
+                raise Conflict("objects-undefined", message)
+        raise Unavailable("objects-not-read", "The objects of the cluster are not read yet; try again in a moment.")
+
+    async def _another(self, uid: str, document: Document) -> None:
+        """Wait until something else is known of an object than this, for a while."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_SECONDS):
+                while uid in self._objects and self._objects[uid][1] is document:
+                    await self._taken.wait()
+
+    # ---- what happens
+
+    async def _recovering(self) -> None:
+        """Before control looks at the machines: whose pods are there for its jobs; raises Unavailable like the store."""
+        links = await self._control.store.object_links()
+        self._tell_elsewhere({link.ref.uid for link in links if self._is_external(link)})
+
+    def _is_external(self, link: ObjectLink | None) -> bool:
+        job = None if link is None else self._control.world.jobs.get(link.job)
+        return job is not None and job.run.external
+
+    def _tell_elsewhere(self, uids: Iterable[str]) -> None:
+        self._elsewhere = frozenset(uids)
+        self._documents.run_elsewhere(self._elsewhere)
+
+    async def _stored(self) -> list[ObjectLink]:
+        """Every link of the store, once it answers."""
+        while True:
+            try:
+                return await self._control.store.object_links()
+            except Unavailable as error:
+                log.warning("links not read", code=error.code, message=error.message)
+                await asyncio.sleep(_LOOK_SECONDS)
+
+    def _jobs_changed(self, jobs: Iterable[JobId]) -> None:
+        for job in jobs:
+            if (uid := self._uids.get(job)) is not None:
+                self._mark(uid)
+
+    async def _take(self) -> None:
+        while True:
+            for change in await self._documents.changes():
+                uid = change.document.get("metadata", {}).get("uid", "")
+                if change.gone:
+                    self._objects.pop(uid, None)
+                    self._reconciler.forget(uid)
+                    if (timer := self._timers.pop(uid, None)) is not None:
+                        timer.cancel()
+                else:
+                    self._objects[uid] = (self._kinds[change.kind], change.document)
+                self._pauses.pop(uid, None)
+                self._mark(uid)
+            taken, self._taken = self._taken, asyncio.Event()
+            taken.set()
+
+    async def _begin(self, title: str) -> None:
+        """Once all objects of a kind are known, look at every link: objects may have gone while nobody looked."""
+        await self._documents.whole(title)
+        self._hidden |= {
+            uid for uid, link in self._links.items() if link.ref.kind == title and uid not in self._objects
+        }
+        self._look_for_hidden()
+
+    async def _watch_hidden(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            self._look_for_hidden()
+
+    def _look_for_hidden(self) -> None:
+        """Look at links whose objects are gone by now: nobody tells of the end of what nothing was told of."""
+        self._hidden = {uid for uid in self._hidden if uid in self._links and uid not in self._objects}
+        gone = {uid for uid in self._hidden if not self._untold(self._links[uid])}
+        self._hidden -= gone
+        for uid in gone:
+            self._mark(uid)
+
+    async def _watch_definitions(self) -> None:
+        """Say what is wrong with the definition of a kind, each time that it is something else."""
+        told: dict[str, str] = {}
+        for look in count():
+            for title in self._kinds:
+                trouble = self._documents.trouble(title)
+                if trouble is None and self._documents.listed(title) is None:
+                    continue
+                standing = trouble.message if trouble is not None else "followed"
+                mended = bool(self.notes.get(title)) and look % _LOOKS_UNTIL_MENDED == 0
+                if told.get(title) != standing or mended:
+                    told[title] = standing
+                    self._say(title, await self._note(title, trouble))
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _say(self, title: str, note: str) -> None:
+        if note and note != self.notes.get(title):
+            log.warning("objects are not as they should be", kind=title, message=note)
+        self.notes[title] = note
+
+    async def _note(self, title: str, trouble: CorralError | None) -> str:
+        if isinstance(trouble, NotFound):
+            return f"The cluster has no definition of {title}, so no jobs are taken from such objects."
+        if trouble is not None:
+            return trouble.message
+        return await self._age(title) if title == UnifiedJobKind().title else ""
+
+    async def _age(self, title: str) -> str:
+        """What is to be said of the definition that the cluster has."""
+        try:
+            annotations = await self._documents.definition(title)
+        except CorralError as error:
+            log.debug("definition not read", kind=title, message=error.message)
+            return ""
+        if annotations is None or annotations.get(SCHEMA_ANNOTATION) == schema_digest():
+            return ""
+        return (
+            f"The cluster's definition of {title} is older or newer than this server: fields that it does not know are "
+            "dropped or refused by the cluster. Apply what `corral crd` prints."
+        )
+
+    # ---- the work
+
+    def _mark(self, uid: str) -> None:
+        self._waiting[uid] = None
+        self._wanted.set()
+
+    def _later(self, uid: str, seconds: float) -> None:
+        if (timer := self._timers.pop(uid, None)) is not None:
+            timer.cancel()
+        self._timers[uid] = asyncio.get_running_loop().call_later(seconds, self._mark, uid)
+
+    def _know(self, link: ObjectLink) -> None:
+        self._links[link.ref.uid] = link
+        self._uids[link.job] = link.ref.uid
+
+    async def _work(self) -> None:
+        while True:
+            uid = next((uid for uid in self._waiting if uid not in self._busy), None)
+            if uid is None:
+                self._wanted.clear()
+                await self._wanted.wait()
+                continue
+            del self._waiting[uid]
+            self._busy.add(uid)
+            try:
+                await self._look_at(uid)
+            finally:
+                self._busy.discard(uid)
+                if self._waiting:
+                    self._wanted.set()
+
+    async def _look_at(self, uid: str) -> None:
+        if self._is_external(self._links.get(uid)) != (uid in self._elsewhere):
+            self._tell_elsewhere(self._elsewhere ^ {uid})
+        try:
+            again = await self._settle(uid)
+        except (NotFound, Conflict) as error:
+            log.info("object changed meanwhile", uid=uid, message=error.message)
+            again = self._pause(uid)
+        except CorralError as error:
+            log.warning("object left for later", uid=uid, code=error.code, message=error.message)
+            again = self._pause(uid)
+        except Exception:
+            log.exception("object could not be looked at", uid=uid)
+            again = self._pause(uid)
+        else:
+            self._pauses.pop(uid, None)
+        if again is not None:
+            self._later(uid, again)
+
+    async def _settle(self, uid: str) -> float | None:
+        link = self._links.get(uid)
+        if uid not in self._objects:
+            if link is None and (link := await self._control.store.link_of(uid)) is not None:
+                self._know(link)  # the answer to its submit was lost
+            if link is None or link.ref.kind not in self._kinds:
+                return None
+            if self._untold(link):
+                self._hidden.add(uid)
+                return None
+            if await self._reconciler.gone(link):
+                self._links.pop(uid, None)
+                self._uids.pop(link.job, None)
+            return None
+        kind, document = self._objects[uid]
+        settled = await self._reconciler.settle(kind, document, link)
+        if settled.link is not None and settled.link is not link:
+            self._know(settled.link)
+            self._mark(uid)  # what became of the job in the meantime was told to nobody
+        return settled.again
+
+    def _untold(self, link: ObjectLink) -> bool:
+        """Whether an object that nothing was told of yet may be there."""
+        listed = self._documents.listed(link.ref.kind) if link.ref.kind in self._kinds else ()
+        return listed is None or link.ref.uid in listed
+
+    def _pause(self, uid: str) -> float:
+        pause = self._pauses.get(uid, _FIRST_PAUSE)
+        self._pauses[uid] = min(pause * 2, _LONGEST_PAUSE)
+        return pause

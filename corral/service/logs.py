@@ -1,0 +1,134 @@
+"""Why: whoever asks for a log gets it from where it is: this machine, the archive, or the machine of whoever leads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, Protocol
+
+from corral.kernel.errors import Unavailable
+from corral.kernel.ids import AttemptId
+from corral.storage.archive import LogArchive
+from corral.storage.logs import LogStore
+from corral.storage.shelf import Log, LogShelf
+
+_WAIT_SECONDS: Final = 5
+"""How long one question to the leader waits for more."""
+_PATIENCE: Final = 30.0
+"""For so many seconds a reader waits for somebody to lead."""
+_PAUSE: Final = 0.5
+
+Pull = Callable[[str], Awaitable[tuple[Mapping[str, str], bytes]]]
+"""Asks the leader: a path, and the headers and the body of the answer; raises Unavailable when none answers."""
+
+
+class Logs(Protocol):
+    """Where the logs of all attempts are found."""
+
+    async def streams(self, attempt: AttemptId) -> tuple[str, ...]:
+        """The streams that make up everything that the attempt prints."""
+        ...
+
+    async def source(self, attempt: AttemptId, stream: str = "all") -> Log:
+        """A stream of an attempt, to be read and followed."""
+        ...
+
+
+class SharedLogs:
+    """The logs of several replicas: what still grows is asked of the leader, whose disk it is on."""
+
+    def __init__(self, store: LogStore, archive: LogArchive | None, pull: Pull) -> None:
+        self._shelf = LogShelf(store, archive)
+        self._pull = pull
+        self.streams = self._shelf.streams
+
+    async def source(self, attempt: AttemptId, stream: str = "all") -> Log:
+        """A stream of an attempt: here or in the archive when it is complete, else as the leader has it.
+
+        With nobody to ask it is what is here. Raises InvalidInput, Unavailable.
+        """
+        found: Log = await self._shelf.source(attempt, stream)
+        if await found.complete():
+            return found
+        leaders = LeadersLog(attempt, stream, self._pull)
+        try:
+            await leaders.ask(0, 0)
+        except Unavailable:
+            if found.exists():
+                return found
+            raise
+        await found.close()
+        return leaders
+
+
+class LeadersLog:
+    """The bytes of one log as the leader has them; the lead may move meanwhile."""
+
+    def __init__(self, attempt: AttemptId, stream: str, pull: Pull) -> None:
+        self._path, self._pull = f"/logs/{attempt}/{stream}", pull
+        self._there = self._complete = False
+        self._size = 0
+
+    def exists(self) -> bool:
+        """Whether anything was written when it was asked last."""
+        return self._there
+
+    async def size(self) -> int:
+        """Bytes there are now."""
+        await self._ask("limit=0")
+        return self._size
+
+    async def complete(self) -> bool:
+        """Whether nothing more was to be written when it was asked last."""
+        return self._complete
+
+    async def read(self, offset: int, limit: int) -> tuple[int, bytes]:
+        """Up to `limit` bytes from `offset` on, and where they really begin.
+
+        Raises Unavailable when nobody leads for half a minute.
+        """
+        return await self._ask(f"offset={offset}&limit={limit}")
+
+    async def tail(self, lines: int) -> int:
+        """The offset at which the last `lines` lines begin."""
+        begin, _ = await self._ask(f"tail={lines}")
+        return begin
+
+    async def wait(self, offset: int, seconds: float) -> bool:
+        """Wait for bytes beyond `offset`, at most so long; False once the log is complete and has no more."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        while True:
+            await self._ask(f"offset={offset}&limit=0&wait={_WAIT_SECONDS}")
+            if self._size > offset:
+                return True
+            if self._complete:
+                return False
+            if asyncio.get_running_loop().time() >= deadline or not self._there:
+                return True
+
+    async def close(self) -> None:
+        """Let go of it."""
+
+    async def ask(self, offset: int, limit: int) -> tuple[int, bytes]:
+        """Like `read`, once.
+
+        Raises Unavailable when nobody leads.
+        """
+        return await self._once(f"offset={offset}&limit={limit}")
+
+    async def _ask(self, question: str) -> tuple[int, bytes]:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _PATIENCE
+        while True:
+            try:
+                return await self._once(question)
+            except Unavailable:
+                if loop.time() >= deadline:
+                    raise
+            await asyncio.sleep(_PAUSE)
+
+    async def _once(self, question: str) -> tuple[int, bytes]:
+        headers, data = await self._pull(f"{self._path}?{question}")
+        self._there, self._complete = headers["X-Corral-There"] == "1", headers["X-Corral-Complete"] == "1"
+        self._size = int(headers["X-Corral-Size"])
+        return int(headers["X-Corral-Offset"]), data

@@ -1,0 +1,22 @@
+"""Why: which object of a cluster a job was born as must outlive every process, or an object would be submitted twice."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0007"
+down_revision = "0006"
+
+
+def upgrade() -> None:
+    """Make the table of objects."""
+    op.create_table(
+        "objects",
+        sa.Column("uid", sa.Text(), primary_key=True),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("namespace", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("job", sa.Text(), nullable=False),
+        sa.Column("fingerprint", sa.Text(), nullable=False),
+        sa.Column("at", sa.Double(), nullable=False),
+    )
+    op.create_index("objects_by_job", "objects", ["job"])

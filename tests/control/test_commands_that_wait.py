@@ -1,0 +1,70 @@
+"""Who waits for an engine that does not answer keeps nobody else's command from being carried out."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from corral.control.dispatch import Dispatcher
+from corral.engines.base import Engine
+from corral.kernel.clock import VirtualClock
+from corral.kernel.errors import Unavailable
+from corral.kernel.ids import AttemptId, JobId
+from corral.model.commands import StartTask, StopTask
+from corral.model.launch import TaskLaunch
+from corral.model.writes import OutboxRow
+from tests.engines.kubernetes.virtual_time import virtually
+
+ATTEMPTS = [AttemptId(f"0mabcdefgh123.0.worker.{index}.0") for index in range(201)]
+FREE = ATTEMPTS[-1]
+JOB = JobId("0mabcdefgh123")
+
+
+class Deaf:
+    """An engine that answers for one attempt alone, and counts how many calls it has at once."""
+
+    def __init__(self) -> None:
+        self.calls: list[AttemptId] = []
+        self.stopped = asyncio.Event()
+        self.at_once = self.most_at_once = 0
+
+    async def start(self, launch: TaskLaunch) -> None:
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        await asyncio.sleep(0.01)
+        self.at_once -= 1
+        self.calls.append(launch.attempt)
+        if launch.attempt != FREE:
+            raise Unavailable("kubernetes-silent", "It does not answer.")
+
+    async def stop(self, attempt: AttemptId, *, grace_seconds: float, signal: str = "TERM") -> None:
+        self.stopped.set()
+
+
+def test_commands_that_an_engine_never_answers_leave_room_for_others() -> None:
+    async def work() -> None:
+        engine = Deaf()
+
+        async def render(attempt: AttemptId) -> TaskLaunch:
+            return TaskLaunch(attempt, "ada", "paper/a", ("true",), {})
+
+        dispatcher = Dispatcher(
+            {"paper": cast(Engine, engine)},
+            render,
+            lambda attempt: "paper",
+            lambda event: None,
+            VirtualClock(),
+            lambda: 3.0,
+        )
+        dispatcher.feed([OutboxRow(seq, JOB, StartTask(attempt)) for seq, attempt in enumerate(ATTEMPTS)])
+        dispatcher.feed([OutboxRow(1000, JOB, StopTask(FREE, 0.0))])
+        async with asyncio.timeout(60):
+            await engine.stopped.wait()
+        await asyncio.sleep(60)
+        assert dispatcher.done == [200, 1000]
+        assert engine.calls.count(FREE) == 1
+        assert min(engine.calls.count(attempt) for attempt in ATTEMPTS[:-1]) > 5
+        assert engine.most_at_once == 64
+        await dispatcher.close()
+
+    virtually(work())

@@ -1,0 +1,78 @@
+"""Alnair's and FrameworkController's documents on a laptop: submitted as they are, run as processes, told who they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.endtoend.platform import Job, Platform
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def submitted(server: Platform, path: str, name: str, code: int = 0) -> tuple[str, Job]:
+    """What following a document's job printed, and the job."""
+    done = server.run("submit", "-f", "--no-image", str(EXAMPLES / path))
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout, dict(server.client.job(name))
+
+
+def test_a_framework_ends_as_its_policies_say(server: Platform) -> None:
+    printed, job = submitted(server, "frameworkcontroller/batch.yaml", "batch")
+    lines = [line.partition(" | ")[2] for line in printed.splitlines()]
+    assert {f"worker-{index}: {at}" for index in range(2) for at in (1, 2, 3)} <= set(lines)
+    assert "serving batch" in lines
+    assert (job["state"], job["document"]["spec"]["jobType"]) == ("succeeded", "frameworkcontroller")
+    exits = {name: task["exit"]["code"] for name, task in server.tasks(job).items()}
+    assert exits == {"server-0": -220, "worker-0": 0, "worker-1": 0}
+
+
+def test_exit_codes_of_a_framework_are_frameworkcontrollers(server: Platform) -> None:
+    document = {
+        "apiVersion": "frameworkcontroller.microsoft.com/v1",
+        "kind": "Framework",
+        "metadata": {"name": "codes"},
+        "spec": {
+            "retryPolicy": {"fancyRetryPolicy": True, "maxRetryCount": 3},
+            "taskRoles": [
+                {
+                    "name": "main",
+                    "taskNumber": 1,
+                    "frameworkAttemptCompletionPolicy": {"minFailedTaskCount": 1},
+                    "task": {
+                        "pod": {
+                            "spec": {
+                                "restartPolicy": "Never",
+                                "containers": [{"name": "a", "image": "x", "command": ["sh", "-c", "exit 139"]}],
+                            }
+                        }
+                    },
+                }
+            ],
+        },
+    }
+    job = server.ran(document, no_image=True)
+    assert (job["state"], job["exit"]["code"], job["exit"]["phrase"]) == ("failed", 139, "ContainerSigSegvReceived")
+    assert job["attempt"] == 0
+
+
+def test_a_pod_of_kubernetes_alone_is_refused_here_with_its_field(server: Platform) -> None:
+    _, job = submitted(server, "frameworkcontroller/barrier.yaml", "barrier", code=1)
+    assert "kubernetes.podTemplate cannot be had here" in json.dumps(job["exit"])
+
+
+def test_a_base_job_of_alnairs_runs(server: Platform) -> None:
+    printed, job = submitted(server, "alnair/base.yaml", "alnair-base")
+    assert "trained" in printed.splitlines()
+    assert (job["state"], job["devices"]) == ("succeeded", 1)
+
+
+def test_what_a_document_became_is_shown_and_its_problems_are_told(server: Platform, tmp_path: Path) -> None:
+    shown = server.corral("convert", str(EXAMPLES / "alnair" / "elastic-horovod.yaml"), "-o", "json")
+    assert json.loads(shown)["spec"]["replicaSpec"] == {
+        "role": "worker", "replicas": 8, "minReplicas": 2, "maxReplicas": 8,
+    }  # fmt: skip
+    bad = tmp_path / "bad.yaml"
+    bad.write_text((EXAMPLES / "alnair" / "base.yaml").read_text().replace("jobType: BaseJob", "jobType: Base"))
+    said = server.refused("submit", str(bad), code=2)
+    assert "bad.yaml:6:10: jobType: expected one of BaseJob, EHJob, EPJob, HJob" in said
