@@ -56,7 +56,10 @@ class Server:
 
 @contextlib.contextmanager
 def running_server(
-    *options: str, settings: Mapping[str, str] | None = None, prepare: Callable[[Path], object] | None = None
+    *options: str,
+    settings: Mapping[str, str] | None = None,
+    prepare: Callable[[Path], object] | None = None,
+    patience: float = READY_SECONDS,
 ) -> Iterator[Server]:
     """Start a server with a data folder of its own on a free port, signed in; stop it and its jobs at the end.
 
@@ -84,7 +87,7 @@ def running_server(
             start_new_session=True,
         )
         try:
-            url, link = _wait_for_link(process)
+            url, link = _wait_for_link(process, patience)
             _wait_until_ready(url, process)
             seconds = time.perf_counter() - begun
             token = _sign_in(url, link)
@@ -94,11 +97,11 @@ def running_server(
             _stop(process, data, environment)
 
 
-def _wait_for_link(process: subprocess.Popen[str]) -> tuple[str, str]:
+def _wait_for_link(process: subprocess.Popen[str], patience: float) -> tuple[str, str]:
     """Read what the server says until its sign-in link; afterwards a thread keeps the pipe empty."""
     assert process.stdout
     said: list[str] = []
-    guard = threading.Timer(READY_SECONDS, process.kill)
+    guard = threading.Timer(patience, process.kill)
     guard.start()
     try:
         for line in process.stdout:
@@ -108,7 +111,7 @@ def _wait_for_link(process: subprocess.Popen[str]) -> tuple[str, str]:
                 return found[1], found[2]
     finally:
         guard.cancel()
-    raise RuntimeError(f"`corral up` ended or said no sign-in link within {READY_SECONDS:.0f} s:\n{''.join(said)}")
+    raise RuntimeError(f"`corral up` ended or said no sign-in link within {patience:.0f} s:\n{''.join(said)}")
 
 
 def _wait_until_ready(url: str, process: subprocess.Popen[str]) -> None:

@@ -94,7 +94,7 @@ def main() -> int:
     from corral import app
     from corral.settings import Settings
 
-    app._local_engine = lambda settings, accounts, logs_of: TimedEngine()  # type: ignore[assignment,return-value]
+    app._local_engine = lambda settings, accounts, logs_of, code: TimedEngine()  # type: ignore[assignment,return-value]
     return app.serve_control(Settings())
 
 
