@@ -82,7 +82,7 @@ def openapi() -> dict[str, Any]:
     from corral.kernel.clock import VirtualClock
 
     nowhere = Path("/nonexistent")
-    app = create_app(cast(Any, None), clock=VirtualClock(), portal_folder=nowhere, control_socket=nowhere)
+    app = create_app(cast(Any, None), clock=VirtualClock(), portal_folder=nowhere, connect=cast(Any, None))
     return app.openapi()
 
 

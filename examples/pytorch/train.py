@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy
 import torch
 import torch.distributed as dist
 from sklearn.datasets import load_digits
@@ -29,6 +30,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--epochs", type=int, default=5)
     options.add_argument("--batch", type=int, default=32, help="images per process and step")
+    options.add_argument("--data", type=Path, help="lines of 64 points and their digit, if not scikit-learn's own")
     options.add_argument("--pause", type=float, default=0.0, help="seconds to rest after each epoch, to watch it run")
     options.add_argument("--checkpoint", type=Path, default=Path("checkpoint.pt"), help="a place that outlives the job")
     options.add_argument("--output", type=Path, default=Path("output"))
@@ -40,7 +42,7 @@ def main() -> None:
     rank, world = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(7)
 
-    train, test = digits()
+    train, test = digits(given.data)
     model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10)).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     begin = resume(given.checkpoint, model, optimizer)
@@ -87,9 +89,13 @@ def ask_to_end(number: int, frame: object) -> None:
     asked_to_end = True
 
 
-def digits() -> tuple[TensorDataset, TensorDataset]:
-    """1,797 images of 8 × 8 points, three quarters to learn from and the rest to be asked about."""
-    images, labels = load_digits(return_X_y=True)
+def digits(data: Path | None) -> tuple[TensorDataset, TensorDataset]:
+    """Images of 8 × 8 points (scikit-learn has 1,797), three quarters to learn from and the rest to be asked about."""
+    if data is None:
+        images, labels = load_digits(return_X_y=True)
+    else:
+        rows = numpy.loadtxt(data, delimiter=",")
+        images, labels = rows[:, :64], rows[:, 64].astype(int)
     parts = train_test_split(images / 16, labels, test_size=0.25, random_state=7, stratify=labels)
     learn, ask, learn_labels, ask_labels = (torch.tensor(part) for part in parts)
     return TensorDataset(learn.float(), learn_labels), TensorDataset(ask.float(), ask_labels)

@@ -79,6 +79,7 @@ def test_mpirun_runs_in_the_leading_task_and_agents_in_the_others() -> None:
         "OMPI_MCA_orte_leave_session_attached": "1",
         "OMPI_MCA_hwloc_base_binding_policy": "none",
         "OMPI_MCA_routed": "direct",
+        "OMPI_MCA_rtc_hwloc_vmhole": "none",
     }
     assert rendered["worker-1"].env["CORRAL_AGENT_SECRET"] == "$(secret:agent)"
     assert rendered["worker-1"].env["CORRAL_AGENT_PORT"] == "$(peer:worker-0:port:agent)"

@@ -43,10 +43,17 @@ export function LogView({ jobId, jobName, task, generation, find, onFind, select
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [version, following, wrap]);
   const top = useRef(0);
+  // Rows that turn out smaller than estimated move the view up as well: only the reader's own hand ends the following.
+  const byHand = useRef(false);
+  const touched = () => {
+    byHand.current = true;
+  };
   const watch = () => {
     const { scrollTop, scrollHeight, clientHeight } = frame.current!;
-    if (scrollHeight - scrollTop - clientHeight < NEAR_END) setFollowing(true);
-    else if (scrollTop < top.current) setFollowing(false);
+    if (scrollHeight - scrollTop - clientHeight < NEAR_END) {
+      setFollowing(true);
+      byHand.current = false;
+    } else if (byHand.current && scrollTop < top.current) setFollowing(false);
     top.current = scrollTop;
   };
   const matches = useMemo(() => {
@@ -88,6 +95,10 @@ export function LogView({ jobId, jobName, task, generation, find, onFind, select
         <div
           ref={frame}
           onScroll={watch}
+          onWheel={touched}
+          onTouchMove={touched}
+          onPointerDown={touched}
+          onKeyDown={touched}
           tabIndex={0}
           role="log"
           aria-label="Log lines"

@@ -3,7 +3,7 @@
 import { Link } from '@tanstack/react-router';
 import type { MapNode, Run } from '../lib/cells';
 import { marked, NO_MARKS, type Marks, type NodeMark } from '../lib/marks';
-import { cut, partOf, ranges, shortNode } from '../lib/format';
+import { cut, nodeEnd, partOf, ranges, shortNode } from '../lib/format';
 import { Band, bandHeight, Overlay } from './NodeMarks';
 
 export interface TileSize {
@@ -60,7 +60,7 @@ export function NodeRow({ node, colours, lit, onLight, size, bare, marks = NO_MA
         viewBox={`0 0 ${width} ${height}`}
         role="group"
         aria-label={`${name}: ${node.free} of ${node.devices} devices free${node.ready ? '' : closed ? ', closed to new tasks' : ', not ready'}`}
-        className="h-auto max-w-[calc(100vw-6.5rem)] shrink"
+        className="h-auto max-w-[calc(100vw-7.5rem)] shrink"
         opacity={node.ready || closed ? 1 : 0.55}
       >
         {groups.map((group) => (
@@ -85,9 +85,9 @@ export function NodeRow({ node, colours, lit, onLight, size, bare, marks = NO_MA
 function NodeName({ node, words, closed }: { node: MapNode; words: boolean; closed: NodeMark | undefined }) {
   const free = node.devices ? `${node.free} free` : 'no devices';
   return (
-    <div className="w-14 shrink-0 text-xs leading-tight" style={{ paddingTop: words ? 6 : 1 }}>
+    <div className="w-[4.5rem] shrink-0 text-xs leading-tight" style={{ paddingTop: words ? 6 : 1 }}>
       <div className="truncate" title={node.name}>
-        {shortNode(node.name)}
+        {nodeEnd(node.name)}
       </div>
       {words && (
         <div className={`text-2xs ${node.ready ? 'text-muted' : closed?.state === 'cordoned' ? 'text-wait' : 'text-fail'}`} title={closed?.reason}>

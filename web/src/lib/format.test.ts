@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { bytes, count, cut, cpus, ranges, shortNode } from './format';
+import { bytes, count, cut, cpus, nodeEnd, ranges, shortNode } from './format';
 
 it.each([
   [0, '0'],
@@ -21,6 +21,8 @@ it('counts in the singular and the plural', () => {
 
 it('shows processors without needless digits', () => expect([cpus(2000), cpus(1500)]).toEqual(['2', '1.5']));
 
+it('shows the end of a long node name', () =>
+  expect([nodeEnd('kubernetes/node-0012'), nodeEnd('local/node1'), nodeEnd('gpu-pool-a-0012')]).toEqual(['…de-0012', 'node1', '…-a-0012']));
 it('names a node without its engine', () => expect([shortNode('local/node1'), shortNode('node1')]).toEqual(['node1', 'node1']));
 
 it.each([

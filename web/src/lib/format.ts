@@ -42,6 +42,12 @@ export function shortNode(name: string): string {
   return name.slice(name.lastIndexOf('/') + 1);
 }
 
+/** At most `letters` of a node's name, of a longer one its end: that is where the names of nodes differ. */
+export function nodeEnd(name: string, letters = 8): string {
+  const short = shortNode(name);
+  return short.length <= letters ? short : `…${short.slice(1 - letters)}`;
+}
+
 /** At most `letters` of a name; the number that tells the jobs of an array apart stays: `sweep-rate-12` is `swee…-12`. */
 export function cut(name: string, letters: number): string {
   if (name.length <= letters) return name;
