@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import hmac
 import secrets
 from typing import Final
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerifyMismatchError
+
+IMPORTED_PREFIX: Final = "$openpai-pbkdf2$"
+"""Before the 64 bytes in hex that OpenPAI derived from a password; they are accepted once and hashed anew."""
+_ROUNDS: Final = 10_000
 
 TOKEN_PREFIX: Final = "crl_"
 LINK_SECONDS: Final = 15 * 60.0
@@ -55,6 +60,13 @@ class Passwords:
         async with self._turn:
             return await asyncio.to_thread(_fits, stored or _NOBODY, password)
 
+    async def fits_imported(self, stored: str, user: str, password: str) -> bool:
+        """Whether the password of `user` fits a hash that OpenPAI made; as slow as any other check."""
+        async with self._turn:
+            fits = await asyncio.to_thread(_fits_imported, stored, user, password)
+            await asyncio.to_thread(_fits, _NOBODY, password)
+        return fits
+
 
 def _fits(stored: str, password: str) -> bool:
     try:
@@ -62,3 +74,13 @@ def _fits(stored: str, password: str) -> bool:
     except (VerifyMismatchError, InvalidHashError):
         return False
     return stored != _NOBODY
+
+
+def imported_hash(user: str, password: str) -> str:
+    """What OpenPAI stores of a password, as it is kept here until that account signs in (PBKDF2, its name as salt)."""
+    salt = hashlib.md5(user.encode(), usedforsecurity=False).hexdigest().encode()
+    return IMPORTED_PREFIX + hashlib.pbkdf2_hmac("sha512", password.encode(), salt, _ROUNDS, 64).hex()
+
+
+def _fits_imported(stored: str, user: str, password: str) -> bool:
+    return hmac.compare_digest(stored, imported_hash(user, password))

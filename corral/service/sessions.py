@@ -12,7 +12,16 @@ from corral.model.records import rfc3339, rfc3339_or_none
 from corral.model.views import LoginLink, NewToken, SignedIn, TokenView
 from corral.service.actor import Actor
 from corral.service.base import ServiceBase
-from corral.service.credentials import LINK_SECONDS, TOKEN_PREFIX, Passwords, digest, new_id, new_link, new_token
+from corral.service.credentials import (
+    IMPORTED_PREFIX,
+    LINK_SECONDS,
+    TOKEN_PREFIX,
+    Passwords,
+    digest,
+    new_id,
+    new_link,
+    new_token,
+)
 from corral.service.rules import Decision, Resource
 
 _CACHE_SECONDS: Final = 5.0
@@ -115,12 +124,23 @@ class Sessions(ServiceBase):
 
         Raises Unauthenticated.
         """
-        stored = await self.store.password_hash(user) if "\0" not in user else ""
-        if len(password) > 1024 or not await self.passwords.fits(stored, password):
+        if not await self.check_password(user, password):
             actor = Actor(user[:100])
             await self.note(actor, "session.sign-in", Resource("user", user[:100]), Decision(False, "wrong-password"))
             raise Unauthenticated("wrong-password", "User name or password is wrong.")
         return await self._sign_in(user, "password", "password")
+
+    async def check_password(self, user: str, password: str) -> bool:
+        """Whether it is the account's password; one that OpenPAI hashed is hashed anew once it was right."""
+        stored = await self.store.password_hash(user) if "\0" not in user else ""
+        if len(password) > 1024:
+            return False
+        if not stored.startswith(IMPORTED_PREFIX):
+            return await self.passwords.fits(stored, password)
+        if not await self.passwords.fits_imported(stored, user, password):
+            return False
+        await self.store.replace_password_hash(user, stored, await self.passwords.hash(password))
+        return True
 
     async def _sign_in(self, name: str, what: str, rule: str) -> SignedIn:
         user = await self.store.user(name)

@@ -116,6 +116,11 @@ class Accounts(Database):
         query = select(_users.c.password_hash).where(_users.c.name == name)
         return await self.read(lambda connection: connection.execute(query).scalar()) or ""
 
+    async def replace_password_hash(self, name: str, before: str, after: str) -> None:
+        """Put another hash of the same password in place of the one that stood there; a new password stays."""
+        statement = update(_users).where(_users.c.name == name, _users.c.password_hash == before)
+        await self.change(statement.values(password_hash=after))
+
     async def users(self, *, limit: int = 100, after_cursor: str = "") -> Page[User]:
         """One page of the accounts, by name."""
         query = select(_users).order_by(_users.c.name).limit(bounded(limit) + 1)
