@@ -22,6 +22,7 @@ from corral.api import (
     hived,
     jobs,
     logs,
+    openpai,
     runtime,
     session,
     yielding,
@@ -30,6 +31,7 @@ from corral.api.express import Express
 from corral.api.guard import Guard
 from corral.api.limits import FailureLimit
 from corral.api.openapi import describe
+from corral.api.openpai.pylon import Pylon
 from corral.api.portal import Portal
 from corral.api.wire import Json, answers, refused_with, schema_of
 from corral.kernel.errors import NotFound
@@ -91,10 +93,12 @@ def create_app(
     app.state.login_limit = FailureLimit()
     app.add_middleware(Express)
     app.add_middleware(Guard, code_limit=code_limit, secure=secure)
+    app.add_middleware(Pylon)
     faults.install(app)
     for room in (session, jobs, logs, events, exec, code, cluster, documents, yielding, accounts, runtime):
         app.include_router(room.router, prefix="/api/v3", default_response_class=Json)
     app.include_router(hived.router, prefix="/v1/inspect", default_response_class=Json)
+    openpai.mount(app)
     app.include_router(health, default_response_class=Json)
     app.router.default = Portal(portal_folder)
     describe(app)

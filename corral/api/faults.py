@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from corral.api.openpai import faults as openpai
 from corral.api.wire import Json, refusal
 from corral.kernel.errors import CorralError
 
@@ -25,11 +26,13 @@ def install(app: FastAPI) -> None:
 
 async def _on_corral_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, CorralError)
-    return refusal(error)
+    return openpai.refusal(error) if openpai.is_openpai(request.url.path) else refusal(error)
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if openpai.is_openpai(request.url.path):
+        return openpai.on_http_exception(request, error)
     code = _CODES.get(error.status_code, HTTPStatus(error.status_code).phrase.lower().replace(" ", "-"))
     message = {
         404: f"There is nothing at {request.url.path[:200]}; the API is described at /openapi.json.",
@@ -42,5 +45,7 @@ async def _on_invalid_parameter(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     where = ".".join(str(part) for part in first.get("loc", ())[1:]) or "the call"
+    if openpai.is_openpai(request.url.path):
+        return openpai.invalid_parameter(where[:100], str(first.get("msg", "it is malformed")))
     message = f"The parameter {where[:100]} cannot be used: {first.get('msg', 'it is malformed')}."
     return Json({"code": "invalid-parameter", "message": message}, status_code=422)

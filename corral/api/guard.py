@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import secrets
 from typing import Final
 
@@ -13,6 +14,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from corral.api.openpai import faults as openpai
 from corral.api.wire import Json, refusal
 from corral.kernel.errors import CorralError, InvalidInput, TooLarge
 
@@ -20,6 +22,7 @@ DOCUMENT_LIMIT: Final = 1024 * 1024
 """Bytes that any body but a code archive may have."""
 CODE_PATH: Final = "/api/v3/blobs/code"
 
+_TOKEN: Final = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]*")
 _log = logging.getLogger("corral.api")
 
 _SECURITY: Final = (
@@ -69,15 +72,17 @@ class Guard:
         except CorralError as error:
             if begun:
                 raise
-            await refusal(error)(scope, receive, guarded_send)
+            answer = openpai.refusal(error) if openpai.is_openpai(scope["path"]) else refusal(error)
+            await answer(scope, receive, guarded_send)
         except ClientDisconnect:
-            _log.debug("the client left in %s %s", scope["method"], scope["path"])
+            _log.debug("the client left in %s %s", scope["method"], without_tokens(scope["path"]))
         except Exception:
             correlation = secrets.token_hex(6)
-            _log.exception("fault %s in %s %s", correlation, scope["method"], scope["path"])
+            _log.exception("fault %s in %s %s", correlation, scope["method"], without_tokens(scope["path"]))
             if begun:
                 raise
-            await fault(correlation)(scope, receive, guarded_send)
+            answer = openpai.fault(correlation) if openpai.is_openpai(scope["path"]) else fault(correlation)
+            await answer(scope, receive, guarded_send)
 
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:
         limit = self._code_limit if scope["path"] == CODE_PATH else DOCUMENT_LIMIT
@@ -99,6 +104,11 @@ class Guard:
             return message
 
         return bounded_receive
+
+
+def without_tokens(path: str) -> str:
+    """A path as it may be logged: OpenPAI's clients revoke a token by naming it in the address."""
+    return _TOKEN.sub("***", path)
 
 
 def fault(correlation: str) -> Json:
