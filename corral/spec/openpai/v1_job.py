@@ -1,0 +1,128 @@
+"""Why: what a v1 file means differs from v2 in a few places (retries, completion, folders, fixed ports); they stand here.
+
+A v1 job is translated as the v2 job that it is nearest to, and then what v1 means otherwise is written over it. The file
+itself stays with the job, so that it can be given back.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from corral.spec.errors import Problem, SpecError
+from corral.spec.openpai.translation import OpenPaiJob, to_job
+from corral.spec.openpai.v1 import DIRECTORIES, v1_to_protocol
+
+ANNOTATION: Final = "openpai.corral.dev/v1"
+"""The whole v1 job, checked and with its defaults, as JSON text."""
+NO_RETRY: Final = -2
+"""A retryCount that is no number: the job begins anew after every end, and fancy retries are off."""
+DEBUG: Final = "isDebug"
+KEPT_SECONDS: Final = 7 * 86_400
+"""How long the task of a job with `isDebug` stays after a failure, for its owner to look at."""
+_THIS_MACHINE: Final = "file://"
+_VARIABLES: Final = {"PAI_DATA_DIR": "dataDir", "PAI_OUTPUT_DIR": "outputDir", "PAI_CODE_DIR": "codeDir"}
+
+
+def v1_job(
+    v1: Mapping[str, Any], *, user: str = "", fs_uri: str = "", auth: tuple[str, str, str] | None = None
+) -> OpenPaiJob:
+    """The job that a checked v1 document of `user` stands for; `fs_uri` is the file system of paths that name none.
+
+    Raises SpecError where no job of Corral's can be made of it.
+    """
+    settled = with_folders(v1, user, fs_uri)
+    job = to_job(v1_to_protocol(settled, auth=auth), user=user)
+    document = job.document
+    annotations = document["metadata"].setdefault("annotations", {})
+    annotations["openpai.corral.dev/version"] = "1"
+    annotations["openpai.corral.dev/default-fs-uri"] = fs_uri
+    annotations[ANNOTATION] = json.dumps(settled, ensure_ascii=False, separators=(",", ":"))
+    _amend(document, settled, fs_uri)
+    return job
+
+
+def to_v1(document: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The v1 job that a canonical document was made from; None for one that was made otherwise."""
+    text = document.get("metadata", {}).get("annotations", {}).get(ANNOTATION)
+    if text is None:
+        return None
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def with_folders(v1: Mapping[str, Any], user: str, fs_uri: str) -> dict[str, Any]:
+    """The job with its folders as OpenPAI's server settles them: variables filled in, an output folder where none is named."""
+    settled = dict(v1)
+    if not settled["outputDir"] and user:
+        settled["outputDir"] = f"$PAI_DEFAULT_FS_URI/Output/{user}/{v1['jobName']}"
+    for name in ("authFile", *DIRECTORIES):
+        text = settled[name].replace("$PAI_DEFAULT_FS_URI", fs_uri.rstrip("/") if fs_uri else _THIS_MACHINE)
+        text = re.sub(r"\$PAI_JOB_NAME(?!\w)", lambda _: str(v1["jobName"]), text)
+        if user:
+            text = re.sub(r"\$PAI_USER_?NAME(?!\w)", lambda _: user, text)
+        settled[name] = text
+    return settled
+
+
+def _amend(document: dict[str, Any], v1: Mapping[str, Any], fs_uri: str) -> None:
+    annotations, spec = document["metadata"]["annotations"], document["spec"]
+    spec["retryPolicy"] = {"fancy": v1["retryCount"] != NO_RETRY, "maxRetries": v1["retryCount"]}
+    if v1["codeDir"]:
+        uri = _uri(v1["codeDir"], fs_uri)
+        name = posixpath.basename(uri.rstrip("/")) or "code"
+        spec["inputs"] = [*spec.get("inputs", ()), {"uri": uri, "path": name}]
+    names: dict[str, str] = json.loads(annotations["openpai.corral.dev/roles"])
+    labels: dict[str, str] = json.loads(annotations.get("openpai.corral.dev/ports", "{}"))
+    by_name = {role["name"]: role for role in v1["taskRoles"]}
+    for role in spec["roles"]:
+        _amend_role(role, by_name[names.get(role["name"], role["name"])], v1, labels)
+
+
+def _amend_role(role: dict[str, Any], said: Mapping[str, Any], v1: Mapping[str, Any], labels: Mapping[str, str]) -> None:
+    role["completion"] = {
+        "minFailed": said["minFailedTaskCount"] or -1,
+        "minSucceeded": said["minSucceededTaskCount"] or -1,
+    }
+    role["retryPolicy"] = {"fancy": False, "maxRetries": 0}
+    folders = {variable: v1[name] for variable, name in _VARIABLES.items() if v1[name]}
+    role["env"] = {**role.get("env", {}), **folders, **v1["jobEnvs"]}
+    if v1["jobEnvs"].get(DEBUG) == "true":
+        role["command"] = [*role["command"][:-1], _kept_after_failure(role["command"][-1])]
+    if v1["gpuType"] and said["gpuNumber"]:
+        role["resources"]["devices"]["model"] = v1["gpuType"]
+    role["ports"] = _ports(role.get("ports", []), said["portList"], labels)
+
+
+def _ports(ports: list[dict[str, Any]], said: list[dict[str, Any]], labels: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The role's ports, those that begin at a fixed number with it; a label with no port at all is left out."""
+    begins = {port["label"]: port["beginAt"] for port in said}
+    counts = {port["label"]: port["portNumber"] for port in said}
+    found = []
+    for port in ports:
+        label = labels.get(port["name"], port["name"])
+        if counts.get(label) != 0:
+            found.append({**port, "start": begins[label]} if begins.get(label) else port)
+    return found
+
+
+def _kept_after_failure(command: str) -> str:
+    """The command, and after a failure a week in which its task can be looked at, until the job is stopped."""
+    words = "the task failed and is kept for a week; stop the job when you have looked at it"
+    return f"(\n{command}\n)\ncode=$?\nif [ $code -ne 0 ]; then echo '{words}'; sleep {KEPT_SECONDS}; fi\nexit $code"
+
+
+def _uri(place: str, fs_uri: str) -> str:
+    """A folder as a URI: one without a scheme is on the default file system.
+
+    Raises SpecError for what is neither a path nor a URI.
+    """
+    if "://" in place:
+        return place
+    if not place.startswith("/"):
+        problem = Problem(f"{place[:200]} is neither a URI nor an absolute path on the default file system", ("codeDir",))
+        raise SpecError([problem])
+    return (fs_uri.rstrip("/") if fs_uri else _THIS_MACHINE) + place
