@@ -85,7 +85,7 @@ def _launch(
         resources=dict(role.resources.other),
         rdma=gang.job.spec.network.rdma != "none",
         shm_bytes=units.parse_memory(role.shm) if role.shm else 0,
-        ports=(*(PortRequest(port.name, port.count) for port in role.ports), *command.ports),
+        ports=(*(PortRequest(port.name, port.count, port.start) for port in role.ports), *command.ports),
         secrets=secrets,
         runtime=runtime,
         api_url=context.api_url,

@@ -9,6 +9,7 @@ import msgspec
 from corral.kernel.ids import AttemptId
 from corral.model.inventory import Device
 from corral.model.placement import DeviceShare
+from corral.model.storages import Mount
 
 
 class PortRequest(msgspec.Struct, frozen=True):
@@ -16,6 +17,8 @@ class PortRequest(msgspec.Struct, frozen=True):
 
     name: str
     count: int = 1
+    start: int = 0
+    """The number that they begin at; 0 leaves it to the engine."""
 
 
 class SecretDelivery(msgspec.Struct, frozen=True):
@@ -77,6 +80,8 @@ class TaskLaunch(msgspec.Struct, frozen=True):
     ports: tuple[PortRequest, ...] = ()
     secrets: tuple[SecretDelivery, ...] = ()
     runtime: RuntimePlan | None = None
+    storages: tuple[Mount, ...] = ()
+    """What it finds at paths of their own."""
     api_url: str = ""
     api_certificate: str = ""
     """The server's own certificate (PEM), which the runtime trusts at that address; "" is what the machine trusts."""

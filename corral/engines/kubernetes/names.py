@@ -66,9 +66,12 @@ def attempt_named(name: str) -> AttemptId | None:
 
 
 def ports_for(requests: Iterable[PortRequest], first: int) -> dict[str, tuple[int, ...]]:
-    """Ports for every name, one after the other."""
+    """Ports for every name, one after the other, but for those that begin at a number of their own."""
     ports: dict[str, tuple[int, ...]] = {}
     for request in requests:
+        if request.start:
+            ports[request.name] = tuple(range(request.start, request.start + request.count))
+            continue
         ports[request.name] = tuple(range(first, first + request.count))
         first += request.count
     return ports

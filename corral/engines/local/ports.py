@@ -34,13 +34,14 @@ class PortLedger:
     def take(self, requests: Sequence[PortRequest]) -> dict[str, tuple[int, ...]]:
         """Ports for all requests, each bound once to see that nothing else on the machine has it.
 
-        Raises Unavailable when the range has too few free ones; then nothing is taken.
+        Raises Unavailable when the range has too few free ones, or one that was named is taken; then nothing is taken.
         """
         taken: dict[str, tuple[int, ...]] = {}
         try:
             for request in requests:
-                for _ in range(request.count):
-                    taken[request.name] = (*taken.get(request.name, ()), self._one())
+                for at in range(request.count):
+                    port = self._this(request.start + at) if request.start else self._one()
+                    taken[request.name] = (*taken.get(request.name, ()), port)
         except Unavailable:
             self.release(taken)
             raise
@@ -68,6 +69,15 @@ class PortLedger:
             f"No port of {self._first}-{self._last} is free; widen the engine's port range.",
             retry_after=5,
         )
+
+    def _this(self, port: int) -> int:
+        """A port that was asked for by its number, of the range or not."""
+        if port in self._held or not _free(port):
+            raise Unavailable(
+                "port-taken", f"Port {port}, which the task asks for, is in use on this machine.", retry_after=5
+            )
+        self._held.add(port)
+        return port
 
 
 def ephemeral_range() -> tuple[int, int]:
