@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-KINDS: Final = ("Cluster", "Queue", "Policy")
+KINDS: Final = ("Cluster", "Queue", "Policy", "Storage")
 """The kinds of configuration documents that are stored."""
 VIRTUAL_CLUSTER: Final = "VirtualCluster"
 """Read as a Queue that owns cells, and stored as a Queue."""
@@ -19,6 +19,8 @@ _WORDS: Final = {
     "vc": "Queue",
     "policy": "Policy",
     "policies": "Policy",
+    "storage": "Storage",
+    "storages": "Storage",
 }
 
 

@@ -26,6 +26,7 @@ from corral.spec.hived_export import hived_from
 from corral.spec.policy import PolicyDocument
 from corral.spec.queue import QueueDocument
 from corral.spec.quotas import quota_findings
+from corral.spec.storage import StorageDocument
 
 IN_FORCE: Final = "default"
 """The name of the Policy document that decides."""
@@ -41,6 +42,8 @@ class Configuration:
     """Every queue by name; `default` is always among them."""
     policy: PolicyDocument | None = None
     """The one in force; None leaves it to the program."""
+    storages: Mapping[str, StorageDocument] = field(default_factory=dict)
+    """What jobs may be given at a path of their own, by name."""
     change: int = 0
 
     def findings(self) -> list[tuple[Path, str]]:
@@ -88,17 +91,20 @@ def configuration_of(documents: Iterable[Document], change: int = 0) -> Configur
     clusters: dict[str, ClusterDocument] = {}
     named: dict[str, QueueDocument] = {}
     policy: PolicyDocument | None = None
+    storages: dict[str, StorageDocument] = {}
     for document in documents:
         if isinstance(document, ClusterDocument):
             clusters[document.engine] = document
         elif isinstance(document, QueueDocument):
             named[document.name] = document
+        elif isinstance(document, StorageDocument):
+            storages[document.name] = document
         elif document.name == IN_FORCE:
             policy = document
     queues = {"default": QueueDocument(name="default")}
     for _, cluster in sorted(clusters.items()):
         queues |= {queue.name: queue for queue in cluster.queues if queue.name != "default" or _writes(cluster)}
-    return Configuration(clusters, queues | named, policy, change)
+    return Configuration(clusters, queues | named, policy, storages, change)
 
 
 def read_configuration(revisions: Iterable[DocumentRevision], change: int = 0) -> Configuration:

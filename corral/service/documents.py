@@ -242,6 +242,8 @@ class Configuring(ServiceBase):
         ]
         if found:
             return tuple(found)
+        if all(change.kind == "Storage" for change in changes):
+            return ()
         await self._check_queues_in_use(read_configuration(now.revisions), configured)
         documents = [json.loads(each.doc) for each in _after(now, changes)]
         return msgspec.convert(await self.door.ask(CHECK, {"documents": documents}), _FINDINGS)

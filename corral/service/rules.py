@@ -17,7 +17,7 @@ class Resource(msgspec.Struct, frozen=True):
     """What an action is about; empty fields do not matter to it."""
 
     kind: str
-    """`job`, `queue`, `cluster`, `document`, `node`, `user`, `token`, `secret`, `code`, `audit`."""
+    """`job`, `queue`, `cluster`, `document`, `node`, `user`, `token`, `secret`, `code`, `storage`, `audit`."""
     name: str = ""
     owner: str = ""
     queue: str = ""
@@ -49,6 +49,10 @@ def _granted(actor: Actor, _: str, resource: Resource) -> bool:
     return resource.queue in actor.queues or "*" in actor.queues
 
 
+def _storage_granted(actor: Actor, _: str, resource: Resource) -> bool:
+    return resource.name in actor.storages or "*" in actor.storages
+
+
 def _of(actions: frozenset[str], and_: Callable[[Actor, str, Resource], bool] | None = None) -> Callable[..., bool]:
     def fits(actor: Actor, action: str, resource: Resource) -> bool:
         return action in actions and (and_ is None or and_(actor, action, resource))
@@ -76,13 +80,14 @@ OWN_THINGS: Final = frozenset(
         "code.read", "user.password",
     }
 )  # fmt: skip
+STORAGE: Final = frozenset({"storage.use"})
 ADMINISTRATION: Final = frozenset(
     {
         "user.list", "user.create", "user.change", "user.delete", "user.link", "group.list", "group.change", "audit.read",
         "document.apply", "document.rollback", "document.delete", "node.cordon", "node.uncordon", "node.drain",
     }
 )  # fmt: skip
-ACTIONS: Final = RUNTIME | OPEN | OWN_JOB | OWN_THINGS | ADMINISTRATION | {"job.submit"}
+ACTIONS: Final = RUNTIME | OPEN | OWN_JOB | OWN_THINGS | ADMINISTRATION | STORAGE | {"job.submit"}
 """Every action that there is."""
 
 RULES: Final = (
@@ -97,6 +102,8 @@ RULES: Final = (
     Rule("queue-not-granted", "The queue is granted to groups that the user is not in.", False,
          _of(frozenset({"job.submit"}), lambda _, __, resource: resource.restricted)),
     Rule("queue-open", "No group grants the queue, so it is open to everybody.", True, _of(frozenset({"job.submit"}))),
+    Rule("storage-granted", "A group of the user grants the storage.", True, _of(STORAGE, _storage_granted)),
+    Rule("storage-not-granted", "No group of the user grants the storage.", False, _of(STORAGE)),
     Rule("job-owner", "Owners may do everything with their jobs.", True, _of(OWN_JOB, _owner)),
     Rule("job-not-owned", "Only its owner and administrators may change a job or read what it printed.", False,
          _of(OWN_JOB)),

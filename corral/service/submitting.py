@@ -24,10 +24,10 @@ from corral.model.runs import JobRun
 from corral.model.views import JobDetail, ProblemView, ReasonsView, ReasonView, Trial, Validation
 from corral.model.writes import JobRecord, NewJob
 from corral.service.actor import Actor
-from corral.service.base import ServiceBase
 from corral.service.capacity import Capacity, impossible
 from corral.service.job_detail import job_detail, reasons_view
 from corral.service.rules import Decision, Resource
+from corral.service.storages import Storages
 from corral.spec.errors import SpecError, did_you_mean
 from corral.spec.job import UnifiedJob
 from corral.spec.parts import Array, Dependency
@@ -67,7 +67,7 @@ class _Terms(msgspec.Struct, frozen=True):
     birth: Birth | None = None
 
 
-class Submitting(ServiceBase):
+class Submitting(Storages):
     """Submit and validate."""
 
     _fits: set[bytes] = set()  # replaced before anything is added
@@ -128,7 +128,7 @@ class Submitting(ServiceBase):
         job = await self._with_code(actor, self._with_image(job, no_image), code_digest)
         self._check_container(job, admission)
         sealed = await self._sealed_secrets(actor, job)
-        job, needs = await self._with_dependencies(actor, job)
+        job, needs = await self._with_dependencies(actor, await self._with_storages(actor, job))
         obstacle = await self._obstacle(actor, job, admission)
         if dry_run:
             return SubmitResult(False, trial=await self._try(actor, job, needs, obstacle))
@@ -152,7 +152,12 @@ class Submitting(ServiceBase):
             end = "" if near.endswith("?") else "."
             raise InvalidInput("unknown-queue", f'There is no queue "{queue}"{near}{end}')
         restricted = queue in admission.granted
-        return await self.check(actor, "job.submit", Resource("queue", queue, queue=queue, restricted=restricted))
+        resource = Resource("queue", queue, queue=queue, restricted=restricted)
+        decision = await self.check(actor, "job.submit", resource)
+        if queue in admission.closed:
+            message = f"The queue {queue} takes no new jobs now; choose another, or ask an administrator to open it."
+            raise Conflict("queue-closed", message)
+        return decision
 
     async def _obstacle(self, actor: Actor, job: UnifiedJob, admission: Admission) -> str:
         """Why the machines known now could never hold the job; counts first, then cells, which control knows."""

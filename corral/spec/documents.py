@@ -17,22 +17,24 @@ from corral.spec.hived_bridge import documents_of
 from corral.spec.policy import PolicyDocument
 from corral.spec.queue import QueueDocument
 from corral.spec.source import Source, parse_sources
+from corral.spec.storage import StorageDocument
 from corral.spec.translate import problems_of
 
-Document = ClusterDocument | QueueDocument | PolicyDocument
+Document = ClusterDocument | QueueDocument | PolicyDocument | StorageDocument
 
 KINDS: Final[dict[str, type[Document]]] = {
     "Cluster": ClusterDocument,
     "Queue": QueueDocument,
     "VirtualCluster": QueueDocument,
     "Policy": PolicyDocument,
+    "Storage": StorageDocument,
 }
 _TEXT_UNDER: Final = frozenset({"labels"})
 
 
 def load_document(
     text: str | bytes | Mapping[str, Any], *, filename: str = "configuration.yaml"
-) -> list[ClusterDocument | QueueDocument | PolicyDocument]:
+) -> list[Document]:
     """Every document of YAML (parted by `---`) or JSON text, or one that is data already parsed, in order.
 
     HiveD's configuration becomes a Cluster, a Queue for each virtual cluster, and a Policy with the *hived* preset.
@@ -80,7 +82,7 @@ def identity(document: Document) -> tuple[str, str]:
     """The kind and name that a document is stored, shown and rolled back under."""
     if isinstance(document, ClusterDocument):
         return ("Cluster", document.engine)
-    return ("Queue" if isinstance(document, QueueDocument) else "Policy", document.name)
+    return ("Queue" if isinstance(document, QueueDocument) else document.kind, document.name)
 
 
 def _load(source: Source) -> list[Document]:

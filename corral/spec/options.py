@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from corral.spec.base import ENV_NAME, QueueName, SpecModel, Text
 from corral.spec.company import NodeRules, Sharing
@@ -22,6 +22,7 @@ from corral.spec.parts import (
 )
 from corral.spec.priority import check_priority
 from corral.spec.scalars import written
+from corral.spec.storage import Use, distinct
 
 
 def _parameter(value: Any) -> Any:
@@ -67,6 +68,9 @@ class JobOptions(SpecModel):
     code: Code = Field(default_factory=Code, description="The program's files.")
     inputs: list[Input] = Field(default_factory=list, max_length=100, description="Data fetched before the start.")
     outputs: list[Output] = Field(default_factory=list, max_length=100, description="Data kept after the end.")
+    storages: Annotated[list[Use], Field(max_length=100), AfterValidator(distinct)] = Field(
+        default_factory=list, description="Storages that the tasks have, each at a path of its own."
+    )
     nodes: NodeRules = Field(default_factory=NodeRules, description="Which nodes the job may be on.")
     sharing: Sharing = Field(default_factory=Sharing, description="With whom the job shares its nodes.")
     network: Network = Field(default_factory=Network, description="What is needed of the network.")

@@ -137,6 +137,7 @@ class QueueShape(SpecModel):
     half_life_seconds: Seconds = Field(
         0, description="How fast past use is forgotten in the fair order; 0 counts only what is held now."
     )
+    closed: bool = Field(False, description="Whether it takes no new jobs; those that it has go on.")
 
     @property
     def is_virtual_cluster(self) -> bool:

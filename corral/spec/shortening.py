@@ -63,6 +63,8 @@ def _job(spec: dict[str, Any]) -> dict[str, Any]:
         job["deadline"] = format_duration(job.pop("deadlineSeconds"))
     if "barrier" in job:
         job["barrier"] = _only("enabled", {"enabled": False} | job["barrier"])
+    if "storages" in job:
+        job["storages"] = [_only("name", each) for each in job["storages"]]
     if "dependsOn" in job:
         job["after"] = [_only("job", dependency) for dependency in job.pop("dependsOn")]
     return job

@@ -18,7 +18,14 @@ from corral.store.documents import write_queues
 from corral.store.rows import encode, put
 from corral.store.writer import Transaction
 
+class _Closed(msgspec.Struct):
+    """The one field of a queue's document that every submit asks about."""
+
+    closed: bool = False
+
+
 _NODE: Final = msgspec.json.Decoder(Node)
+_CLOSED: Final = msgspec.json.Decoder(_Closed)
 _TASK: Final = msgspec.json.Decoder(TaskRun)
 _secrets, _blobs, _settings = tables.secrets, tables.blobs, tables.settings
 _BLOB_TOUCH_SECONDS: Final = 3600.0
@@ -32,7 +39,7 @@ _SEEN: Final = select(tables.nodes.c.engine, func.max(tables.nodes.c.seen_at), f
     tables.nodes.c.engine
 )
 _NODES: Final = select(tables.nodes.c.doc).order_by(tables.nodes.c.name)
-_QUEUES: Final = select(tables.queues.c.name).order_by(tables.queues.c.name)
+_QUEUES: Final = select(tables.queues.c.name, tables.queues.c.doc).order_by(tables.queues.c.name)
 _GRANTS: Final = select(tables.groups.c.queues)
 _SETTING: Final = select(_settings.c.value).where(_settings.c.key == bindparam("k"))
 
@@ -63,6 +70,8 @@ class Admission(msgspec.Struct, frozen=True):
     queues: tuple[str, ...]
     granted: frozenset[str]
     """The queues that some group grants."""
+    closed: frozenset[str]
+    """The queues that take no new jobs."""
     nodes: tuple[Node, ...]
     container_runtime: str
 
@@ -130,8 +139,10 @@ class ClusterViews(Database):
             self._nodes_seen = (seen, found)
         runtime = connection.execute(_SETTING, {"k": CONTAINER_RUNTIME}).scalar()
         grants = (_NAMES.decode(names) for (names,) in connection.execute(_GRANTS))
+        queues = connection.execute(_QUEUES).all()
         return Admission(
-            queues=tuple(name for (name,) in connection.execute(_QUEUES)),
+            queues=tuple(name for name, _ in queues),
+            closed=frozenset(name for name, doc in queues if _CLOSED.decode(doc).closed),
             granted=frozenset(name for names in grants for name in names),
             nodes=self._nodes_seen[1],
             container_runtime=msgspec.json.decode(runtime) if runtime else "",

@@ -1,0 +1,98 @@
+"""Why: what of a site's storages a person may use follows from groups, and is decided the same way for lists and for jobs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from corral.kernel.errors import NotFound
+from corral.model.configuration import read_revision
+from corral.service.actor import Actor
+from corral.service.base import ServiceBase
+from corral.service.rules import Resource, decide
+from corral.spec.job import UnifiedJob
+from corral.spec.storage import StorageDocument, StorageUse
+
+_MOST: int = 1000
+"""So many storages are shown."""
+
+
+class Granted(NamedTuple):
+    """A storage that somebody may use, and whether it is one of those that their jobs get unasked."""
+
+    storage: StorageDocument
+    default: bool
+
+
+class Storages(ServiceBase):
+    """Storages as their users see them; as documents they are configured (`documents`)."""
+
+    async def storages(self, actor: Actor) -> list[Granted]:
+        """Every storage that the actor may use, by name."""
+        page = await self.store.documents(kind="Storage", limit=_MOST)
+        found = [read_revision(each) for each in page.items]
+        defaults = await self._default_storages(actor)
+        return [
+            Granted(each, each.name in defaults)
+            for each in found
+            if isinstance(each, StorageDocument) and self._may_use_storage(actor, each.name)
+        ]
+
+    async def storage(self, actor: Actor, name: str) -> Granted:
+        """One storage.
+
+        Raises NotFound `storage-not-found`, Forbidden when no group of the actor's grants it.
+        """
+        found = await self._storage(name)
+        if found is None:
+            raise storage_not_found(name)
+        await self.check(actor, "storage.use", Resource("storage", name))
+        return Granted(found, name in await self._default_storages(actor))
+
+    async def _with_storages(self, actor: Actor, job: UnifiedJob) -> UnifiedJob:
+        """The job with the user's default storages by their names.
+
+        Raises NotFound `storage-not-found` for a storage that is not there, or not for the actor: nobody learns which.
+        """
+        asked = job.spec.storages
+        if not asked:
+            return job
+        uses: list[StorageUse] = []
+        for use in asked:
+            if use.name:
+                await self._check_storage(actor, use.name)
+                uses.append(use)
+            else:
+                uses += [StorageUse(name=name) for name in await self._default_storages(actor)]
+        known: dict[str, StorageUse] = {}
+        for use in uses:
+            known.setdefault(use.where, use)
+        return job.model_copy(update={"spec": job.spec.model_copy(update={"storages": list(known.values())})})
+
+    async def _check_storage(self, actor: Actor, name: str) -> None:
+        resource = Resource("storage", name)
+        decision = decide(actor, "storage.use", resource)
+        if not decision.allowed:
+            await self.note(actor, "storage.use", resource, decision)
+        if not decision.allowed or await self._storage(name) is None:
+            raise storage_not_found(name)
+
+    async def _storage(self, name: str) -> StorageDocument | None:
+        revision = await self.store.document("Storage", name)
+        if revision is None or revision.deleted:
+            return None
+        found = read_revision(revision)
+        return found if isinstance(found, StorageDocument) else None
+
+    async def _default_storages(self, actor: Actor) -> list[str]:
+        """Of each of the actor's groups the storage that it names first, where there is such a one."""
+        groups = {group.name: group for group in await self.store.groups()}
+        named = [groups[name].storages[0] for name in actor.groups if name in groups and groups[name].storages]
+        return [name for name in dict.fromkeys(named) if await self._storage(name) is not None]
+
+    def _may_use_storage(self, actor: Actor, name: str) -> bool:
+        return decide(actor, "storage.use", Resource("storage", name)).allowed
+
+
+def storage_not_found(name: str) -> NotFound:
+    """There is no such storage, as far as the caller is concerned."""
+    return NotFound("storage-not-found", f"Storage {name[:200]} is not found.")
