@@ -1,0 +1,129 @@
+"""Why: what a job of OpenPAI asks of HiveD stands in its extras; here it is read and checked as OpenPAI checks it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NoReturn
+
+from corral.spec.errors import Path, Problem, describe
+from corral.spec.openpai.protocol import ProtocolError
+
+PRIORITIES: Final = {"prod": 100, "test": 10, "oppo": -1}
+"""The classes that OpenPAI takes; its description also has `crit`, which it refuses."""
+DEFAULT_PRIORITY: Final = "test"
+_HOME: Final[Path] = ("extras", "hivedScheduler")
+
+
+@dataclass(frozen=True, slots=True)
+class RoleTerms:
+    """Which cells the tasks of one role are to have."""
+
+    sku_type: str = ""
+    sku_count: int = 0
+    """SKUs of one task; 0 is as many as its resources need."""
+    pinned_cell: str = ""
+    affinity_group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HivedTerms:
+    """What a job asks of HiveD."""
+
+    priority: str = DEFAULT_PRIORITY
+    lazy_preemption: bool = False
+    gang_release: bool = False
+    ignore_suggested_nodes: bool = True
+    roles: Mapping[str, RoleTerms] = field(default_factory=dict)
+    """By task role; a role that nothing is said of is not there."""
+
+    @property
+    def pinned_cells(self) -> set[str]:
+        """The pinned cells that roles name."""
+        return {role.pinned_cell for role in self.roles.values() if role.pinned_cell}
+
+
+def hived_terms(protocol: Mapping[str, Any]) -> HivedTerms:
+    """What the protocol asks of HiveD.
+
+    Raises ProtocolError where OpenPAI would refuse it.
+    """
+    given = _mapping(protocol.get("extras", {}).get("hivedScheduler"), _HOME)
+    priority = given.get("jobPriorityClass")
+    if priority is None:
+        priority = DEFAULT_PRIORITY
+    if not isinstance(priority, str) or priority not in PRIORITIES:
+        words = ", ".join(PRIORITIES)
+        _refuse((*_HOME, "jobPriorityClass"), f"jobPriorityClass should be one of {words}, got {describe(priority)}.")
+    said = _mapping(given.get("taskRoles"), (*_HOME, "taskRoles"))
+    roles = {}
+    for name, each in said.items():
+        path = (*_HOME, "taskRoles", name)
+        if name not in protocol["taskRoles"]:
+            _refuse(path, f"Task role {name} of hivedScheduler is not one of the job's.")
+        roles[name] = _role(_mapping(each, path), path)
+    _agree(roles)
+    return HivedTerms(
+        priority,
+        _flag(given, "lazyPreemptionEnable", False),
+        _flag(given, "gangReleaseEnable", False),
+        _flag(given, "ignoreK8sSuggestedNodes", True),
+        roles,
+    )
+
+
+def _role(given: Mapping[str, Any], path: Path) -> RoleTerms:
+    count_field = "skuNum" if given.get("skuNum") is not None else "skuNumber"
+    count = given.get(count_field)
+    if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
+        _refuse((*path, count_field), f"{count_field} should be a whole number of at least 1, got {describe(count)}.")
+    terms = RoleTerms(
+        _word(given, "skuType", path),
+        count or 0,
+        _word(given, "pinnedCellId", path),
+        _word(given, "affinityGroupName", path),
+    )
+    if terms.sku_type and terms.pinned_cell:
+        _refuse((*path, "pinnedCellId"), "Either skuType or pinnedCellId may be given, not both.")
+    return terms
+
+
+def _agree(roles: Mapping[str, RoleTerms]) -> None:
+    """Roles of one affinity group are placed together: so they ask for the same kind of cells."""
+    first: dict[str, tuple[str, RoleTerms]] = {}
+    for name, terms in roles.items():
+        if not terms.affinity_group:
+            continue
+        other, known = first.setdefault(terms.affinity_group, (name, terms))
+        if (terms.sku_type, terms.pinned_cell) != (known.sku_type, known.pinned_cell):
+            _refuse(
+                (*_HOME, "taskRoles", name),
+                f"Task roles {other} and {name} of affinityGroupName {terms.affinity_group} should have the same "
+                "skuType and pinnedCellId.",
+            )
+
+
+def _mapping(value: Any, path: Path) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        _refuse(path, f"{path[-1]} should be object, got {describe(value)}.")
+    return value
+
+
+def _word(given: Mapping[str, Any], name: str, path: Path) -> str:
+    value = given.get(name)
+    if value is not None and not isinstance(value, str):
+        _refuse((*path, name), f"{name} should be string, got {describe(value)}.")
+    return value or ""
+
+
+def _flag(given: Mapping[str, Any], name: str, default: bool) -> bool:
+    value = given.get(name)
+    if value is not None and not isinstance(value, bool):
+        _refuse((*_HOME, name), f"{name} should be boolean, got {describe(value)}.")
+    return default if value is None else value
+
+
+def _refuse(path: Path, message: str) -> NoReturn:
+    raise ProtocolError([Problem(message, path)], message)

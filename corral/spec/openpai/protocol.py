@@ -1,0 +1,232 @@
+"""Why: a job file of OpenPAI's protocol v2 is taken, or refused, exactly where OpenPAI takes or refuses it.
+
+What OpenPAI's own validator lets through, though no job can be made of it (`gpu: -3`), is let through here too, and
+refused by `translation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from corral.spec.errors import Path, Problem, SpecError, describe
+from corral.spec.openpai.checking import ELSEWHERE, MERGED, Rule, told, violations
+from corral.spec.source import Source, parse_source
+
+PREREQUISITE_TYPES: Final = ("script", "output", "data", "dockerimage")
+_REFERENCES: Final = ("script", "output", "data", "dockerImage")
+"""The fields of a task role that name one prerequisite of the type that is called like it."""
+_NAMED: Final = "^[a-zA-Z0-9_-]+$"
+_VARIABLE: Final = "^[a-zA-Z_][a-zA-Z0-9_]*$"
+_TEXT: Final[Rule] = {"type": "string"}
+_WHOLE: Final[Rule] = {"type": "integer"}
+_MAPPING: Final[Rule] = {"type": "object"}
+_TEXTS: Final[Rule] = {"type": "array", "items": _TEXT}
+_COUNT: Final[Rule] = {"type": ("integer", "null")}
+
+_HEAD: Final[dict[str, Rule]] = {
+    "protocolVersion": {"enum": ("2", 2)},
+    "name": {"type": "string", "pattern": _NAMED, "minLength": 1, "maxLength": 255},
+    "version": {"type": ("string", "number")},
+    "contributor": _TEXT,
+    "description": _TEXT,
+}
+
+
+def _one_of(*values: str) -> Rule:
+    return {"type": "string", "enum": values}
+
+
+_EXTENDED: Final[dict[str, Rule]] = {"plugin": _TEXT, "require": _TEXTS}
+_FILES: Final[Rule] = {
+    MERGED: True,
+    "type": "object",
+    "properties": {**_HEAD, "type": _one_of("script", "output"), "uri": _TEXT, **_EXTENDED},
+    "required": ("name", "type"),
+}
+_DATA: Final[Rule] = {
+    MERGED: True,
+    "type": "object",
+    "properties": {**_HEAD, "type": _one_of("data"), "uri": {"type": ("array", "string"), "items": _TEXT}, **_EXTENDED},
+    "required": ("name", "type"),
+}
+_IMAGE: Final[Rule] = {
+    MERGED: True,
+    "type": "object",
+    "properties": {
+        **_HEAD,
+        "type": _one_of("dockerimage"),
+        "auth": {
+            "type": "object",
+            "properties": {"username": _TEXT, "password": _TEXT, "registryuri": _TEXT},
+            "additionalProperties": False,
+        },
+        "uri": _TEXT,
+    },
+    "required": ("name", "type", "uri"),
+    "additionalProperties": False,
+}
+_ROLE: Final[Rule] = {
+    "type": "object",
+    "properties": {
+        "instances": {"type": "integer", "minimum": 1},
+        "completion": {
+            "type": "object",
+            "properties": {"minFailedInstances": _COUNT, "minSucceededInstances": _COUNT},
+            "additionalProperties": False,
+        },
+        "taskRetryCount": {"type": "integer", "minimum": 0},
+        "prerequisites": _TEXTS,
+        "dockerImage": _TEXT,
+        "data": _TEXT,
+        "output": _TEXT,
+        "script": _TEXT,
+        "extraContainerOptions": {
+            "type": "object",
+            "properties": {"shmMB": _WHOLE, "infiniband": {"type": "boolean"}},
+            "additionalProperties": False,
+        },
+        "resourcePerInstance": {
+            "type": "object",
+            "properties": {
+                "cpu": _WHOLE,
+                "memoryMB": _WHOLE,
+                "gpu": _WHOLE,
+                "ports": {"patternProperties": {_VARIABLE: _WHOLE}, "additionalProperties": False},
+            },
+            "required": ("cpu", "memoryMB", "gpu"),
+            "additionalProperties": False,
+        },
+        "commands": {"type": "array", "minItems": 1, "items": _TEXT},
+    },
+    "required": ("dockerImage", "resourcePerInstance", "commands"),
+    "additionalProperties": False,
+}
+_DEPLOYED: Final[Rule] = {
+    "type": "object",
+    "properties": {
+        "preCommands": {"type": "array", "minItems": 1, "items": _TEXT},
+        "postCommands": {"type": "array", "minItems": 1, "items": _TEXT},
+    },
+    "additionalProperties": False,
+}
+_JOB: Final[Rule] = {
+    "type": "object",
+    "required": ("protocolVersion", "name", "type", "taskRoles"),
+    "properties": {
+        **{name: {**rule, ELSEWHERE: f"base.json#/properties/{name}"} for name, rule in _HEAD.items()},
+        "type": _one_of("job"),
+        "prerequisites": {"type": "array", "items": {"type": "object", "oneOf": (_FILES, _DATA, _IMAGE)}},
+        "parameters": _MAPPING,
+        "secrets": _MAPPING,
+        "jobRetryCount": {"type": "integer", "minimum": 0},
+        "taskRoles": {
+            "minProperties": 1,
+            "patternProperties": {_VARIABLE: _ROLE},
+            "additionalProperties": False,
+        },
+        "deployments": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ("name", "taskRoles"),
+                "properties": {
+                    "name": _TEXT,
+                    "taskRoles": {"type": "object", "patternProperties": {_VARIABLE: _DEPLOYED}},
+                },
+            },
+        },
+        "defaults": _MAPPING,
+        "extras": _MAPPING,
+    },
+    "additionalProperties": False,
+}
+
+
+class ProtocolError(SpecError):
+    """A job file that OpenPAI refuses; `wire` is what it answers with as the message."""
+
+    def __init__(self, problems: list[Problem], wire: str) -> None:
+        super().__init__(problems)
+        self.wire = wire
+
+
+def is_protocol(data: Any) -> bool:
+    """Whether data is meant as a job of protocol v2, right or wrong."""
+    return isinstance(data, dict) and "protocolVersion" in data and not data.keys() & {"apiVersion", "kind"}
+
+
+def read_protocol(text: bytes | str, filename: str = "job.yaml") -> dict[str, Any]:
+    """The job of a protocol v2 file, checked and with its defaults.
+
+    Raises SpecError where it is not YAML within the bounds, ProtocolError where OpenPAI would not take it.
+    """
+    return checked(parse_source(text, filename))
+
+
+def checked(source: Source) -> dict[str, Any]:
+    """The job of protocol v2 in a document that was parsed; see `read_protocol`."""
+    protocol: Any = plain(source.data)
+    broken = violations(_JOB, protocol)
+    if broken:
+        problems = [source.problem(each.path, each.message) for each in broken]
+        raise ProtocolError(problems, told(broken))
+    for path, message in _faults(protocol):
+        raise ProtocolError([source.problem(path, message)], message)
+    roles = protocol["taskRoles"]
+    if isinstance(roles, dict):
+        protocol["taskRoles"] = {name: {"instances": 1} | role for name, role in roles.items()}
+    return dict(protocol)
+
+
+def plain(value: Any) -> Any:
+    """A document's value with numbers as JavaScript has them: those without a fraction are whole."""
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [plain(inner) for inner in value]
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else float(value)
+    return int(value) if isinstance(value, int) else value
+
+
+def by_name(items: Any) -> dict[str, Any]:
+    """A list of mappings by their names; a mapping already is."""
+    if isinstance(items, dict):
+        return items
+    return {each["name"]: each for each in items or ()}
+
+
+def _faults(protocol: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    """What fits the description and still makes no job, in the order in which OpenPAI looks."""
+    there: dict[str, set[str]] = {kind: set() for kind in PREREQUISITE_TYPES}
+    for index, item in enumerate(protocol.get("prerequisites", ())):
+        name, kind = item["name"], item["type"]
+        if name in there[kind]:
+            yield ("prerequisites", index, "name"), f"Duplicate {kind} prerequisites {name}."
+        there[kind].add(name)
+    deployments: set[str] = set()
+    for index, item in enumerate(protocol.get("deployments", ())):
+        if item["name"] in deployments:
+            yield ("deployments", index, "name"), f"Duplicate deployments {item['name']}."
+        deployments.add(item["name"])
+    roles = protocol["taskRoles"]
+    if roles is None or isinstance(roles, str):
+        yield ("taskRoles",), f"expected a mapping of task roles, got {describe(roles)}"
+    for name, role in roles.items() if isinstance(roles, dict) else ():
+        yield from _missing(("taskRoles", name), role, there)
+    chosen = protocol.get("defaults", {})
+    if "deployment" in chosen and chosen["deployment"] not in deployments:
+        yield ("defaults", "deployment"), f"Default deployment {chosen['deployment']} does not exist."
+
+
+def _missing(path: Path, role: Mapping[str, Any], there: Mapping[str, set[str]]) -> Iterator[tuple[Path, str]]:
+    """The prerequisites that a task role names and that are not there."""
+    for field in _REFERENCES:
+        if field in role and role[field] not in there[field.lower()]:
+            yield (*path, field), f"Prerequisite {role[field]} does not exist."
+    for index, name in enumerate(role.get("prerequisites", ())):
+        if not any(name in names for names in there.values()):
+            yield (*path, "prerequisites", index), f"Prerequisite {name} does not exist."

@@ -1,0 +1,108 @@
+"""Why: what a task of OpenPAI runs is put together by the server: the chosen deployment's commands, templates filled in.
+
+Secrets are no part of it, so that a stored job never has one: `<% $secrets.NAME %>` stays as it is, to be filled in inside
+the task. So does whatever names nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+from corral.spec.openpai.protocol import PREREQUISITE_TYPES, by_name
+
+_TEMPLATE: Final = re.compile(r"<%\s*(\$[A-Za-z_][^%<>]*?)\s*%>", re.ASCII)
+_INDEX: Final = re.compile(r"\[\s*(\d{1,9})\s*\]", re.ASCII)
+_LEAST_POWER: Final = -6
+_MOST_POWER: Final = 21
+"""Between these powers of ten JavaScript writes a number without one."""
+
+
+def render(protocol: Mapping[str, Any]) -> dict[str, Any]:
+    """The protocol with prerequisites and deployments by name, and each task role's final command as `entrypoint`."""
+    rendered = dict(protocol)
+    prerequisites = rendered["prerequisites"] = _grouped(protocol.get("prerequisites"))
+    deployments = rendered["deployments"] = by_name(protocol.get("deployments"))
+    chosen = deployments.get(protocol.get("defaults", {}).get("deployment"), {}).get("taskRoles", {})
+    roles = protocol["taskRoles"]
+    rendered["taskRoles"] = {
+        name: {**role, "entrypoint": _entrypoint(protocol, role, chosen.get(name, {}), prerequisites)}
+        for name, role in (roles.items() if isinstance(roles, dict) else ())
+    }
+    return rendered
+
+
+def _grouped(prerequisites: Any) -> dict[str, dict[str, Any]]:
+    if isinstance(prerequisites, dict):
+        return prerequisites
+    found: dict[str, dict[str, Any]] = {kind: {} for kind in PREREQUISITE_TYPES}
+    for each in prerequisites or ():
+        found[each["type"]][each["name"]] = each
+    return found
+
+
+def _entrypoint(
+    protocol: Mapping[str, Any],
+    role: Mapping[str, Any],
+    around: Mapping[str, Any],
+    prerequisites: Mapping[str, Mapping[str, Any]],
+) -> str:
+    commands = [*around.get("preCommands", ()), *role["commands"], *around.get("postCommands", ())]
+    values = {"$parameters": protocol.get("parameters", {})}
+    for kind in ("script", "output", "data"):
+        values[f"${kind}"] = prerequisites[kind].get(role.get(kind, ""))
+    return fill("\n".join(command.strip() for command in commands), values)
+
+
+def fill(text: str, values: Mapping[str, Any]) -> str:
+    """The text with every `<% $name.of[0].value %>` filled in that `values` has; what it does not have stays."""
+
+    def value(match: re.Match[str]) -> str:
+        found = look_up(values, match[1])
+        return match[0] if found is None else as_text(found)
+
+    return _TEMPLATE.sub(value, text) if "<%" in text else text
+
+
+def names_used(text: str, root: str) -> set[str]:
+    """What the templates in the text name below `root`: of `$secrets`, `a` and `b.c`."""
+    used = set()
+    for match in _TEMPLATE.finditer(text):
+        first, _, rest = _INDEX.sub(r".\1", match[1]).partition(".")
+        if first == root:
+            used.add(rest)
+    return used
+
+
+def look_up(values: Mapping[str, Any], name: str) -> Any:
+    """What `name` (`$data.uri[0]`) names in `values`; None for what is not there."""
+    here: Any = values
+    for part in _INDEX.sub(r".\1", name).split("."):
+        if isinstance(here, Mapping):
+            here = here.get(part)
+        elif isinstance(here, list) and part.isdecimal() and int(part) < len(here):
+            here = here[int(part)]
+        else:
+            return None
+    return here
+
+
+def as_text(value: Any) -> str:
+    """A value as JavaScript writes it into text: lists joined by commas, numbers without needless digits."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _number(value)
+    if isinstance(value, list):
+        return ",".join("" if each is None else as_text(each) for each in value)
+    return "[object Object]" if isinstance(value, Mapping) else str(value)
+
+
+def _number(value: float) -> str:
+    number = Decimal(repr(value)).normalize()
+    power = number.adjusted()
+    if _LEAST_POWER <= power < _MOST_POWER:
+        return f"{number:f}"
+    return f"{number.scaleb(-power):f}e{power:+d}"

@@ -1,0 +1,311 @@
+"""Why: a job of OpenPAI is scheduled, launched and shown as any other: here its protocol becomes the canonical document.
+
+What has a field there is said there. The protocol itself goes along in an annotation, without its secrets: the framework
+reads from it what only OpenPAI knows, and it comes back from there as it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+from urllib.parse import quote
+
+from corral.spec.errors import Path, Problem, SpecError, describe
+from corral.spec.job import API_VERSION, KIND
+from corral.spec.openpai.hived import HivedTerms, RoleTerms, hived_terms
+from corral.spec.openpai.names import (
+    JOB_TYPE,
+    NAME,
+    PORTS,
+    PROTOCOL,
+    ROLES,
+    SECRET_PREFIX,
+    SECRETS_FOLDER,
+    USER,
+    VERSION,
+    dns_label,
+    dns_labels,
+)
+from corral.spec.openpai.protocol import ProtocolError, by_name
+from corral.spec.openpai.rendering import as_text, fill, render
+from corral.spec.parts import MAX_REPLICAS
+
+MASK: Final = "******"
+"""What stands where a secret was."""
+DEFAULT_QUEUE: Final = "default"
+DEFAULT_SHM_MB: Final = 512
+ALWAYS_THERE: Final = ("ssh", "http")
+"""Ports that every task has one of, asked for or not."""
+_MOST_SECRETS: Final = 100
+_LONGEST_NAME: Final = 63
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPaiJob:
+    """A job of OpenPAI in Corral's words."""
+
+    document: dict[str, Any]
+    """The canonical document; no secret is in it."""
+    secrets: dict[str, str]
+    """The protocol's own secrets by name; those within others as `outer.inner`."""
+    protocol: dict[str, Any]
+    """The rendered protocol, its secrets masked."""
+
+
+def to_job(protocol: Mapping[str, Any], *, user: str = "") -> OpenPaiJob:
+    """The job that a checked protocol describes, of `user`.
+
+    Raises ProtocolError where no job can be made of it, though OpenPAI's description has nothing against it.
+    """
+    _check_roles(protocol)
+    rendered, terms = render(protocol), hived_terms(protocol)
+    secrets = dict(_flat(protocol.get("secrets", {}))) if isinstance(protocol.get("secrets"), dict) else {}
+    if len(secrets) > _MOST_SECRETS:
+        _refuse(("secrets",), f"{len(secrets)} secrets; a job has at most {_MOST_SECRETS}")
+    masked = mask(protocol)
+    names = dns_labels(rendered["taskRoles"])
+    ports = dns_labels(label for role in rendered["taskRoles"].values() for label in _ports(role))
+    roles = [
+        {"name": names[name], **_role(name, role, rendered, terms, ports), **_secrets(secrets)}
+        for name, role in rendered["taskRoles"].items()
+    ]
+    annotations = {
+        NAME: protocol["name"],
+        VERSION: "2",
+        ROLES: _json({label: name for name, label in names.items()}),
+        PORTS: _json({name: label for label, name in ports.items()}),
+        PROTOCOL: _json(masked),
+    }
+    if user:
+        annotations[USER] = user
+    spec = {"jobType": JOB_TYPE, **_standing(protocol, terms), **_course(protocol)}
+    spec["replicaSpec"] = {"role": roles[0]["name"], "replicas": roles[0].pop("replicas")}
+    spec["roles"] = roles
+    metadata = {"name": job_label(protocol["name"]), "annotations": annotations}
+    document = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
+    return OpenPaiJob(document, secrets, {**rendered, **mask(rendered)})
+
+
+def to_protocol(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The protocol that a canonical document was made from, its secrets masked.
+
+    Raises SpecError where it was not made from one.
+    """
+    annotations = document.get("metadata", {}).get("annotations", {})
+    try:
+        protocol = json.loads(annotations[PROTOCOL])
+    except (KeyError, ValueError):
+        protocol = None
+    if not isinstance(protocol, dict):
+        raise SpecError([Problem("this job was not made from a file of OpenPAI", ("metadata", "annotations"))])
+    return protocol
+
+
+def rendered_protocol(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with its templates filled in, prerequisites and deployments by name, and each role's `entrypoint`."""
+    return render(to_protocol(document))
+
+
+def job_label(name: str) -> str:
+    """The DNS label that a job of OpenPAI is called by here; no other name of OpenPAI's has the same.
+
+    A name that is no label itself is given a mark of its own, so that `A_b` and `a-b` are two jobs.
+    """
+    label = dns_label(name)
+    if label == name:
+        return name
+    mark = hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:8]
+    return f"{label[: _LONGEST_NAME - len(mark) - 1].rstrip('-')}-{mark}"
+
+
+def mask(protocol: Mapping[str, Any]) -> dict[str, Any]:
+    """The protocol without its secrets and without passwords of registries."""
+    masked = dict(protocol)
+    if "secrets" in masked:
+        masked["secrets"] = MASK
+    given = masked.get("prerequisites")
+    if isinstance(given, list):
+        masked["prerequisites"] = [_without_password(each) for each in given]
+    elif isinstance(given, dict):
+        images = {name: _without_password(each) for name, each in given.get("dockerimage", {}).items()}
+        masked["prerequisites"] = {**given, "dockerimage": images}
+    return masked
+
+
+def secret_name(name: str) -> str:
+    """What a protocol's own secret is called among those of the job."""
+    return f"{SECRET_PREFIX}{name}"
+
+
+def asked_storages(protocol: Mapping[str, Any]) -> list[dict[str, str]] | None:
+    """The storages that the job names, each with its mountPath; [] for the user's default ones, None for none."""
+    extras = protocol.get("extras", {})
+    if isinstance(given := extras.get("storages"), list):
+        names = [(each["name"], each.get("mountPath")) for each in given if isinstance(each, dict) and "name" in each]
+    elif (old := _teamwise(extras)) is not None:
+        names = [(each, None) for each in old if isinstance(each, str)]
+    else:
+        return None
+    return [{"name": str(name), "mountPath": str(path or f"/mnt/{name}")} for name, path in names]
+
+
+def plugins(protocol: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The run-time plug-ins that the job asks for; what OpenPAI lets through and no plug-in can be, is left out."""
+    given = protocol.get("extras", {}).get("com.microsoft.pai.runtimeplugin")
+    return [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+
+
+def is_gang(protocol: Mapping[str, Any]) -> bool:
+    """Whether the tasks of the job start together."""
+    return protocol.get("extras", {}).get("gangAllocation") not in (False, "false")
+
+
+def registry_auth(protocol: Mapping[str, Any], image: str) -> dict[str, str]:
+    """What opens the registry of a dockerimage prerequisite, with its secrets filled in; {} for an open one."""
+    given = render(protocol)["prerequisites"]["dockerimage"].get(image, {}).get("auth") or {}
+    values = {"$secrets": protocol.get("secrets", {})}
+    return {key: fill(as_text(value), values) for key, value in given.items()}
+
+
+def _teamwise(extras: Mapping[str, Any]) -> list[Any] | None:
+    """The storages of the older plug-in of their own."""
+    for each in plugins({"extras": extras}):
+        if each.get("plugin") == "teamwise_storage":
+            parameters = each.get("parameters")
+            names = parameters.get("storageConfigNames") if isinstance(parameters, dict) else None
+            return names if isinstance(names, list) else []
+    return None
+
+
+def _check_roles(protocol: Mapping[str, Any]) -> None:
+    """What OpenPAI's description lets through and no task can be."""
+    roles = protocol["taskRoles"]
+    if not isinstance(roles, dict) or not roles:
+        _refuse(("taskRoles",), f"a job has at least one task role, got {describe(roles)}")
+    images = by_name([each for each in protocol.get("prerequisites", ()) if each["type"] == "dockerimage"])
+    for name, role in roles.items():
+        path: Path = ("taskRoles", name)
+        for field, amount in role["resourcePerInstance"].items():
+            if isinstance(amount, int) and amount < 0:
+                _refuse((*path, "resourcePerInstance", field), f"{field} should be >= 0, got {amount}")
+        ports = role["resourcePerInstance"].get("ports", {})
+        if not isinstance(ports, dict) or any(count < 0 for count in ports.values()):
+            _refuse((*path, "resourcePerInstance", "ports"), "ports should be labels, each with how many")
+        if role.get("extraContainerOptions", {}).get("shmMB", 0) < 0:
+            _refuse((*path, "extraContainerOptions", "shmMB"), "shmMB should be >= 0")
+        if role["dockerImage"] not in images:
+            _refuse((*path, "dockerImage"), f"Prerequisite {role['dockerImage']} does not exist.")
+    total = sum(role.get("instances", 1) for role in roles.values())
+    if total > MAX_REPLICAS:
+        _refuse(("taskRoles",), f"{total} tasks in all; a job has at most {MAX_REPLICAS}")
+
+
+def _standing(protocol: Mapping[str, Any], terms: HivedTerms) -> dict[str, Any]:
+    """Where the job stands among others."""
+    queue = protocol.get("defaults", {}).get("virtualCluster")
+    standing: dict[str, Any] = {"queue": as_text(queue) if queue else DEFAULT_QUEUE, "priority": terms.priority}
+    if terms.lazy_preemption:
+        standing["lazyPreemption"] = True
+    cells = sorted(terms.pinned_cells)
+    if len(cells) > 1:
+        path = ("extras", "hivedScheduler", "taskRoles")
+        _refuse(path, f"all tasks of a job are in one pinned cell here, and the task roles name {', '.join(cells)}")
+    if cells:
+        standing["pinnedCell"] = cells[0]
+    return standing
+
+
+def _course(protocol: Mapping[str, Any]) -> dict[str, Any]:
+    """How the whole job starts and is tried again."""
+    retries = protocol.get("jobRetryCount", 0)
+    course: dict[str, Any] = {"retryPolicy": {"fancy": retries != -2, "maxRetries": retries}}
+    if is_gang(protocol):
+        course["barrier"] = {"enabled": True}
+    options = [role.get("extraContainerOptions", {}) for role in protocol["taskRoles"].values()]
+    if any(each.get("infiniband") for each in options):
+        course["network"] = {"rdma": "required"}
+    return course
+
+
+def _role(
+    name: str, role: Mapping[str, Any], rendered: Mapping[str, Any], terms: HivedTerms, ports: Mapping[str, str]
+) -> dict[str, Any]:
+    asked, instances = role["resourcePerInstance"], role.get("instances", 1)
+    retried = 0 if is_gang(rendered) else role.get("taskRetryCount", 0)
+    shared = role.get("extraContainerOptions", {}).get("shmMB", DEFAULT_SHM_MB)
+    return {
+        "replicas": instances,
+        "image": rendered["prerequisites"]["dockerimage"][role["dockerImage"]]["uri"],
+        "command": ["bash", "-c", role["entrypoint"]],
+        "resources": {
+            "cpu": str(asked["cpu"]),
+            "memory": f"{asked['memoryMB']}Mi" if asked["memoryMB"] else "0",
+            "devices": _devices(asked["gpu"], terms.roles.get(name, RoleTerms())),
+        },
+        "shm": f"{shared}Mi" if shared else "",
+        "ports": [{"name": ports[label], "count": count} for label, count in _ports(role).items()],
+        "completion": _completion(role.get("completion", {}), instances),
+        "retryPolicy": {"fancy": not is_gang(rendered), "maxRetries": retried},
+    }
+
+
+def _devices(count: int, terms: RoleTerms) -> dict[str, Any]:
+    return {"count": count, "model": terms.sku_type} if terms.sku_type and count else {"count": count}
+
+
+def _completion(given: Mapping[str, Any], instances: int) -> dict[str, int]:
+    """How many ended tasks end the job; as in OpenPAI, 0 and nothing are the default."""
+    failed = given.get("minFailedInstances") or 1
+    succeeded = given.get("minSucceededInstances") or instances
+    return {"minFailed": _reachable(failed), "minSucceeded": _reachable(succeeded)}
+
+
+def _reachable(count: int) -> int:
+    """A number of tasks that no role has is no condition."""
+    return -1 if count < 1 or count > MAX_REPLICAS else count
+
+
+def _ports(role: Mapping[str, Any]) -> dict[str, int]:
+    """How many ports of each label a task has, those that every task has among them."""
+    asked = role["resourcePerInstance"].get("ports", {})
+    counts = {label: count for label, count in asked.items() if count}
+    return {**counts, **{label: 1 for label in ALWAYS_THERE if label not in counts}}
+
+
+def _secrets(secrets: Mapping[str, str]) -> dict[str, Any]:
+    """The protocol's own secrets, as files that the runtime keeps in memory."""
+    files = [{"name": secret_name(each), "file": f"{SECRETS_FOLDER}{quote(each, safe='')}"} for each in secrets]
+    return {"secrets": files} if files else {}
+
+
+def _flat(value: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    """The secrets by the names that templates have for them."""
+    for key, inner in value.items():
+        name = f"{above}{key}"
+        if isinstance(inner, list):
+            inner = {str(index): each for index, each in enumerate(inner)}
+        if isinstance(inner, dict):
+            yield from _flat(inner, f"{name}.")
+        elif inner is not None:
+            yield name, as_text(inner)
+
+
+def _without_password(prerequisite: dict[str, Any]) -> dict[str, Any]:
+    auth = prerequisite.get("auth")
+    if not isinstance(auth, dict) or "password" not in auth:
+        return prerequisite
+    password = str(auth["password"]).strip()
+    if password.startswith("<%") and password.endswith("%>") and password.count("<%") == 1:
+        return prerequisite
+    return {**prerequisite, "auth": {**auth, "password": MASK}}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _refuse(path: Path, message: str) -> NoReturn:
+    raise ProtocolError([Problem(message, path)], message)
