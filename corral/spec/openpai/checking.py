@@ -20,6 +20,8 @@ ELSEWHERE: Final = "$elsewhere"
 """In a rule: where OpenPAI has it, if that is not below the rule that refers to it."""
 MERGED: Final = "$merged"
 """In an alternative: that OpenPAI makes it of two, so that its failure is told once more."""
+_UNESCAPED: Final = "-_.!~*'()"
+"""What JavaScript leaves as it is in a part of a URI, besides letters and digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +167,7 @@ def _mapping(rule: Rule, value: dict[str, Any], at: _Place) -> Iterator[Violatio
     for pattern, inner in patterns.items():
         for name in value:
             if _matches(pattern, name):
-                below = f"patternProperties/{quote(pattern, safe="-_.!~*'()")}"
+                below = f"patternProperties/{quote(pattern, safe=_UNESCAPED)}"
                 yield from _check(inner, value[name], at.named(name, below))
 
 
