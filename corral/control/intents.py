@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
 import structlog
 
 from corral.control.fold import Folder
@@ -97,6 +98,9 @@ class Intents:
                 self._folder.have_yield(job, SuspendRequested(intent.actor), why, now)
             case IntentKind.CHECKPOINTED:
                 self._folder.checkpointed(job, int(intent.data["jobAttempt"]), intent.at, now)
+            case IntentKind.TAGS:
+                job.summary = msgspec.structs.replace(job.summary, tags=tuple(intent.data["tags"]))
+                self._folder.draft.jobs.add(job.id)
             case IntentKind.RESUME:
                 self._folder.event(job, ResumeRequested(intent.actor), now)
             case IntentKind.DELETE:

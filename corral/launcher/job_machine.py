@@ -82,7 +82,8 @@ def begin(change: Change) -> None:
     for task in list(change.tasks()):
         fold_task(change, task, Ask())
     total = sum(count.total for count in change.roles.values())
-    change.tell("job.queued", f"attempt {change.run.attempt} waits for places for its {total} tasks")
+    attempt = change.run.attempt
+    change.tell("job.queued", f"attempt {attempt} waits for places for its {total} tasks", attempt=attempt)
 
 
 def _release_hold(change: Change, run: JobRun, event: HoldReleased) -> None:
@@ -177,7 +178,8 @@ def _look(change: Change, key: TaskKey) -> None:
     task = change.task(key)
     if task is not None and task.state is TaskState.RUNNING and change.run.state is S.PREPARING:
         _move(change, S.RUNNING, started_at=task.started_at, yielded=None)
-        change.tell("job.started", f"{key} runs: attempt {change.run.attempt} of the job has started")
+        attempt = change.run.attempt
+        change.tell("job.started", f"{key} runs: attempt {attempt} of the job has started", attempt=attempt)
         if change.view.max_duration_seconds:
             change.wake((task.started_at or change.now) + change.view.max_duration_seconds)
     settle_growth(change, key.role)
@@ -212,7 +214,7 @@ def _finish(change: Change, completion: Completion, of_tasks: Completion | None 
     trigger = completion.trigger
     why = trigger.message if trigger else completion.diagnostics
     sentence = f"attempt {change.run.attempt} {words.outcome(completion)}" + (f" ({why})" if trigger else "")
-    change.tell("job.ending", sentence, code=completion.code)
+    change.tell("job.ending", sentence, code=completion.code, attempt=change.run.attempt, completion=completion)
     change.set_job(completion=completion, wake_at=None)
     _close_roles(change)
     rest = End(of_tasks or classify(ATTEMPT_COMPLETED, f"the attempt of the job was over: {why}"))

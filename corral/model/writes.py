@@ -14,6 +14,7 @@ from corral.kernel.ids import AttemptId, JobId, TaskKey
 from corral.model.commands import EngineCommand
 from corral.model.facts import Fact
 from corral.model.objects import ObjectLink
+from corral.model.openpai import OpenPaiListing
 from corral.model.queues import QueueUsage
 from corral.model.receipts import LedgerEntry, Receipt
 from corral.model.records import JobSummary
@@ -37,6 +38,8 @@ class IntentKind(StrEnum):
     """Let a suspended job go on."""
     DELETE = "job.delete-requested"
     """Remove it from the store, once it is over."""
+    TAGS = "job.tags-changed"
+    """Its tags are others now; `data`: {"tags": [str, …]}."""
     CHECKPOINTED = "job.checkpointed"
     """It saved its work at the time of the event; `data`: {"jobAttempt": int}. Only the latest of a job is kept."""
 
@@ -72,6 +75,8 @@ class NewJob(msgspec.Struct, frozen=True):
     """Someone's own controller runs its tasks (`JobRun.external`)."""
     suspended: bool = False
     """It is suspended from its beginning."""
+    openpai: OpenPaiListing | None = None
+    """Of a job in OpenPAI's language: under what name its callers find it. `unique_name` is then about that name."""
     request_hash: str = ""
     """Tells a repeated request from another one under the same idempotency key."""
 

@@ -104,7 +104,7 @@ class JobViews(Database):
                 if tilde or user is not None:
                     named = named.where(_jobs.c.user == (owner if tilde else user))
                 row = connection.execute(named.order_by(_jobs.c.live.desc(), _jobs.c.id.desc()).limit(1)).first()
-            return None if row is None else _record(row)
+            return None if row is None else job_record(row)
 
         return await self.read(run)
 
@@ -201,7 +201,7 @@ class JobViews(Database):
         query = select(table).where(table.c.seq > after_seq).order_by(table.c.seq).limit(bounded(limit))
         if job is not None:
             query = query.where(table.c.job == job)
-        return [_event_record(row) for row in await self.read(lambda connection: rows(connection, query))]
+        return [event_record(row) for row in await self.read(lambda connection: rows(connection, query))]
 
     async def last_seq(self) -> int:
         """The seq of the last event committed; 0 when there was none."""
@@ -281,7 +281,8 @@ def _share(share: DeviceShare) -> ShareView:
     return ShareView(share.compute / 10_000, share.memory / 10_000)
 
 
-def _record(row: Any) -> JobRecord:
+def job_record(row: Any) -> JobRecord:
+    """A job as stored, from a row of all its columns."""
     return JobRecord(
         id=JobId(row.id),
         name=row.name,
@@ -320,7 +321,8 @@ def _attempt_record(row: Any) -> AttemptRecord:
     )
 
 
-def _event_record(row: Any) -> EventRecord:
+def event_record(row: Any) -> EventRecord:
+    """An event as the API shows it."""
     return EventRecord(
         seq=row.seq,
         job=row.job,

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
-from sqlalchemy import bindparam, delete, insert, select
+from sqlalchemy import bindparam, delete, insert, select, update
 
 from corral.kernel.errors import Conflict, NotFound
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.model.accounts import AuditWrite
+from corral.model.records import JobSummary
 from corral.model.runs import JobRun
 from corral.model.writes import FactWrite, IntentKind, NewJob, Submitted
+from corral.spec.openpai.names import JOB_TYPE
 from corral.store import tables
 from corral.store.audit import write_audit
 from corral.store.database import Database
@@ -27,6 +29,14 @@ CHECKPOINT_SECONDS: Final = 5.0
 _jobs, _idempotency = tables.jobs, tables.idempotency
 _NAMED: Final = select(_jobs.c.id).where(_jobs.c.user == bindparam("u"), _jobs.c.name == bindparam("n")).limit(1)
 _NAMED_LIVE: Final = _NAMED.where(_jobs.c.live)
+_pai = tables.openpai_jobs
+_SUBMITTED_AS: Final = (
+    select(_jobs.c.id)
+    .join(_pai, _pai.c.job == _jobs.c.id)
+    .where(_pai.c.user == bindparam("u"), _pai.c.name == bindparam("n"))
+    .limit(1)
+)
+_NOT_OPENPAIS: Final = _NAMED.where(_jobs.c.job_type != JOB_TYPE)
 _REPEATED: Final = select(_idempotency).where(
     _idempotency.c.user == bindparam("u"), _idempotency.c.key == bindparam("k"), _idempotency.c.at > bindparam("since")
 )
@@ -42,6 +52,16 @@ _FORGET_SAVED: Final = delete(_events).where(
     _events.c.job == bindparam("i"), _events.c.kind == str(IntentKind.CHECKPOINTED)
 )
 _DATA: Final = msgspec.json.Decoder(dict[str, int])
+_runs = tables.job_runs
+_SUMMARY: Final = msgspec.json.Decoder(JobSummary)
+_TAGGED: Final = select(_jobs.c.live, _runs.c.summary).join(_runs, _runs.c.job == _jobs.c.id).where(_jobs.c.id == bindparam("i"))
+_HAS_TAG: Final = select(tables.job_tags.c.tag).where(
+    tables.job_tags.c.job == bindparam("i"), tables.job_tags.c.tag == bindparam("t")
+)
+_UNTAG: Final = delete(tables.job_tags).where(
+    tables.job_tags.c.job == bindparam("i"), tables.job_tags.c.tag == bindparam("t")
+)
+_SUMMARY_ROW: Final = update(_runs).where(_runs.c.job == bindparam("i")).values(summary=bindparam("text"))
 _FORGET_KEY: Final = delete(_idempotency).where(
     _idempotency.c.user == bindparam("u"), _idempotency.c.key == bindparam("k")
 )
@@ -134,6 +154,40 @@ class JobWrites(Database):
 
         return await self.write(run)
 
+    async def change_tag(
+        self, job: JobId, tag: str, *, there: bool, actor: str, at: float, audit: AuditWrite | None = None
+    ) -> bool:
+        """Store that a job has a tag, or has it no more; False when that was so already.
+
+        Raises NotFound when the job is not there.
+        """
+
+        def run(transaction: Transaction) -> bool:
+            row = transaction.read(_TAGGED, {"i": job}).first()
+            if row is None:
+                raise NotFound("job-not-found", f"There is no job {job}.")
+            if (transaction.read(_HAS_TAG, {"i": job, "t": tag}).first() is not None) is there:
+                return False
+            if there:
+                transaction.write(insert(tables.job_tags), {"job": job, "tag": tag})
+            else:
+                transaction.write(_UNTAG, {"i": job, "t": tag})
+            summary = _SUMMARY.decode(row.summary)
+            kept = tuple(each for each in summary.tags if each != tag)
+            tags = (*kept, tag) if there else kept
+            text = encode(msgspec.structs.replace(summary, tags=tags))
+            transaction.write(_SUMMARY_ROW, {"i": job, "text": text})
+            message = f"{actor} gave the job the tag {tag}" if there else f"{actor} took the tag {tag} from the job"
+            data: dict[str, object] = {"tags": tags}
+            told = event_row(job, at, IntentKind.TAGS, message, actor=actor, data=data, intent=row.live)
+            add_events(transaction, [told])
+            write_audit(transaction, audit)
+            transaction.ring("control")
+            transaction.ring("front")
+            return True
+
+        return await self.write(run)
+
     async def tell(self, write: FactWrite) -> int:
         """Store one fact that somebody else than control saw; returns its seq."""
 
@@ -157,6 +211,7 @@ _WORDS: Final = {
     IntentKind.SUSPEND: "suspend",
     IntentKind.RESUME: "resume",
     IntentKind.DELETE: "delete",
+    IntentKind.TAGS: "tag",
 }
 
 
@@ -171,6 +226,8 @@ def _submit(transaction: Transaction, job: NewJob) -> Submitted:
         link(transaction, job.object)
     run = JobRun(job=job.id, created_at=job.created_at, hold=job.hold, external=job.external, suspended=job.suspended)
     transaction.write(insert(tables.job_runs), {"job": job.id, "run": encode(run), "summary": encode(job.summary)})
+    if job.openpai is not None:
+        transaction.write(insert(_pai), {"job": job.id, "user": job.user, **msgspec.structs.asdict(job.openpai)})
     if job.tags:
         transaction.write(insert(tables.job_tags), [{"tag": tag, "job": job.id} for tag in dict.fromkeys(job.tags)])
     if job.depends_on:
@@ -242,8 +299,13 @@ def _remember_key(transaction: Transaction, job: NewJob, seq: int) -> None:
 def _check_name(transaction: Transaction, job: NewJob) -> None:
     if job.unique_name == "none":
         return
-    query = _NAMED if job.unique_name == "ever" else _NAMED_LIVE
-    if transaction.read(query, {"u": job.user, "n": job.name}).first() is not None:
+    ever = job.unique_name == "ever"
+    if job.openpai is None:
+        name, queries = job.name, (_NAMED if ever else _NAMED_LIVE,)
+    else:
+        name, queries = job.openpai.name, (_SUBMITTED_AS, _NOT_OPENPAIS)
+        queries = queries if ever else tuple(query.where(_jobs.c.live) for query in queries)
+    if any(transaction.read(query, {"u": job.user, "n": name}).first() is not None for query in queries):
         raise Conflict(
-            "name-taken", f"{job.user} has a job named {job.name} already; choose another name, or stop that one first."
+            "name-taken", f"{job.user} has a job named {name} already; choose another name, or stop that one first."
         )

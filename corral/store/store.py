@@ -20,10 +20,12 @@ from corral.store.connect import check_folder, parse_url, reader_engine, writer_
 from corral.store.control_writes import ControlWrites
 from corral.store.documents import DocumentStore
 from corral.store.faults import refusal
+from corral.store.identities import Identities
 from corral.store.job_views import JobViews
 from corral.store.job_writes import JobWrites
 from corral.store.leadership import Leadership
 from corral.store.objects import Objects
+from corral.store.openpai_views import OpenPaiViews
 from corral.store.retention import Retention
 from corral.store.schema import bring_up
 from corral.store.wakeup import NotifyWakeup, NoWakeup, SocketWakeup, Wakeup
@@ -39,6 +41,7 @@ class Store(
     ControlWrites,
     Leadership,
     Accounts,
+    Identities,
     ClusterViews,
     DocumentStore,
     Audit,
@@ -46,6 +49,7 @@ class Store(
     Backups,
     Yields,
     Objects,
+    OpenPaiViews,
 ):
     """The open store."""
 

@@ -72,6 +72,17 @@ job_dependencies = Table(
     Index("job_dependencies_by_need", "needs"),
 )
 
+openpai_jobs = Table(
+    "openpai_jobs",
+    metadata,
+    Column("job", Text, primary_key=True),
+    Column("user", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("job_priority", Text),
+    Column("roles", Integer, nullable=False),
+    Index("openpai_jobs_by_name", "user", "name"),
+)
+
 history = Table(
     "history",
     metadata,
@@ -288,6 +299,26 @@ tokens = Table(
     Column("last_used_at", Double),
     Column("revoked_at", Double),
     Index("tokens_by_user", "user"),
+)
+
+openid_identities = Table(
+    "openid_identities",
+    metadata,
+    Column("issuer", Text, primary_key=True),
+    Column("subject", Text, primary_key=True),
+    Column("user", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    Index("openid_identities_by_user", "user"),
+)
+
+openid_sessions = Table(
+    "openid_sessions",
+    metadata,
+    Column("token", Text, primary_key=True),
+    Column("issuer", Text, nullable=False),
+    Column("session", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    Index("openid_sessions_by_session", "issuer", "session"),
 )
 
 login_links = Table(

@@ -1,0 +1,131 @@
+"""Why: OpenPAI's API has words of its own for where a job stands; every version of it must derive the same ones."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from corral.model.exits import ATTEMPT_COMPLETED, EXIT_SPECS, RESERVED_SPECS, STOP_REQUESTED, UNDEFINED_NEGATIVE
+from corral.model.exits import UNDEFINED_POSITIVE, exit_spec
+from corral.model.openpai_views import ExitSpecView
+
+STATES: Final = ("WAITING", "RUNNING", "STOPPING", "STOPPED", "SUCCEEDED", "FAILED")
+"""The states that a job or a task may be shown in."""
+STOPS: Final = (STOP_REQUESTED, ATTEMPT_COMPLETED)
+"""The codes of ends that somebody asked for."""
+PRIORITIES: Final = ("crit", "prod", "test", "oppo")
+"""The classes of priority; a job without one is told by null."""
+ORDERS: Final = (
+    "jobName", "submissionTime", "username", "vc", "retries", "totalTaskNumber", "totalGpuNumber", "state",
+    "completionTime", "jobPriority",
+)  # fmt: skip
+"""What a list of jobs may be ordered by."""
+
+_SUB_STATES: Final = {
+    "creation-pending": "AttemptCreationPending",
+    "creation-requested": "AttemptCreationRequested",
+    "preparing": "AttemptPreparing",
+    "running": "AttemptRunning",
+    "deletion-pending": "AttemptDeletionPending",
+    "deletion-requested": "AttemptDeletionRequested",
+    "deleting": "AttemptDeleting",
+    "attempt-completed": "AttemptCompleted",
+    "completed": "Completed",
+}
+_WAITING: Final = frozenset({"creation-pending", "creation-requested", "preparing"})
+
+
+class OpenPaiListing(msgspec.Struct, frozen=True):
+    """What lists show and find of a job in OpenPAI's language that its document would have to be parsed for."""
+
+    name: str
+    """As it was submitted: longer than a DNS label, perhaps, and with capitals."""
+    job_priority: str | None = None
+    roles: int = 1
+
+
+class OpenPaiFilter(msgspec.Struct, frozen=True):
+    """Which jobs OpenPAI's list shows, in what order, and which part of them; an empty field filters nothing."""
+
+    users: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+    keyword: str = ""
+    """A part of the name, the user or the virtual cluster."""
+    tags: tuple[str, ...] = ()
+    """At least one of them."""
+    without_tags: tuple[str, ...] = ()
+    """None of them."""
+    priorities: tuple[str | None, ...] = ()
+    order: str = "submissionTime"
+    descending: bool = True
+    offset: int = 0
+    limit: int = 5000
+    count: bool = False
+    """Whether all that pass the filter are counted."""
+
+
+def framework_name(user: str, name: str) -> str:
+    """What OpenPAI calls a job inside: the MD5 of `user~name`."""
+    return hashlib.md5(f"{user}~{name}".encode(), usedforsecurity=False).hexdigest()
+
+
+def sub_state(state: str) -> str:
+    """FrameworkController's word for a state of a job or a task."""
+    return _SUB_STATES[state]
+
+
+def state_word(state: str, code: int | None) -> str:
+    """The state that a job or a task is shown in, `code` being how its attempt ended."""
+    if state in _WAITING:
+        return "WAITING"
+    if state == "completed":
+        return end_word(code)
+    return "STOPPING" if code in STOPS and state != "running" else "RUNNING"
+
+
+def attempt_word(state: str, code: int | None) -> str:
+    """The state that one attempt is shown in: over once nothing of it is left, even when another is to follow."""
+    if state in _WAITING:
+        return "WAITING"
+    return end_word(code) if state in ("attempt-completed", "completed") else "RUNNING"
+
+
+def end_word(code: int | None) -> str:
+    """The state of what ended so."""
+    if code == 0:
+        return "SUCCEEDED"
+    return "STOPPED" if code in STOPS else "FAILED"
+
+
+def exit_spec_view(code: int | None) -> ExitSpecView | None:
+    """What the table of exit codes says of a code; one that has no row gets the row of its kind, under its own number."""
+    if code is None:
+        return None
+    found = _SPECS.get(code)
+    if found is None:
+        row = _SPECS[UNDEFINED_POSITIVE if code > 0 else UNDEFINED_NEGATIVE]
+        found = msgspec.structs.replace(row, code=code)
+    return found
+
+
+def milliseconds(seconds: float | None) -> int | None:
+    """A time as OpenPAI shows it."""
+    return None if seconds is None else round(seconds * 1000)
+
+
+def ports_view(ports: Mapping[str, tuple[int, ...]]) -> dict[str, int | str]:
+    """A task's ports by label: the number, or several with commas between."""
+    return {label: given[0] if len(given) == 1 else ",".join(map(str, given)) for label, given in ports.items()}
+
+
+def _view(code: int) -> ExitSpecView:
+    row = exit_spec(code)
+    words = (row.phrase, row.issuer, row.causer, row.type, row.stage, row.behavior)
+    return ExitSpecView(code, *words, row.reaction)
+
+
+_SPECS: Final = {code: _view(code) for code in (*EXIT_SPECS, *RESERVED_SPECS)}
