@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from corral.model.records import Record
+
+DEFAULT_GROUP: Final = "default"
+"""The group of those who are in no other, and of everybody that OpenPAI's API makes."""
+ADMIN_GROUP: Final = "admingroup"
+"""OpenPAI's name for the administrators: whose role it is, is in it."""
 
 
 class User(msgspec.Struct, frozen=True):
@@ -21,6 +26,15 @@ class User(msgspec.Struct, frozen=True):
     created_at: float = 0.0
     disabled: bool = False
     has_password: bool = False
+    email: str = ""
+    extension: dict[str, Any] = {}
+    """What OpenPAI's clients keep with an account, as they wrote it."""
+
+    @property
+    def memberships(self) -> tuple[str, ...]:
+        """The groups whose grants it has: its own, else the default one, and the administrators' by its role."""
+        own = self.groups or (DEFAULT_GROUP,)
+        return (*own, ADMIN_GROUP) if self.role == "admin" and ADMIN_GROUP not in own else own
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -29,6 +43,14 @@ class Group(msgspec.Struct, frozen=True):
     name: str
     queues: tuple[str, ...] = ()
     storages: tuple[str, ...] = ()
+    """The first one is the members' default."""
+    admin: bool = False
+    """Whether its members are administrators."""
+    description: str = ""
+    external_name: str = ""
+    """What a company's own directory calls it."""
+    extension: dict[str, Any] = {}
+    """What OpenPAI's clients keep with a group, without the grants, which are above."""
 
 
 class Token(msgspec.Struct, frozen=True):
@@ -38,7 +60,8 @@ class Token(msgspec.Struct, frozen=True):
     user: str
     name: str
     kind: str
-    """`api`: made by its user; `session`: made by a sign-in."""
+    """`api`: made by its user; `session`: made by a sign-in; `openpai`: by one at OpenPAI's API; `application`: made for
+    a program at OpenPAI's API, good for jobs and for reading."""
     created_at: float
     expires_at: float | None = None
     last_used_at: float | None = None

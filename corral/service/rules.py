@@ -66,7 +66,8 @@ def _owner(actor: Actor, _: str, resource: Resource) -> bool:
 
 RUNTIME: Final = frozenset({"runtime.peers", "runtime.report", "runtime.checkpoint", "runtime.code"})
 OPEN: Final = frozenset(
-    {"job.list", "job.read", "job.validate", "cluster.read", "queue.read", "code.put", "event.read", "document.read"}
+    {"job.list", "job.read", "job.validate", "cluster.read", "queue.read", "code.put", "event.read", "document.read",
+     "user.glance", "group.read"}
 )
 OWN_JOB: Final = frozenset(
     {
@@ -77,7 +78,7 @@ OWN_JOB: Final = frozenset(
 OWN_THINGS: Final = frozenset(
     {
         "user.read", "token.list", "token.create", "token.revoke", "secret.list", "secret.put", "secret.delete",
-        "code.read", "user.password",
+        "code.read", "user.password", "user.profile",
     }
 )  # fmt: skip
 STORAGE: Final = frozenset({"storage.use"})
@@ -87,6 +88,8 @@ ADMINISTRATION: Final = frozenset(
         "document.apply", "document.rollback", "document.delete", "node.cordon", "node.uncordon", "node.drain",
     }
 )  # fmt: skip
+IN_PERSON: Final = (OWN_THINGS | ADMINISTRATION) - {"user.read", "user.list", "group.list", "code.read"}
+"""What only people do: a token that was made for a program is not taken for it."""
 ACTIONS: Final = RUNTIME | OPEN | OWN_JOB | OWN_THINGS | ADMINISTRATION | STORAGE | {"job.submit"}
 """Every action that there is."""
 
@@ -96,6 +99,8 @@ RULES: Final = (
     Rule("job-token-only-runtime", "A running job's token is good for nothing else.", False,
          lambda actor, _, __: actor.kind == "job"),
     Rule("runtime-needs-job-token", "Only a running job may call the runtime's addresses.", False, _of(RUNTIME)),
+    Rule("application-token", "Applications are not allowed to manage accounts, tokens, secrets or the cluster.", False,
+         lambda actor, action, _: actor.kind == "application" and action in IN_PERSON),
     Rule("administrator", "Administrators may do everything else.", True, lambda actor, _, __: actor.is_admin),
     Rule("open-to-all", "Everybody who is signed in may look at jobs and machines.", True, _of(OPEN)),
     Rule("queue-granted", "A group of the user grants the queue.", True, _of(frozenset({"job.submit"}), _granted)),

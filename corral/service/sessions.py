@@ -10,6 +10,7 @@ from corral.kernel.tokens import JOB_TOKEN_PREFIX, verify_job_token
 from corral.model.accounts import Group, Token, User
 from corral.model.records import rfc3339, rfc3339_or_none
 from corral.model.views import LoginLink, NewToken, SignedIn, TokenView
+from corral.service import jwts
 from corral.service.actor import Actor
 from corral.service.base import ServiceBase
 from corral.service.credentials import (
@@ -50,11 +51,14 @@ class Sessions(ServiceBase):
         now = self.clock.now()
         if token.startswith(JOB_TOKEN_PREFIX):
             return await self._authenticate_job(token, now)
-        if not token.startswith(TOKEN_PREFIX) or len(token) > 200 or not token.isascii():
+        signed = jwts.is_jwt(token)
+        if not signed and (not token.startswith(TOKEN_PREFIX) or len(token) > 200 or not token.isascii()):
             raise _bad_token()
         hashed = digest(token)
         known = self._known.get(hashed)
         if known is None or now - known[0] > _CACHE_SECONDS:
+            if signed and not jwts.is_ours(self.key, token) and not await self.adopt_imported_token(token):
+                raise _bad_token()
             known = await self._look_up(hashed, now)
         _, actor, expires_at = known
         if expires_at is not None and expires_at <= now:
@@ -62,6 +66,10 @@ class Sessions(ServiceBase):
             raise Unauthenticated("token-expired", "This token has expired; sign in again with `corral login`.")
         self._touch(actor.token_id, now)
         return actor
+
+    async def adopt_imported_token(self, token: str) -> bool:
+        """Whether it is an application token of an OpenPAI cluster that was imported, and is now stored like ours."""
+        return False
 
     async def _look_up(self, hashed: str, now: float) -> tuple[float, Actor, float | None]:
         found = await self.store.find_token(hashed)
@@ -88,7 +96,7 @@ class Sessions(ServiceBase):
         if user is None or user.disabled:
             what = "disabled" if user else "not there"
             raise Forbidden("no-account", f"The account {name[:100]} is {what}; an administrator can mend that.")
-        groups = [group for group in await self.store.groups() if group.name in user.groups]
+        groups = [group for group in await self.store.groups() if group.name in user.memberships]
         return _actor(Token("", user.name, "object", "object", self.clock.now()), user, groups)
 
     async def _authenticate_job(self, token: str, now: float) -> Actor:
@@ -247,7 +255,7 @@ def _bad_token() -> Unauthenticated:
 def _actor(token: Token, user: User, groups: list[Group]) -> Actor:
     return Actor(
         user.name,
-        user.role,
+        "admin" if any(group.admin for group in groups) else user.role,
         user.groups,
         token.id,
         token.kind,

@@ -13,10 +13,11 @@ from corral.model.records import Page
 from corral.store import tables
 from corral.store.database import Database, rows
 from corral.store.paging import bounded, read_cursor, write_cursor
-from corral.store.rows import encode, put
+from corral.store.rows import clean, encode, put
 from corral.store.writer import Transaction
 
 _users, _tokens, _links = tables.users, tables.tokens, tables.login_links
+_EXTENSION: Final = msgspec.json.Decoder(dict[str, Any])
 _NAMES: Final = msgspec.json.Decoder(tuple[str, ...])
 _USER: Final = select(_users).where(_users.c.name == bindparam("n"))
 
@@ -41,6 +42,8 @@ class Accounts(Database):
                 "uid": user.uid,
                 "created_at": user.created_at,
                 "disabled": user.disabled,
+                "email": clean(user.email),
+                "extension": encode(user.extension),
             }
             transaction.write(insert(_users), row)
 
@@ -55,12 +58,16 @@ class Accounts(Database):
         uid: int | None = None,
         disabled: bool | None = None,
         password_hash: str | None = None,
+        email: str | None = None,
+        extension: dict[str, Any] | None = None,
     ) -> User:
         """Change what is given; the last administrator stays one.
 
         Raises NotFound, Conflict `last-admin`.
         """
         changes: dict[str, Any] = {"role": role, "uid": uid, "disabled": disabled, "password_hash": password_hash}
+        changes |= {"email": None if email is None else clean(email)}
+        changes |= {"extension": None if extension is None else encode(extension)}
         changes = {key: value for key, value in changes.items() if value is not None}
         if groups is not None:
             changes["groups"] = encode(groups)
@@ -100,7 +107,12 @@ class Accounts(Database):
         def run(transaction: Transaction) -> None:
             _existing(transaction, name)
             _keep_an_admin(transaction, name)
-            for table, column in ((_users, _users.c.name), (_tokens, _tokens.c.user), (_links, _links.c.user)):
+            for table, column in (
+                (_users, _users.c.name),
+                (_tokens, _tokens.c.user),
+                (_links, _links.c.user),
+                (tables.openid_identities, tables.openid_identities.c.user),
+            ):
                 transaction.write(delete(table).where(column == name))
             transaction.write(delete(tables.secrets).where(tables.secrets.c.owner == f"user:{name}"))
 
@@ -131,6 +143,11 @@ class Accounts(Database):
         shown = [_user(row) for row in found[: bounded(limit)]]
         return Page(shown, write_cursor((shown[-1].name,)) if len(found) > len(shown) else None)
 
+    async def all_users(self) -> list[User]:
+        """Every account, by name."""
+        query = select(_users).order_by(_users.c.name)
+        return [_user(row) for row in await self.read(lambda connection: rows(connection, query))]
+
     async def count_users(self) -> int:
         """How many accounts there are."""
         return int(
@@ -141,21 +158,36 @@ class Accounts(Database):
 
     async def put_group(self, group: Group) -> None:
         """Store what a group grants."""
-        row = {"name": group.name, "queues": encode(group.queues), "storages": encode(group.storages)}
+        row = {
+            "name": group.name,
+            "queues": encode(group.queues),
+            "storages": encode(group.storages),
+            "admin": group.admin,
+            "description": clean(group.description),
+            "external_name": clean(group.external_name),
+            "extension": encode(group.extension),
+        }
         await self.write(lambda transaction: put(transaction, tables.groups, [row]))
         self.admission_changed()
 
     async def remove_group(self, name: str) -> None:
-        """Delete a group; its members lose what it granted."""
-        statement = delete(tables.groups).where(tables.groups.c.name == name)
-        await self.change(statement)
+        """Delete a group and every membership in it: one of the same name that is made later begins without members."""
+        naming = select(_users.c.name, _users.c.groups).where(_users.c.groups.contains(encode(name), autoescape=True))
+
+        def run(transaction: Transaction) -> None:
+            transaction.write(delete(tables.groups).where(tables.groups.c.name == name))
+            for row in transaction.read(naming).all():
+                left = tuple(group for group in _NAMES.decode(row.groups) if group != name)
+                transaction.write(update(_users).where(_users.c.name == row.name).values(groups=encode(left)))
+
+        await self.write(run)
         self.admission_changed()
 
     async def groups(self) -> list[Group]:
         """Every group, by name."""
         query = select(tables.groups).order_by(tables.groups.c.name)
         found = await self.read(lambda connection: rows(connection, query))
-        return [Group(row.name, _NAMES.decode(row.queues), _NAMES.decode(row.storages)) for row in found]
+        return [_group(row) for row in found]
 
     async def add_token(self, token: Token, token_hash: str) -> None:
         """Store a token's hash."""
@@ -173,11 +205,8 @@ class Accounts(Database):
             if user is None:
                 return None
             named = _user(user)
-            query = select(tables.groups).where(tables.groups.c.name.in_(named.groups))
-            groups = [
-                Group(g.name, _NAMES.decode(g.queues), _NAMES.decode(g.storages)) for g in connection.execute(query)
-            ]
-            return _token(row), named, groups
+            query = select(tables.groups).where(tables.groups.c.name.in_(named.memberships))
+            return _token(row), named, [_group(each) for each in connection.execute(query)]
 
         return await self.read(run)
 
@@ -185,6 +214,11 @@ class Accounts(Database):
         """The user's tokens, the newest first."""
         query = select(_tokens).where(_tokens.c.user == user).order_by(_tokens.c.created_at.desc(), _tokens.c.id)
         return [_token(row) for row in await self.read(lambda connection: rows(connection, query))]
+
+    async def token_hashes(self, user: str) -> dict[str, str]:
+        """The hashes of the user's tokens, by the tokens' ids."""
+        query = select(_tokens.c.id, _tokens.c.hash).where(_tokens.c.user == user)
+        return {row.id: row.hash for row in await self.read(lambda connection: rows(connection, query))}
 
     async def token(self, token_id: str) -> Token | None:
         """One token."""
@@ -198,6 +232,11 @@ class Accounts(Database):
             update(_tokens).where(_tokens.c.id == token_id, _tokens.c.revoked_at.is_(None)).values(revoked_at=at)
         )
         await self.change(statement)
+
+    async def revoke_tokens(self, user: str, at: float, *, but: str) -> None:
+        """End all of a user's tokens, except those of the kind `but`."""
+        theirs = (_tokens.c.user == user, _tokens.c.kind != but, _tokens.c.revoked_at.is_(None))
+        await self.change(update(_tokens).where(*theirs).values(revoked_at=at))
 
     async def touch_tokens(self, used: dict[str, float]) -> None:
         """Note when tokens were last used."""
@@ -243,6 +282,20 @@ def _user(row: Any) -> User:
         created_at=row.created_at,
         disabled=row.disabled,
         has_password=bool(row.password_hash),
+        email=row.email,
+        extension=_EXTENSION.decode(row.extension),
+    )
+
+
+def _group(row: Any) -> Group:
+    return Group(
+        row.name,
+        _NAMES.decode(row.queues),
+        _NAMES.decode(row.storages),
+        admin=row.admin,
+        description=row.description,
+        external_name=row.external_name,
+        extension=_EXTENSION.decode(row.extension),
     )
 
 

@@ -276,6 +276,8 @@ users = Table(
     Column("uid", Integer),
     Column("created_at", Double, nullable=False),
     Column("disabled", Boolean, nullable=False),
+    Column("email", Text, nullable=False),
+    Column("extension", Text, nullable=False),
 )
 
 groups = Table(
@@ -284,6 +286,10 @@ groups = Table(
     Column("name", Text, primary_key=True),
     Column("queues", Text, nullable=False),
     Column("storages", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("external_name", Text, nullable=False),
+    Column("extension", Text, nullable=False),
+    Column("admin", Boolean, nullable=False),
 )
 
 tokens = Table(

@@ -1,0 +1,66 @@
+"""Why: OpenPAI's clients expect tokens that read `{username, application, …}`; which are good is known by the store alone.
+
+Such a token is signed (HS256) by a key that derives from the server's, and its hash is stored like any other token's, so
+that it can be revoked. Its text is nowhere: it follows from what is stored of it, and from the key.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from corral.kernel.tokens import derive_key
+
+if TYPE_CHECKING:
+    from joserfc.jwk import OctKey
+
+    from corral.model.accounts import Token
+
+LOGIN: Final = "openpai"
+"""The kind of the tokens that signing in at OpenPAI's API gives."""
+APPLICATION: Final = "application"
+"""The kind of the tokens that are made for programs."""
+KINDS: Final = (LOGIN, APPLICATION)
+_PURPOSE: Final = "openpai-jwt"
+_SHAPE: Final = re.compile(r"eyJ[A-Za-z0-9_-]{1,1000}\.[A-Za-z0-9_-]{1,2000}\.[A-Za-z0-9_-]{20,200}")
+
+
+def is_jwt(token: str) -> bool:
+    """Whether it looks like a signed token at all."""
+    return _SHAPE.fullmatch(token) is not None
+
+
+def text_of(key: bytes, token: Token) -> str:
+    """The text of a token of one of `KINDS`, the same each time; `key` is the server's."""
+    from joserfc import jwt
+
+    claims: dict[str, Any] = {
+        "username": token.user,
+        "application": token.kind == APPLICATION,
+        "jobSpecific": False,
+        "encodedFrameworkName": "",
+        "jti": token.id,
+        "iat": int(token.created_at),
+    }
+    if token.expires_at is not None:
+        claims["exp"] = int(token.expires_at)
+    return jwt.encode({"alg": "HS256"}, claims, _signing(key))
+
+
+def is_ours(key: bytes, token: str) -> bool:
+    """Whether the server with this key signed it; nothing is said of its end, nor of whether it was revoked."""
+    from joserfc import jwt
+    from joserfc.errors import JoseError
+
+    try:
+        jwt.decode(token, _signing(key), algorithms=["HS256"])
+    except (JoseError, ValueError):
+        return False
+    return True
+
+
+def _signing(key: bytes) -> OctKey:
+    """Imported when the first such token comes: most servers see none, and the library costs 7 MB."""
+    from joserfc.jwk import OctKey
+
+    return OctKey.import_key(derive_key(key, _PURPOSE))
