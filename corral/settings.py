@@ -172,6 +172,67 @@ class Settings(BaseSettings):
         default=512 * 1024**2, ge=1024, description="The largest code archive that may be uploaded."
     )
     token_days: float = Field(default=90.0, gt=0, description="How long a token made by signing in is valid.")
+    public_url: str = Field(
+        default="",
+        pattern=r"^$|^https?://[^?#]+$",
+        description="The URL under which browsers reach the server; empty: `advertise`, else the address of each call.",
+    )
+    oidc_issuer: str = Field(
+        default="",
+        description="Sign-in with OpenID Connect: the provider's issuer, an `https://` URL under which it has "
+        "`/.well-known/openid-configuration`. Empty: none. At the provider, `PUBLIC_URL/api/v3/oidc/callback` is the "
+        "redirect URI, `PUBLIC_URL/sign-in` where it sends browsers after a sign-out, and "
+        "`PUBLIC_URL/api/v3/oidc/frontchannel-logout` its front-channel logout URI.",
+    )
+    oidc_client_id: str = Field(default="", description="What this server is called at the provider.")
+    oidc_client_secret_file: Path | None = Field(
+        default=None, description="A file of the client's secret; none for a public client (PKCE is always used)."
+    )
+    oidc_redirect_url: str = Field(
+        default="",
+        pattern=r"^$|^https?://[^?#]+$",
+        description="The redirect URI, where the provider has another one registered: under `/api/v2/authn/oidc/return` "
+        "or `/rest-server/api/v1/authn/oidc/return`, as OpenPAI's was, it is answered alike.",
+    )
+    oidc_scopes: str = Field(
+        default="openid profile email", description="The scopes that are asked for, separated by spaces."
+    )
+    oidc_user_claim: str = Field(
+        default="preferred_username",
+        description="The claim with the user name, of which the part before an `@` is taken; a dot goes into an object.",
+    )
+    oidc_groups_claim: str = Field(
+        default="groups",
+        description="The claim with the groups, such as `realm_access.roles`. A group here is meant by its external "
+        "name, else by its own; the account is in those that the claim names, at each sign-in anew.",
+    )
+    oidc_admin_groups: str = Field(
+        default="",
+        description="Groups of that claim whose members administer, separated by commas; nobody else does then. Empty: "
+        "the provider says nothing about that.",
+    )
+    oidc_allowed_groups: str = Field(
+        default="",
+        description="Groups of that claim whose members may sign in, separated by commas; empty: everybody may.",
+    )
+    oidc_link_by_name: bool = Field(
+        default=False,
+        description="Whether an account that has no password, is no administrator's and is linked with nobody is given "
+        "to whoever first signs in under its name; without it, such a sign-in is refused.",
+    )
+    oidc_label: str = Field(
+        default="", max_length=60, description="What the portal's button says; empty: `Sign in with` and the host."
+    )
+    openpai_anonymous_reads: bool = Field(
+        default=False,
+        description="Whether jobs are read under `/api/v1` without a token, as in OpenPAI's YARN era.",
+    )
+    openpai_return_urls: str = Field(
+        default="",
+        description="Where OpenPAI's `/authn/oidc/login?redirect_uri=` may send people with their token in the address, "
+        "as its portal had it: addresses that begin so, separated by commas. Empty: only to this server's own "
+        "pages, and without the token, which stands in a cookie.",
+    )
     log_level: str = Field(default="info", description="debug, info, warning or error.")
 
     @property

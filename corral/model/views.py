@@ -174,6 +174,13 @@ class SignedIn(Record, frozen=True):
     expires_at: str
 
 
+class OidcView(Record, frozen=True):
+    """Whether one may sign in with OpenID Connect, and what the button for it says."""
+
+    enabled: bool
+    label: str = ""
+
+
 class Me(Record, frozen=True):
     """The caller."""
 
