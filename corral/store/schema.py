@@ -12,9 +12,9 @@ from sqlalchemy import Engine, inspect, text
 
 from corral.store.faults import StoreRefused
 
-HEAD: Final = "0010"
+HEAD: Final = "0011"
 """The newest migration."""
-KNOWN: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010")
+KNOWN: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011")
 """Every migration, oldest first."""
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 

@@ -23,6 +23,7 @@ from corral.store.faults import refusal
 from corral.store.identities import Identities
 from corral.store.job_views import JobViews
 from corral.store.job_writes import JobWrites
+from corral.store.kept import KeptThings
 from corral.store.leadership import Leadership
 from corral.store.objects import Objects
 from corral.store.openpai_views import OpenPaiViews
@@ -42,6 +43,7 @@ class Store(
     Leadership,
     Accounts,
     Identities,
+    KeptThings,
     ClusterViews,
     DocumentStore,
     Audit,
