@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from corral import datafolder, lifecycle, logs
-from corral.kernel.errors import CorralError
+from corral.kernel.errors import CorralError, InvalidInput
 from corral.kernel.garbage import give_back
 from corral.kernel.ids import JobId
 from corral.kernel.tokens import job_secret, mint_job_token
@@ -24,6 +24,7 @@ from corral.settings import Settings
 from corral.supervisor import PARENT, READY_FD, end_with_parent, listen
 
 if TYPE_CHECKING:
+    from corral.api.application import WebSettings
     from corral.control import Accounts, Control
     from corral.control.bridge import Bridge
     from corral.control.door import Beyond
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from corral.engines.local.presence import Presence
     from corral.front import ControlSocket, LeadersDoor
     from corral.model.inventory import Inventory
+    from corral.service import Service
     from corral.service.logs import SharedLogs
     from corral.spec.cluster import ClusterDocument
     from corral.spec.documents import Document
@@ -140,6 +142,7 @@ async def _front(settings: Settings) -> None:
         connect=door.connect,
         code_limit=settings.code_limit_bytes,
         secure=settings.scheme == "https",
+        web=_web(settings, service),
     )
     config = uvicorn.Config(
         application,
@@ -163,6 +166,52 @@ async def _front(settings: Settings) -> None:
         await service.close()
         await door.close()
         await store.close()
+
+
+def _web(settings: Settings, service: Service) -> WebSettings:
+    """How browsers sign in.
+
+    Raises InvalidInput where the provider's settings cannot be used.
+    """
+    from corral.api.application import WebSettings
+
+    openid: OpenId | None = None
+    if settings.oidc_issuer:
+        from corral.service.openid import OpenId, OpenIdSettings
+
+        secret = settings.oidc_client_secret_file
+        chosen = OpenIdSettings(
+            issuer=settings.oidc_issuer,
+            client_id=settings.oidc_client_id,
+            client_secret=_secret_in(secret) if secret else "",
+            scopes=settings.oidc_scopes,
+            user_claim=settings.oidc_user_claim,
+            groups_claim=settings.oidc_groups_claim,
+            admin_groups=_listed(settings.oidc_admin_groups),
+            allowed_groups=_listed(settings.oidc_allowed_groups),
+            link_by_name=settings.oidc_link_by_name,
+            label=settings.oidc_label,
+        )
+        openid = OpenId(chosen, service.sealer, service.clock)
+    return WebSettings(
+        public_url=settings.public_url or settings.advertise,
+        oidc=openid,
+        oidc_redirect_url=settings.oidc_redirect_url,
+        openpai_anonymous_reads=settings.openpai_anonymous_reads,
+        openpai_return_urls=_listed(settings.openpai_return_urls),
+    )
+
+
+def _secret_in(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput("invalid-setting", f"oidc_client_secret_file cannot be read: {error}.") from None
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    """What stands between commas."""
+    return tuple(each.strip() for each in text.split(",") if each.strip())
 
 
 async def _control(settings: Settings) -> None:

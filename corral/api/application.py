@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import Response
@@ -22,6 +22,7 @@ from corral.api import (
     hived,
     jobs,
     logs,
+    oidc,
     openpai,
     runtime,
     session,
@@ -31,6 +32,7 @@ from corral.api.express import Express
 from corral.api.guard import Guard
 from corral.api.limits import FailureLimit
 from corral.api.openapi import describe
+from corral.api.openpai import oidc as openpai_oidc
 from corral.api.openpai.pylon import Pylon
 from corral.api.portal import Portal
 from corral.api.wire import Json, answers, refused_with, schema_of
@@ -42,9 +44,24 @@ if TYPE_CHECKING:
 
     from corral.kernel.clock import Clock
     from corral.service import Service
+    from corral.service.openid import OpenId
 
 Connect = Callable[[str], Awaitable["ClientConnection"]]
 Lifespan = Callable[[FastAPI], contextlib.AbstractAsyncContextManager[None]]
+
+
+class WebSettings(NamedTuple):
+    """How browsers reach the server, and where they sign in beside its own page."""
+
+    public_url: str = ""
+    """Empty: the address of each call."""
+    oidc: OpenId | None = None
+    oidc_redirect_url: str = ""
+    """Empty: the callback under the public URL."""
+    openpai_anonymous_reads: bool = False
+    openpai_return_urls: tuple[str, ...] = ()
+
+
 health = APIRouter(tags=["health"])
 
 
@@ -58,12 +75,13 @@ def create_app(
     secure: bool = False,
     metrics: Callable[[], bytes] | None = None,
     lifespan: Lifespan | None = None,
+    web: WebSettings | None = None,
 ) -> FastAPI:
     """The whole HTTP application over `service`.
 
     `portal_folder` has the built page (or is not there), `connect` opens a WebSocket to control for exec, `code_limit`
-    bounds code archives in bytes, `secure` says that browsers come by HTTPS, `metrics` makes the Prometheus text, and
-    `lifespan` is entered before the first request and left after the last.
+    bounds code archives in bytes, `secure` says that browsers come by HTTPS, `metrics` makes the Prometheus text,
+    `lifespan` is entered before the first request and left after the last, and `web` says how browsers sign in.
     """
 
     @contextlib.asynccontextmanager
@@ -72,6 +90,8 @@ def create_app(
             if lifespan is not None:
                 await stack.enter_async_context(lifespan(app))
             stack.push_async_callback(app.state.tailer.close)
+            if app.state.oidc is not None:
+                stack.push_async_callback(app.state.oidc.close)
             yield
 
     app = FastAPI(
@@ -91,11 +111,14 @@ def create_app(
     app.state.metrics = metrics
     app.state.tailer = events.Tailer(service)
     app.state.login_limit = FailureLimit()
+    for name, value in (web or WebSettings())._asdict().items():
+        setattr(app.state, name, value)
+    app.state.oidc_onward = {openpai_oidc.MODE: openpai_oidc.go_on}
     app.add_middleware(Express)
     app.add_middleware(Guard, code_limit=code_limit, secure=secure)
     app.add_middleware(Pylon)
     faults.install(app)
-    for room in (session, jobs, logs, events, exec, code, cluster, documents, yielding, accounts, runtime):
+    for room in (session, oidc, jobs, logs, events, exec, code, cluster, documents, yielding, accounts, runtime):
         app.include_router(room.router, prefix="/api/v3", default_response_class=Json)
     app.include_router(hived.router, prefix="/v1/inspect", default_response_class=Json)
     openpai.mount(app)

@@ -114,7 +114,8 @@ class Accounts(Database):
                 (tables.openid_identities, tables.openid_identities.c.user),
             ):
                 transaction.write(delete(table).where(column == name))
-            transaction.write(delete(tables.secrets).where(tables.secrets.c.owner == f"user:{name}"))
+            owned = tables.secrets.c.owner.in_((f"user:{name}", f"openpai-tokens:{name}"))
+            transaction.write(delete(tables.secrets).where(owned))
 
         await self.write(run)
 

@@ -50,7 +50,9 @@ class Begun(msgspec.Struct, frozen=True):
 class OpenId:
     """Sign-ins with one provider."""
 
-    def __init__(self, settings: OpenIdSettings, sealer: Sealer, clock: Clock, provider: Provider | None = None) -> None:
+    def __init__(
+        self, settings: OpenIdSettings, sealer: Sealer, clock: Clock, provider: Provider | None = None
+    ) -> None:
         self.settings = settings.checked()
         self.provider = provider or Provider(settings, clock)
         self._sealer = sealer
@@ -67,9 +69,7 @@ class OpenId:
         """
         metadata = await self.provider.metadata()
         state, verifier = secrets.token_urlsafe(24), secrets.token_urlsafe(48)
-        going = Going(
-            secrets.token_urlsafe(24), verifier, redirect_uri, self._clock.now() + MINUTES * 60, dict(next)
-        )
+        going = Going(secrets.token_urlsafe(24), verifier, redirect_uri, self._clock.now() + MINUTES * 60, dict(next))
         challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
         query = {
             "response_type": "code",

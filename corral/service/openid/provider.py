@@ -118,7 +118,9 @@ class Provider:
                 form["client_secret"] = secret
         answer = await self._send("POST", metadata.token_endpoint, data=form, auth=auth)
         if answer.status_code != 200:
-            raise Unauthenticated("sign-in-refused", f"The provider refused the sign-in ({_reason(answer)}); try again.")
+            raise Unauthenticated(
+                "sign-in-refused", f"The provider refused the sign-in ({_reason(answer)}); try again."
+            )
         try:
             return msgspec.json.decode(answer.content, type=Tokens)
         except msgspec.MsgspecError:

@@ -1,0 +1,191 @@
+"""Why: a sign-in with OpenID Connect is four redirects of a browser; what they may lead to is decided in one place."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import RedirectResponse, Response
+
+from corral.api.callers import COOKIE, clear_session, current_actor, service_of, set_session
+from corral.api.wire import Json, answers, refused_with
+from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unauthenticated
+from corral.model.views import OidcView, SignedIn
+from corral.service.openid.flow import MINUTES
+
+if TYPE_CHECKING:
+    from corral.service.openid import OpenId
+
+router = APIRouter(tags=["session"])
+
+GoOn = Callable[[Request, SignedIn, Mapping[str, str]], Awaitable[Response]]
+"""Where somebody who has signed in is led to, by what the sign-in was begun with."""
+
+CALLBACK: Final = "/api/v3/oidc/callback"
+_COOKIE: Final = "corral_oidc_"
+_INSIDE: Final = re.compile(r"/(?![/\\])[^\x00-\x20\\]*")
+_FORM_LIMIT: Final = 16 * 1024
+_TAKEN: Final = ("code", "state", "iss", "error", "session_state")
+_Text = Annotated[str, Query(max_length=2000)]
+
+
+def _leads(status: int, where: str) -> dict[int | str, dict[str, Any]]:
+    return {status: {"description": f"Leads to {where}", "content": {}}, 404: refused_with(404)}
+
+
+@router.get("/oidc", responses=answers(OidcView))
+async def oidc(request: Request) -> Json:
+    """Whether one signs in with OpenID Connect here, and what the button says; needs no token."""
+    known: OpenId | None = request.app.state.oidc
+    if known is None:
+        return Json(OidcView(enabled=False))
+    host = urlsplit(known.settings.issuer).hostname or ""
+    return Json(OidcView(enabled=True, label=known.settings.label or f"Sign in with {host}"))
+
+
+@router.get("/oidc/login", status_code=302, responses=_leads(302, "the provider"))
+async def oidc_login(request: Request, next: _Text = "/") -> Response:
+    """Begin to sign in; the provider asks who it is, and `next` is the page of the portal to go on to."""
+    try:
+        return await begin(request, {"next": inside(next)})
+    except CorralError as error:
+        return _refused(request, error)
+
+
+@router.get("/oidc/callback", status_code=303, responses=_leads(303, "the page that was asked for"))
+async def oidc_callback(request: Request) -> Response:
+    """Where the provider sends the browser back to; sets the session's cookie."""
+    return await finish(request)
+
+
+@router.post("/oidc/callback", status_code=303, responses=_leads(303, "the same address, to be read"))
+async def oidc_posted(request: Request) -> Response:
+    """The same for providers that answer with a form; browsers bring their cookies only when they read."""
+    return await read_instead(request)
+
+
+@router.get("/oidc/logout", status_code=303, responses=_leads(303, "the provider's sign-out, or the sign-in"))
+async def oidc_logout(request: Request) -> Response:
+    """End this session, and the provider's if it began there."""
+    return await leave(request)
+
+
+@router.get("/oidc/frontchannel-logout", status_code=204, responses=answers(None, 204))
+async def oidc_ended(request: Request, iss: _Text = "", sid: _Text = "") -> Response:
+    """Where the provider tells that one of its sessions is over: what began in it here ends too."""
+    if sid and iss == openid_of(request).settings.issuer:
+        await service_of(request).end_openid_session(iss, sid)
+    response = Response(status_code=204)
+    clear_session(response, secure=request.app.state.secure)
+    return response
+
+
+def openid_of(request: Request) -> OpenId:
+    """The provider that people sign in with.
+
+    Raises NotFound when there is none.
+    """
+    known: OpenId | None = request.app.state.oidc
+    if known is None:
+        raise NotFound("no-oidc", "Nobody signs in with OpenID Connect here; an administrator sets oidc_issuer.")
+    return known
+
+
+async def begin(request: Request, next: Mapping[str, str]) -> Response:
+    """Send the browser to the provider; `next` says where it goes on afterwards."""
+    begun = await openid_of(request).begin(request.app.state.oidc_redirect_url or public_url(request) + CALLBACK, next)
+    response = RedirectResponse(begun.address, 302)
+    response.set_cookie(
+        _cookie(begun.state),
+        begun.sealed,
+        max_age=MINUTES * 60,
+        path="/",
+        secure=request.app.state.secure,
+        httponly=True,
+        samesite="lax",
+    )
+    return response
+
+
+async def finish(request: Request) -> Response:
+    """Sign in whoever comes back from the provider, and lead them on."""
+    answer = {name: value for name, value in request.query_params.items() if name in _TAKEN}
+    cookie = _cookie(answer.get("state", ""))
+    openid, service = openid_of(request), service_of(request)
+    try:
+        person, next = await openid.finish(answer, request.cookies.get(cookie, ""))
+        signed = await service.sign_in_openid(person, openid.settings)
+    except CorralError as error:
+        response = _refused(request, error)
+    else:
+        onward: GoOn = request.app.state.oidc_onward.get(next.get("mode"), to_page)
+        response = await onward(request, signed, next)
+        _hand_out(request, response, signed)
+    response.delete_cookie(cookie, path="/", secure=request.app.state.secure, httponly=True, samesite="lax")
+    return response
+
+
+async def to_page(request: Request, signed: SignedIn, next: Mapping[str, str]) -> Response:
+    """Lead on to the page of the portal that was asked for."""
+    return RedirectResponse(inside(next.get("next", "")), 303)
+
+
+async def read_instead(request: Request) -> Response:
+    """Send a browser that came with a form to the same address with the form's fields as its query."""
+    openid_of(request)
+    body = await request.body()
+    if len(body) > _FORM_LIMIT:
+        raise InvalidInput("bad-form", "The provider's answer is too long.")
+    fields = [(name, value) for name, value in parse_qsl(body.decode("ascii", "replace")) if name in _TAKEN]
+    return RedirectResponse(f"{request.url.path}?{urlencode(fields)}", 303)
+
+
+async def leave(request: Request) -> Response:
+    """End the session of the browser's cookie, and lead to the provider's sign-out when it began there."""
+    openid, service = openid_of(request), service_of(request)
+    target = public_url(request) + "/sign-in"
+    if request.cookies.get(COOKIE):
+        try:
+            actor = await current_actor(request)
+        except Unauthenticated:
+            actor = None
+        if actor is not None:
+            at_provider = await service.openid_session(actor)
+            await service.sign_out(actor)
+            if at_provider:
+                target = await openid.leave(target)
+    response = RedirectResponse(target, 303)
+    clear_session(response, secure=request.app.state.secure)
+    return response
+
+
+def public_url(request: Request) -> str:
+    """The URL under which browsers reach this server, without a slash at its end."""
+    given: str = request.app.state.public_url
+    return (given or str(request.base_url)).rstrip("/")
+
+
+def inside(next: str) -> str:
+    """A page of the portal; anything else (another site) is not followed."""
+    return next if _INSIDE.fullmatch(next) else "/"
+
+
+def _hand_out(request: Request, response: Response, signed: SignedIn) -> None:
+    expires = datetime.fromisoformat(signed.expires_at).timestamp()
+    age = max(0, int(expires - request.app.state.clock.now()))
+    set_session(response, signed.token, age, secure=request.app.state.secure)
+
+
+def _refused(request: Request, error: CorralError) -> Response:
+    """The sign-in again, which says in its own words what was wrong."""
+    return RedirectResponse(f"/sign-in?{urlencode({'refused': error.code})}", 303)
+
+
+def _cookie(state: str) -> str:
+    """Of each sign-in its own, so that two windows do not disturb each other."""
+    return _COOKIE + hashlib.sha256(state.encode()).hexdigest()[:16]

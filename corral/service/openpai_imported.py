@@ -1,0 +1,119 @@
+"""Why: programs that hold a token of the OpenPAI cluster before go on with it, until somebody revokes it here.
+
+A token is good by its hash in the store, as all are. Tokens that were exported are stored when they are imported; of
+others the imported secret shows that they are genuine, and they are stored when they first come.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from corral.model.accounts import Token
+from corral.service.credentials import digest, new_id
+from corral.service.sessions import Sessions
+
+SECRET_OWNER: Final = "server:openpai"
+_SECRET: Final = "jwt-secret"
+APPLICATION: Final = "application"
+WELL_KNOWN: Final = frozenset({"pai-secret", "HelloPAI", "hello"})
+"""What OpenPAI's own files have as its secret: everybody could sign with it."""
+SHORTEST: Final = 12
+
+
+class ImportedSecret(msgspec.Struct, frozen=True):
+    """What a cluster signed its tokens with."""
+
+    secret: str
+    listed: bool = False
+    """Whether its tokens were exported, so that no others are good."""
+
+    def __repr__(self) -> str:
+        return "ImportedSecret(…)"
+
+
+class OpenPaiImported(Sessions):
+    """Tokens that an OpenPAI cluster made."""
+
+    async def imported_jwt_secret(self) -> ImportedSecret | None:
+        """The secret that was imported, None without one."""
+        sealed = (await self.store.secrets(SECRET_OWNER)).get(_SECRET)
+        if sealed is None:
+            return None
+        return msgspec.json.decode(self.sealer.open(SECRET_OWNER, _SECRET, sealed), type=ImportedSecret)
+
+    async def put_imported_jwt_secret(self, imported: ImportedSecret) -> None:
+        """Keep the secret of a cluster, sealed."""
+        text = msgspec.json.encode(imported).decode()
+        await self.store.put_secret(
+            SECRET_OWNER, _SECRET, self.sealer.seal(SECRET_OWNER, _SECRET, text), self.clock.now()
+        )
+
+    async def adopt_imported_token(self, token: str) -> bool:
+        """Whether it is an application token of an OpenPAI cluster that was imported, and is now stored like ours."""
+        if await self.store.find_token(digest(token)) is not None:
+            return True
+        imported = await self.imported_jwt_secret()
+        if imported is None or imported.listed:
+            return False
+        claims = verified(token, imported.secret)
+        return claims is not None and await self.keep_imported_token(token, claims)
+
+    async def keep_imported_token(self, token: str, claims: Mapping[str, Any]) -> bool:
+        """Store an application token with what it says; False when it is none, or its account is not here."""
+        user, issued = claims.get("username"), claims.get("iat")
+        if claims.get("application") is not True or claims.get("jobSpecific") or not isinstance(user, str):
+            return False
+        if "exp" in claims or await self.store.user(user) is None:
+            return False
+        at = float(issued) if isinstance(issued, int | float) else self.clock.now()
+        kept = Token(new_id(), user, "imported from OpenPAI", APPLICATION, at)
+        owner = texts_owner(user)
+        await self.store.put_secret(owner, kept.id, self.sealer.seal(owner, kept.id, token), self.clock.now())
+        await self.store.add_token(kept, digest(token))
+        return True
+
+    async def imported_token_text(self, token: Token) -> str | None:
+        """The text of a token that another cluster made, for whoever may see it; None of all others."""
+        owner = texts_owner(token.user)
+        sealed = (await self.store.secrets(owner)).get(token.id)
+        return None if sealed is None else self.sealer.open(owner, token.id, sealed)
+
+
+def texts_owner(user: str) -> str:
+    """Under which owner the texts of an account's imported tokens are sealed."""
+    return f"openpai-tokens:{user}"
+
+
+def verified(token: str, secret: str) -> dict[str, Any] | None:
+    """What a token says that was signed (HS256) with the secret; None when it was not.
+
+    Written out, since a library would refuse secrets that it finds short, and a cluster has what it has.
+    """
+    head, _, signature = token.rpartition(".")
+    try:
+        header = msgspec.json.decode(_bytes(head.partition(".")[0]), type=dict[str, Any])
+        claims = msgspec.json.decode(_bytes(head.partition(".")[2]), type=dict[str, Any])
+        given = _bytes(signature)
+    except (ValueError, msgspec.MsgspecError):
+        return None
+    right = hmac.new(secret.encode(), head.encode(), hashlib.sha256).digest()
+    return claims if header.get("alg") == "HS256" and hmac.compare_digest(given, right) else None
+
+
+def unverified(token: str) -> dict[str, Any] | None:
+    """What a token says, whoever signed it; None when it cannot be read. For tokens that are known to be good."""
+    parts = token.split(".")
+    try:
+        return msgspec.json.decode(_bytes(parts[1]), type=dict[str, Any]) if len(parts) == 3 else None
+    except (ValueError, msgspec.MsgspecError):
+        return None
+
+
+def _bytes(part: str) -> bytes:
+    return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
