@@ -1,0 +1,55 @@
+"""Why: what OpenPAI's list shows of a job and only its protocol tells is read once, when the job is submitted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from corral.model.openpai import OpenPaiListing
+from corral.spec.job import UnifiedJob
+from corral.spec.openpai.names import JOB_TYPE, NAME, PROTOCOL
+
+
+class HivedRoleGlance(msgspec.Struct, frozen=True, rename="camel"):
+    """What is shown of a role's cells."""
+
+    affinity_group_name: str | None = None
+
+
+class HivedGlance(msgspec.Struct, frozen=True, rename="camel"):
+    """What is shown of what a job asks of HiveD."""
+
+    job_priority_class: str | None = None
+    task_roles: dict[str, HivedRoleGlance] | None = None
+
+
+class _Extras(msgspec.Struct, frozen=True, rename="camel"):
+    hived_scheduler: HivedGlance | None = None
+
+
+class _Protocol(msgspec.Struct, frozen=True):
+    extras: _Extras | None = None
+
+
+_PROTOCOL: Final = msgspec.json.Decoder(_Protocol)
+
+
+def hived_glance(protocol: str) -> HivedGlance:
+    """What a protocol, as JSON text, asks of HiveD; nothing where it says nothing, or what nobody can read."""
+    if not protocol:
+        return HivedGlance()
+    try:
+        extras = _PROTOCOL.decode(protocol).extras
+    except msgspec.DecodeError:
+        return HivedGlance()
+    return (extras and extras.hived_scheduler) or HivedGlance()
+
+
+def listing_of(job: UnifiedJob) -> OpenPaiListing | None:
+    """How OpenPAI's list shows a job and finds it; None for a job in another language."""
+    annotations = job.metadata.annotations
+    if job.spec.job_type != JOB_TYPE:
+        return None
+    priority = hived_glance(annotations.get(PROTOCOL, "")).job_priority_class
+    return OpenPaiListing(annotations.get(NAME, job.name), priority, len(job.spec.roles))
