@@ -7,19 +7,32 @@ from collections.abc import Mapping
 from corral.frameworks.registry import framework, job_types
 from corral.spec.errors import Problem, SpecError
 from corral.spec.job import UnifiedJob
-from corral.spec.reading import load_job
+from corral.spec.reading import ReadJob, read_job
 
 
 def load_runnable_job(
     text: str | bytes, *, parameters: Mapping[str, str] | None = None, filename: str = "job.yaml"
 ) -> UnifiedJob:
-    """The job in `text`, which its framework can run.
+    """The job in `text`, which its framework can run; see `read_runnable_job`."""
+    return read_runnable_job(text, parameters=parameters, filename=filename).job
 
-    Raises SpecError with every problem of the document, or every one that the framework has with it; InvalidInput when
-    its framework's plug-in cannot be loaded.
+
+def read_runnable_job(
+    text: str | bytes,
+    *,
+    parameters: Mapping[str, str] | None = None,
+    filename: str = "job.yaml",
+    user: str = "",
+    fs_uri: str = "",
+) -> ReadJob:
+    """The job in `text`, which its framework can run, and the secrets that stand in the text.
+
+    `user` and `fs_uri` are for files of OpenPAI: who submits, and the file system of paths that name none. Raises
+    SpecError with every problem of the document, or every one that the framework has with it; InvalidInput when its
+    framework's plug-in cannot be loaded.
     """
-    job = load_job(text, parameters=parameters, filename=filename, job_types=job_types())
-    findings = framework(job.spec.job_type).check(job)
+    read = read_job(text, parameters=parameters, filename=filename, job_types=job_types(), user=user, fs_uri=fs_uri)
+    findings = framework(read.job.spec.job_type).check(read.job)
     if findings:
         raise SpecError([Problem(message, path, filename=filename) for path, message in findings])
-    return job
+    return read

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from corral.frameworks import port_counts
-from corral.frameworks.reading import load_runnable_job
+from corral.frameworks.reading import read_runnable_job
 from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import JobId, TaskKey
 from corral.kernel.units import devices
@@ -26,11 +26,15 @@ from corral.model.writes import JobRecord, NewJob
 from corral.service.actor import Actor
 from corral.service.capacity import Capacity, impossible
 from corral.service.job_detail import job_detail, reasons_view
+from corral.service.openpai_listing import listing_of
 from corral.service.rules import Decision, Resource
 from corral.service.storages import Storages
 from corral.spec.errors import SpecError, did_you_mean
 from corral.spec.job import UnifiedJob
+from corral.spec.openpai.names import JOB_TYPE, PROTOCOL, SSH_KEYS, USER
+from corral.spec.openpai.translation import public_keys, secret_name
 from corral.spec.parts import Array, Dependency
+from corral.spec.reading import ReadJob
 from corral.storage.blobs import BLOB_SCHEME
 from corral.store.cluster_views import Admission
 
@@ -48,6 +52,8 @@ _READ_AT_ONCE: Final = 16 * 1024
 """Bytes of a document that are read in about the time that handing it to a thread takes."""
 _MAX_FITS: Final = 1000
 _LONGEST_NAME: Final = 63
+_SSH: Final = '"ssh"'
+"""What stands in the protocol of a job that has the plug-in of that name."""
 
 
 class SubmitResult(msgspec.Struct, frozen=True):
@@ -65,6 +71,7 @@ class _Terms(msgspec.Struct, frozen=True):
     no_image: bool
     code_digest: str
     birth: Birth | None = None
+    unique_name: str = "live"
 
 
 class Submitting(Storages):
@@ -86,7 +93,7 @@ class Submitting(Storages):
         """Everything that is wrong with a document, or its canonical form."""
         await self.check(actor, "job.validate", Resource("job"))
         try:
-            job = await _read(text, parameters, filename)
+            job = (await self._read(actor, text, parameters, filename)).job
         except SpecError as error:
             problems = (msgspec.convert(problem.to_document(), ProblemView) for problem in error.problems)
             return Validation(False, tuple(problems))
@@ -105,21 +112,29 @@ class Submitting(Storages):
         no_image: bool = False,
         code_digest: str = "",
         birth: Birth | None = None,
+        own_secrets: Mapping[str, str] = {},
+        unique_name: str = "live",
     ) -> SubmitResult:
         """Accept a job: once this returns it is stored; `birth` is the object that it is born as.
 
+        `own_secrets` are secrets of a protocol of OpenPAI, by its names for them: they go with this job alone.
+        `unique_name` says who may not have the job's name already: see `NewJob`.
+
         Raises SpecError with every problem, InvalidInput, Forbidden, Conflict (a name taken, an impossible request).
         """
-        job = await _read(text, parameters, filename)
+        read = await self._read(actor, text, parameters, filename)
+        job, own_secrets = await self._as_openpai(actor, read.job), {**read.secrets, **own_secrets}
         data = text.encode() if isinstance(text, str) else text
-        asked = json.dumps([sorted((parameters or {}).items()), no_image, code_digest])
+        asked = json.dumps([sorted((parameters or {}).items()), no_image, code_digest, *sorted(own_secrets.items())])
+        waits = wait_for_capacity or job.spec.job_type == JOB_TYPE  # OpenPAI knows no other way
         terms = _Terms(
             idempotency_key,
             hashlib.sha256(data + b"\0" + asked.encode()).hexdigest(),
-            wait_for_capacity or dry_run,
+            waits or dry_run,
             no_image,
             code_digest,
             birth,
+            unique_name,
         )
         if birth is not None and job.is_array:
             raise InvalidInput("array-object", "An object is one job; submit an array with `corral submit`.")
@@ -127,12 +142,12 @@ class Submitting(Storages):
         decision = await self._check_queue(actor, job, admission)
         job = await self._with_code(actor, self._with_image(job, no_image), code_digest)
         self._check_container(job, admission)
-        sealed = await self._sealed_secrets(actor, job)
+        sealed = await self._sealed_secrets(actor, job, own_secrets)
         job, needs = await self._with_dependencies(actor, await self._with_storages(actor, job))
         obstacle = await self._obstacle(actor, job, admission)
         if dry_run:
             return SubmitResult(False, trial=await self._try(actor, job, needs, obstacle))
-        if obstacle and not wait_for_capacity:
+        if obstacle and not waits:
             raise Conflict("impossible-request", f"{obstacle} Ask for less, or submit with --wait-for-capacity.")
         new = self._new_jobs(actor, job, terms, needs, sealed)
         audit = self.line(
@@ -143,6 +158,33 @@ class Submitting(Storages):
         if record is None:
             raise NotFound("job-not-found", f"Job {submitted.id} of this idempotency key has been removed.")
         return SubmitResult(submitted.created, detail=job_detail(record, [], hide=False))
+
+    async def _read(
+        self, actor: Actor, text: bytes | str, parameters: Mapping[str, str] | None, filename: str
+    ) -> ReadJob:
+        """The job of a document, less the targets of a job that it was copied from.
+
+        A large one is read beside the event loop, which others wait for.
+        """
+        asked: dict[str, Any] = {"parameters": parameters, "filename": filename, "user": actor.user}
+        if len(text) <= _READ_AT_ONCE:
+            read = read_runnable_job(text, **asked)
+        else:
+            read = await asyncio.to_thread(read_runnable_job, text, **asked)
+        job = read.job.with_targets({}) if read.job.spec.replica_spec.target_replicas else read.job
+        return ReadJob(job, read.secrets)
+
+    async def _as_openpai(self, actor: Actor, job: UnifiedJob) -> UnifiedJob:
+        """A job of OpenPAI with the name of who submits it, and with their public keys where it asks for ssh."""
+        if job.spec.job_type != JOB_TYPE:
+            return job
+        annotations = {**job.metadata.annotations, USER: actor.user}
+        annotations.pop(SSH_KEYS, None)
+        if _SSH in annotations.get(PROTOCOL, ""):
+            user = await self.store.user(actor.user)
+            if keys := public_keys({} if user is None else user.extension):
+                annotations[SSH_KEYS] = keys
+        return job.model_copy(update={"metadata": job.metadata.model_copy(update={"annotations": annotations})})
 
     async def _check_queue(self, actor: Actor, job: UnifiedJob, admission: Admission) -> Decision:
         queue = job.spec.queue
@@ -241,10 +283,11 @@ class Submitting(Storages):
             raise InvalidInput("no-such-code", "The code was never uploaded by you; upload it and submit again.")
         return _with_spec(job, code=job.spec.code.model_copy(update={"uri": uri}))
 
-    async def _sealed_secrets(self, actor: Actor, job: UnifiedJob) -> dict[str, str]:
-        names = {secret.name for role in job.spec.roles for secret in role.secrets}
+    async def _sealed_secrets(self, actor: Actor, job: UnifiedJob, own: Mapping[str, str]) -> dict[str, str]:
+        known = {secret_name(name): value for name, value in own.items()}
+        names = {secret.name for role in job.spec.roles for secret in role.secrets} - known.keys()
         if not names:
-            return {}
+            return known
         stored = await self.store.secrets(f"user:{actor.user}")
         missing = sorted(names - stored.keys())
         if missing:
@@ -252,7 +295,7 @@ class Submitting(Storages):
                 "unknown-secret",
                 f"You have no secret called {missing[0][:100]}; store it with `corral secret set NAME`.",
             )
-        return {name: self.sealer.open(f"user:{actor.user}", name, stored[name]) for name in names}
+        return known | {name: self.sealer.open(f"user:{actor.user}", name, stored[name]) for name in names}
 
     async def _with_dependencies(self, actor: Actor, job: UnifiedJob) -> tuple[UnifiedJob, tuple[JobId, ...]]:
         found = []
@@ -332,6 +375,8 @@ class Submitting(Storages):
             hold="dependency" if needs else "",
             depends_on=needs,
             array_parent=parent,
+            unique_name=terms.unique_name,
+            openpai=listing_of(job),
             idempotency_key=terms.idempotency_key,
             request_hash=terms.request_hash,
             object=None if birth is None else ObjectLink(birth.ref, own, birth.fingerprint, now),
@@ -379,18 +424,6 @@ def _array_child(job: UnifiedJob, index: int, before: tuple[JobId, ...]) -> Unif
     needs = [*job.spec.depends_on, *(Dependency(job=each, condition="ended") for each in before)]
     child = _with_spec(job, roles=roles, depends_on=needs, array=Array())
     return child.model_copy(update={"metadata": job.metadata.model_copy(update={"name": f"{job.name}-{index}"})})
-
-
-async def _read(text: bytes | str, parameters: Mapping[str, str] | None, filename: str) -> UnifiedJob:
-    """The job of a document, less the targets of a job that it was copied from.
-
-    A large one is read beside the event loop, which others wait for.
-    """
-    if len(text) <= _READ_AT_ONCE:
-        job = load_runnable_job(text, parameters=parameters, filename=filename)
-    else:
-        job = await asyncio.to_thread(load_runnable_job, text, parameters=parameters, filename=filename)
-    return job.with_targets({}) if job.spec.replica_spec.target_replicas else job
 
 
 def _gang(job: UnifiedJob, *, user: str = "", created_at: float = 0.0) -> GangRequest:

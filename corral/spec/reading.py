@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -10,6 +12,7 @@ from pydantic import ValidationError
 from corral.spec.dialects.dispatch import is_foreign, translated
 from corral.spec.errors import Path, Problem, SpecError, describe, did_you_mean, shorten
 from corral.spec.job import API_VERSION, KIND, UnifiedJob
+from corral.spec.openpai.door import is_openpai, read_openpai, readable, said_at
 from corral.spec.short import ShortJob
 from corral.spec.source import MAX_DEPTH, MAX_NODES, Source, parse_source, plain_json
 from corral.spec.templates import render
@@ -23,6 +26,14 @@ BUILT_IN_JOB_TYPES: Final = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class ReadJob:
+    """A job, and the secrets that its file had in it: they go beside the job, never into it."""
+
+    job: UnifiedJob
+    secrets: Mapping[str, str] = dataclass_field(default_factory=dict, repr=False)
+
+
 def load_job(
     document: str | bytes | Mapping[str, Any],
     *,
@@ -31,19 +42,42 @@ def load_job(
     name: str | None = None,
     job_types: Collection[str] | None = None,
 ) -> UnifiedJob:
-    """The job that a document in either form, or Alnair's or FrameworkController's, describes: YAML, JSON, or data.
+    """The job that a document in either form, or of Alnair, FrameworkController or OpenPAI, describes.
+
+    See `read_job`, which also gives the secrets of files that have some in them.
+    """
+    return read_job(document, parameters=parameters, filename=filename, name=name, job_types=job_types).job
+
+
+def read_job(
+    document: str | bytes | Mapping[str, Any],
+    *,
+    parameters: Mapping[str, str] | None = None,
+    filename: str = "job.yaml",
+    name: str | None = None,
+    job_types: Collection[str] | None = None,
+    user: str = "",
+    fs_uri: str = "",
+) -> ReadJob:
+    """The job that a document (YAML, JSON, or data) describes, with the secrets that stand in it.
 
     `parameters` override the document's own; `name` replaces its name; `job_types`, when given, are the only
-    frameworks accepted. Raises SpecError with every problem, each with file, line and column when text was given.
+    frameworks accepted; `user` is who submits, and `fs_uri` the file system of paths that name none, for files of
+    OpenPAI. Raises SpecError with every problem, each with file, line and column when text was given.
     """
     asked = parameters or {}
-    quick = plain_json(document, filename, TEXT_UNDER) if isinstance(document, str | bytes) else None
-    if quick is not None:
-        try:
-            return _load(quick, asked, name, job_types)
-        except SpecError:
-            pass  # found again below, with line and column
-    return _load(_source(document, filename), asked, name, job_types)
+    if isinstance(document, str | bytes):
+        document = readable(document)
+        quick = plain_json(document, filename, TEXT_UNDER)
+        if quick is not None and not is_openpai(quick.data):
+            try:
+                return ReadJob(_load(quick, asked, name, job_types))
+            except SpecError:
+                pass  # found again below, with line and column
+    source = _source(document, filename)
+    if is_openpai(source.data):
+        return _read_openpai(document, filename, asked, name, user, fs_uri)
+    return ReadJob(_load(source, asked, name, job_types))
 
 
 def _load(
@@ -136,6 +170,25 @@ def _read_foreign(source: Source, parameters: Mapping[str, str], name: str | Non
         return UnifiedJob.model_validate(document, by_alias=True, by_name=False)
     except ValidationError as error:
         raise SpecError(problems_of(error, UnifiedJob, source, translation.said_at)) from None
+
+
+def _read_openpai(
+    document: str | bytes | Mapping[str, Any],
+    filename: str,
+    parameters: Mapping[str, str],
+    name: str | None,
+    user: str,
+    fs_uri: str,
+) -> ReadJob:
+    """The job of a file of OpenPAI, told by its own words where it is wrong."""
+    found, source = read_openpai(
+        document, filename=filename, parameters=parameters, name=name, user=user, fs_uri=fs_uri
+    )
+    try:
+        job = UnifiedJob.model_validate(found.document, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise SpecError(problems_of(error, UnifiedJob, source, lambda path: said_at(found.document, path))) from None
+    return ReadJob(job, found.secrets)
 
 
 def _read_short(source: Source) -> UnifiedJob:

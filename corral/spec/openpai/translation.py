@@ -170,6 +170,13 @@ def registry_auth(protocol: Mapping[str, Any], image: str) -> dict[str, str]:
     return {key: fill(as_text(value), values) for key, value in given.items()}
 
 
+def public_keys(extension: Mapping[str, Any]) -> str:
+    """The public keys that an account of OpenPAI keeps in its `extension`, one a line."""
+    kept = extension.get("sshKeys")
+    values = [each.get("value") for each in kept if isinstance(each, dict)] if isinstance(kept, list) else []
+    return "\n".join(" ".join(each.split()) for each in values if isinstance(each, str) and each.strip())
+
+
 def _teamwise(extras: Mapping[str, Any]) -> list[Any] | None:
     """The storages of the older plug-in of their own."""
     for each in plugins({"extras": extras}):
@@ -219,7 +226,7 @@ def _standing(protocol: Mapping[str, Any], terms: HivedTerms) -> dict[str, Any]:
 
 
 def _course(protocol: Mapping[str, Any]) -> dict[str, Any]:
-    """How the whole job starts and is tried again."""
+    """How the whole job is fed, starts and is tried again."""
     retries = protocol.get("jobRetryCount", 0)
     course: dict[str, Any] = {"retryPolicy": {"fancy": retries != -2, "maxRetries": retries}}
     if is_gang(protocol):
@@ -227,6 +234,9 @@ def _course(protocol: Mapping[str, Any]) -> dict[str, Any]:
     options = [role.get("extraContainerOptions", {}) for role in protocol["taskRoles"].values()]
     if any(each.get("infiniband") for each in options):
         course["network"] = {"rdma": "required"}
+    storages = asked_storages(protocol)
+    if storages is not None:
+        course["storages"] = storages or [{"name": ""}]
     return course
 
 

@@ -1,0 +1,118 @@
+"""Why: whoever takes job files takes OpenPAI's too, without asking which version one is of; here that is found out.
+
+A file of OpenPAI becomes a job by way of its own language, so what is wrong is told where its author wrote it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from corral.spec.errors import Path, Problem, SpecError
+from corral.spec.openpai.names import ROLES
+from corral.spec.openpai.protocol import ProtocolError, checked, is_protocol
+from corral.spec.openpai.translation import OpenPaiJob, to_job
+from corral.spec.openpai.v1 import TEXT_UNDER, checked_v1, is_v1, without_comments
+from corral.spec.openpai.v1_job import v1_job
+from corral.spec.source import Source, parse_source
+
+_COMMENTS: Final = ("//", "/*")
+_V1_MARK: Final = '"jobName"'
+_FIELDS: Final[dict[str, Path]] = {
+    "queue": ("defaults", "virtualCluster"),
+    "priority": ("extras", "hivedScheduler", "jobPriorityClass"),
+    "retryPolicy": ("jobRetryCount",),
+    "pinnedCell": ("extras", "hivedScheduler", "taskRoles"),
+    "replicaSpec": ("taskRoles",),
+    "roles": ("taskRoles",),
+    "storages": ("extras", "storages"),
+}
+_ROLE_FIELDS: Final[dict[str, Path]] = {
+    "image": ("dockerImage",),
+    "command": ("commands",),
+    "resources": ("resourcePerInstance",),
+    "ports": ("resourcePerInstance", "ports"),
+    "shm": ("extraContainerOptions", "shmMB"),
+    "completion": ("completion",),
+    "retryPolicy": ("taskRetryCount",),
+    "replicas": ("instances",),
+}
+
+
+def readable(text: str | bytes) -> str | bytes:
+    """The text with blanks for the comments that files of protocol v1 may have, and no other language has."""
+    if isinstance(text, bytes) and _V1_MARK.encode() not in text:  # before it costs a copy
+        return text
+    told = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+    if _V1_MARK not in told:
+        return text
+    is_json = told.lstrip("\ufeff \t\r\n").startswith(("{", *_COMMENTS))
+    return without_comments(told) if is_json and any(mark in told for mark in _COMMENTS) else text
+
+
+def is_openpai(data: Any) -> bool:
+    """Whether data is meant as a job of OpenPAI, of either version, right or wrong."""
+    return is_protocol(data) or is_v1(data)
+
+
+def read_openpai(
+    document: str | bytes | Mapping[str, Any],
+    *,
+    filename: str = "job.yaml",
+    parameters: Mapping[str, str] | None = None,
+    name: str | None = None,
+    user: str = "",
+    fs_uri: str = "",
+) -> tuple[OpenPaiJob, Source]:
+    """The job of `user` that a file of OpenPAI describes, and where each part of it was written.
+
+    `parameters` override the protocol's own. Raises SpecError with what is wrong.
+    """
+    if isinstance(document, Mapping):
+        source = Source(filename, dict(document))
+    else:
+        source = parse_source(readable(document), filename)
+        if is_v1(source.data):  # variables are text, however they are written
+            source = parse_source(readable(document), filename, TEXT_UNDER)
+    old = is_v1(source.data)
+    if name is not None:
+        source.data["jobName" if old else "name"] = name
+    if parameters:
+        _set(source, parameters, old=old)
+    try:
+        if old:
+            return v1_job(checked_v1(source), user=user, fs_uri=fs_uri), source
+        return to_job(checked(source), user=user), source
+    except ProtocolError as error:
+        raise ProtocolError([_placed(each, source) for each in error.problems], error.wire) from None
+    except SpecError as error:
+        raise SpecError([_placed(each, source) for each in error.problems]) from None
+
+
+def said_at(document: Mapping[str, Any], path: Path) -> Path:
+    """Where a file of OpenPAI says what the canonical document that was made of it says at `path`."""
+    match path:
+        case ("metadata", "name", *_):
+            return ("name",)
+        case ("spec", "roles", int(index), *rest):
+            role = document["spec"]["roles"][index]["name"]
+            names = json.loads(document["metadata"]["annotations"][ROLES])
+            field = _ROLE_FIELDS.get(str(rest[0]), ()) if rest else ()
+            return ("taskRoles", names.get(role, role), *field)
+        case ("spec", str(field), *_):
+            return _FIELDS.get(field, ())
+    return ()
+
+
+def _set(source: Source, parameters: Mapping[str, str], *, old: bool) -> None:
+    given = source.data.get("parameters", {})
+    if old or not isinstance(given, dict):
+        first = next(iter(parameters))
+        raise SpecError([source.problem((), f"--set {first[:60]}: this kind of document has no parameters")])
+    source.data["parameters"] = {**given, **parameters}
+
+
+def _placed(problem: Problem, source: Source) -> Problem:
+    """The problem with the place where it was written, if it has none yet."""
+    return problem if problem.line or not source.values else source.problem(problem.path, problem.message)
