@@ -1,11 +1,13 @@
-"""Why: jobs that come from FrameworkController are tried again by its table, which is not OpenPAI's in all rows.
+"""Why: jobs that come from FrameworkController and FrameworkLauncher are tried again by their tables, not by OpenPAI's.
 
-Source: FrameworkController's predefined codes and its default `podFailureSpec`. Codes from 250 on are those that Corral's
-own runtime ends a task with, and keep the meaning that they have for every job.
+Source: FrameworkController's predefined codes and its default `podFailureSpec`; FrameworkLauncher's default
+`user-container-exit-spec`. Codes from 250 on are those that Corral's own runtime ends a task with, and keep the meaning
+that they have for every job.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from corral.model.exits import classify, exit_spec
@@ -27,6 +29,25 @@ _SIGNALS: Final = """
 _BY_SIGNAL: Final = {
     int(code): (phrase, ExitClass[kind]) for code, phrase, kind in map(str.split, _SIGNALS.strip().splitlines())
 }
+_LAUNCHER: Final = """
+130 ContainerSigIntReceived TRANSIENT
+132 ContainerSigIllReceived PERMANENT
+134 ContainerSigAbrtReceived UNKNOWN
+135 ContainerSigBusReceived PERMANENT
+136 ContainerSigFpeReceived PERMANENT
+137 ContainerSigKillReceived TRANSIENT
+139 ContainerSigSegvReceived PERMANENT
+141 ContainerSigPipeReceived PERMANENT
+143 ContainerSigTermReceived TRANSIENT
+154 ContainerExitCodeLost TRANSIENT
+193 ContainerTransientFailed TRANSIENT
+194 ContainerNonTransientFailed PERMANENT
+196 ContainerOutOfMemory PERMANENT
+198 ContainerOutOfDisk TRANSIENT
+"""
+_BY_LAUNCHER: Final = {
+    int(code): (phrase, ExitClass[kind]) for code, phrase, kind in map(str.split, _LAUNCHER.strip().splitlines())
+}
 _NEVER_STARTED: Final = {125: -1201, 126: -1202, 127: -1203, 128: -1204}
 """What a container runtime ends with when it could not start the program, and the code that tells of it."""
 _KNOWN_AS: Final = {-1300: -1200, -1205: -1204}
@@ -46,6 +67,22 @@ def classify_framework(code: int, diagnostics: str = "") -> Completion:
     return Completion(code, UNRECOGNIZED, ExitClass.UNKNOWN, diagnostics)
 
 
+def classify_launched(code: int, diagnostics: str = "") -> Completion:
+    """How an attempt of a task of FrameworkLauncher's that ended with `code` ended."""
+    if found := _BY_LAUNCHER.get(code):
+        return Completion(code, *found, diagnostics)
+    if code <= 0 or code in _RUNTIMES_OWN:
+        return classify(code, diagnostics)
+    return Completion(code, UNRECOGNIZED, ExitClass.UNKNOWN, diagnostics)
+
+
+_TABLES: Final[dict[str, Callable[[int, str], Completion]]] = {
+    "openpai": classify,
+    "frameworkcontroller": classify_framework,
+    "frameworklauncher": classify_launched,
+}
+
+
 def classify_by(table: str, code: int, diagnostics: str = "") -> Completion:
-    """How an attempt that ended with `code` ended by one of the tables: `openpai` or `frameworkcontroller`."""
-    return (classify_framework if table == "frameworkcontroller" else classify)(code, diagnostics)
+    """How an attempt ended by one of the tables `openpai`, `frameworkcontroller` and `frameworklauncher`."""
+    return _TABLES[table](code, diagnostics)

@@ -81,7 +81,7 @@ class JobOptions(SpecModel):
         description="When a node is lost or a device turns unhealthy under the job: replace moves it elsewhere, keep lets "
         "it run on; auto moves it off a lost node and keeps it on an unhealthy device.",
     )
-    exit_table: Literal["openpai", "frameworkcontroller"] = Field(
+    exit_table: Literal["openpai", "frameworkcontroller", "frameworklauncher"] = Field(
         "openpai",
         description="By whose table exit codes are read: which failures pass by themselves, and which come again.",
     )

@@ -1,4 +1,4 @@
-"""Why: what OpenPAI's clients keep here under names of their own (launch requests, templates) is small and asked for by name."""
+"""Why: what OpenPAI's clients keep here under names of their own, launch requests say, is small and asked for by name."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def checked_v1(source: Source) -> dict[str, Any]:
     fields = Fields(source, source.data)
     job: dict[str, Any] = {
         "jobName": _named(fields, "jobName", _OLD_JOB_NAME, "letters, digits, '-', '.' and '_'"),
-        "image": fields.text("image", None),
+        "image": _something(fields, "image"),
         **{name: fields.text(name) for name in ("authFile", *DIRECTORIES)},
         "virtualCluster": fields.text("virtualCluster") or "default",
         "gpuType": fields.text("gpuType"),
@@ -147,7 +147,7 @@ def _role(fields: Fields) -> dict[str, Any]:
         "shmMB": _whole(fields, "shmMB", 64),
         "gpuNumber": _whole(fields, "gpuNumber", 0),
         "portList": [_port(each) for each in fields.items("portList")],
-        "command": fields.text("command", None),
+        "command": _something(fields, "command"),
         "minFailedTaskCount": _count(fields, "minFailedTaskCount", 1),
         "minSucceededTaskCount": _count(fields, "minSucceededTaskCount", None),
     }
@@ -179,8 +179,15 @@ def _port(fields: Fields) -> dict[str, Any]:
 
 def _named(fields: Fields, name: str, pattern: re.Pattern[str], meaning: str) -> str:
     found = fields.text(name, None)
-    if found and not pattern.fullmatch(found):
+    if name in fields and not pattern.fullmatch(found):
         fields.problem((name,), f"expected {meaning}, 255 at most, got {describe(found)}")
+    return found
+
+
+def _something(fields: Fields, name: str) -> str:
+    found = fields.text(name, None)
+    if name in fields and not found:
+        fields.problem((name,), "expected something, got nothing")
     return found
 
 

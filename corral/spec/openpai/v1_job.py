@@ -55,7 +55,7 @@ def to_v1(document: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def with_folders(v1: Mapping[str, Any], user: str, fs_uri: str) -> dict[str, Any]:
-    """The job with its folders as OpenPAI's server settles them: variables filled in, an output folder where none is named."""
+    """The job with its folders as OpenPAI's server settles them: without variables, and with an output folder."""
     settled = dict(v1)
     if not settled["outputDir"] and user:
         settled["outputDir"] = f"$PAI_DEFAULT_FS_URI/Output/{user}/{v1['jobName']}"
@@ -78,11 +78,19 @@ def _amend(document: dict[str, Any], v1: Mapping[str, Any], fs_uri: str) -> None
     names: dict[str, str] = json.loads(annotations["openpai.corral.dev/roles"])
     labels: dict[str, str] = json.loads(annotations.get("openpai.corral.dev/ports", "{}"))
     by_name = {role["name"]: role for role in v1["taskRoles"]}
+    if any(port["beginAt"] for role in v1["taskRoles"] for port in role["portList"]) and _several(v1):
+        spec["sharing"] = {"oneTaskPerNode": True}
     for role in spec["roles"]:
         _amend_role(role, by_name[names.get(role["name"], role["name"])], v1, labels)
 
 
-def _amend_role(role: dict[str, Any], said: Mapping[str, Any], v1: Mapping[str, Any], labels: Mapping[str, str]) -> None:
+def _several(v1: Mapping[str, Any]) -> bool:
+    return sum(role["taskNumber"] for role in v1["taskRoles"]) > 1
+
+
+def _amend_role(
+    role: dict[str, Any], said: Mapping[str, Any], v1: Mapping[str, Any], labels: Mapping[str, str]
+) -> None:
     role["completion"] = {
         "minFailed": said["minFailedTaskCount"] or -1,
         "minSucceeded": said["minSucceededTaskCount"] or -1,
@@ -123,6 +131,8 @@ def _uri(place: str, fs_uri: str) -> str:
     if "://" in place:
         return place
     if not place.startswith("/"):
-        problem = Problem(f"{place[:200]} is neither a URI nor an absolute path on the default file system", ("codeDir",))
+        problem = Problem(
+            f"{place[:200]} is neither a URI nor an absolute path on the default file system", ("codeDir",)
+        )
         raise SpecError([problem])
     return (fs_uri.rstrip("/") if fs_uri else _THIS_MACHINE) + place

@@ -1,0 +1,114 @@
+"""Why: services written for FrameworkLauncher read what it told them; here they are told the same under the same names.
+
+What is known only where a task runs (its address and its ports) is put together by the lines before its entry point,
+from what the engine tells every task. Source: FrameworkLauncher, doc/USERMANUAL (environment variables).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from corral.frameworks.base import Finding, Framework, Gang, TaskCommand
+from corral.kernel.ids import attempt_id
+from corral.model.placement import TaskPlacement
+from corral.spec.openpai.launcher import ADDRESS, DESCRIPTOR, JOB_TYPE, ROOT
+from corral.spec.openpai.names import DEFAULT_FILES, NAME, PORTS, ROLES
+
+if TYPE_CHECKING:
+    from corral.spec.job import UnifiedJob
+
+_NOT_IN_NAME: Final = re.compile("[^A-Z0-9]+")
+_QUOTED: Final = re.compile(r'(["\\$`])')
+
+
+class FrameworkLauncher(Framework):
+    """`jobType: frameworklauncher`: the services of a Framework, told what FrameworkLauncher tells them."""
+
+    job_type = JOB_TYPE
+
+    def check(self, job: UnifiedJob) -> tuple[Finding, ...]:
+        """Such a job is what a descriptor became, and nothing that anybody writes."""
+        found = list(super().check(job))
+        if any(key not in job.metadata.annotations for key in (NAME, ROLES, PORTS, DESCRIPTOR)):
+            why = "a job of this type is made by PUT /v1/Frameworks/NAME; for a job of your own take another one"
+            found.append((("spec", "jobType"), why))
+        return tuple(found)
+
+    def command(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
+        """The entry point, after what is known only where it runs."""
+        *words, script = gang.role(task).command
+        return (*words, f"{_known_there(gang, task)}\n{script}")
+
+    def env(self, gang: Gang, task: TaskPlacement) -> dict[str, str]:
+        """Who the task is, and which GPUs it has."""
+        notes = gang.job.metadata.annotations
+        name, role = notes[NAME], _role(gang, task)
+        said = _descriptor(gang)
+        root = f"{notes.get(DEFAULT_FILES, '').rstrip('/')}{ROOT}/{name}"
+        told = {
+            "LAUNCHER_ADDRESS": notes.get(ADDRESS, ""),
+            "FRAMEWORK_NAME": name,
+            "FRAMEWORK_VERSION": str(said["version"]),
+            "TASKROLE_NAME": role,
+            "TASK_INDEX": str(task.index),
+            "SERVICE_NAME": role,
+            "SERVICE_VERSION": str(said["taskRoles"][role]["taskService"]["version"]),
+            "APP_ID": application_id(gang.job_id, gang.attempt),
+            "HDFS_USER_STORE_ROOT_DIR": f"{root}/UserStore",
+            "HDFS_FRAMEWORK_INFO_FILE": f"{root}/FrameworkInfo.json",
+        }
+        if task.devices:
+            told["CONTAINER_GPUS"] = str(bitmap(task.devices))
+        return told
+
+    def render(self, gang: Gang, task: TaskPlacement, attempt: int = 0) -> TaskCommand:
+        """As any task, with the id of this attempt."""
+        plain = super().render(gang, task, attempt)
+        own = attempt_id(gang.job_id, gang.attempt, task.role, task.index, attempt)
+        return msgspec.structs.replace(plain, env={"CONTAINER_ID": own, **plain.env})
+
+
+def application_id(job: str, attempt: int) -> str:
+    """What a job's attempt is called where YARN had an application."""
+    return f"application_{job}_{attempt:04d}"
+
+
+def bitmap(devices: tuple[int, ...]) -> int:
+    """Indexes of devices as bits: 0 and 1 are 3."""
+    return sum(1 << index for index in set(devices))
+
+
+def _known_there(gang: Gang, task: TaskPlacement) -> str:
+    """The lines that tell the task its address and its ports."""
+    labels: Mapping[str, str] = json.loads(gang.job.metadata.annotations[PORTS])
+    lines = ['export CONTAINER_IP="$CORRAL_HOST"']
+    ports = gang.role(task).ports
+    if ports:
+        listed = "".join(f"{_literal(labels.get(port.name, port.name))}:${_variable(port.name)};" for port in ports)
+        lines.append(f'export CONTAINER_PORTS="{listed}"')
+    return "\n".join(lines)
+
+
+def _variable(port: str) -> str:
+    """The variable with the numbers of a port, as engines name it."""
+    return "{CORRAL_PORT_" + _NOT_IN_NAME.sub("_", port.upper()).strip("_") + "}"
+
+
+def _literal(text: str) -> str:
+    return _QUOTED.sub(r"\\\1", text)
+
+
+def _role(gang: Gang, task: TaskPlacement) -> str:
+    """FrameworkLauncher's name of the task's role."""
+    names: Mapping[str, str] = json.loads(gang.job.metadata.annotations[ROLES])
+    return names.get(task.role, task.role)
+
+
+def _descriptor(gang: Gang) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(gang.job.metadata.annotations[DESCRIPTOR])
+    return found
