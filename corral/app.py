@@ -266,6 +266,7 @@ async def _control(settings: Settings) -> None:
         ready_user=accounts.ready,
         job_secret=lambda job: job_secret(key, JobId(job)),
         queue_secrets=control.configured.image_pull_secrets,
+        storage=control.configured.storage,
         api_certificate=_own_certificate(settings),
     )
     shelf = LogShelf(logs_of, archiver.archive if archiver else None)

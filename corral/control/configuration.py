@@ -18,6 +18,7 @@ from corral.scheduler import HivedConfigured, Policy, PriorityOrder, QueuesConfi
 from corral.scheduler.hived import HivedAlgorithm
 from corral.spec.cluster import ClusterDocument
 from corral.spec.policy import PolicyDocument
+from corral.spec.storage import StorageDocument
 from corral.store import Store
 
 log = structlog.get_logger()
@@ -82,6 +83,10 @@ class Configured:
         said = self.now.queues.get(queue)
         most = said.grace_period_seconds if said is not None else 0
         return min(own, float(most)) if most else None
+
+    def storage(self, name: str) -> StorageDocument | None:
+        """What the document of a storage says; None when there is none."""
+        return self.now.storages.get(name)
 
     def image_pull_secrets(self, queue: str) -> tuple[str, ...]:
         """What opens the registries of a queue's images: its own and those of the queues above it, nearest first."""

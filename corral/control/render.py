@@ -9,12 +9,15 @@ from corral.control.world import Job, World
 from corral.frameworks import Gang, framework
 from corral.frameworks.base import TaskCommand
 from corral.kernel import units
+from corral.kernel.errors import NotFound
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.model.inventory import Device, Node
 from corral.model.launch import PortRequest, RuntimePlan, SecretDelivery, TaskLaunch
 from corral.model.runs import TaskRun
+from corral.model.storages import Mount, mount_of
 from corral.spec.job import UnifiedJob
 from corral.spec.role import Role
+from corral.spec.storage import StorageDocument
 from corral.storage.blobs import BLOB_SCHEME
 
 
@@ -33,6 +36,8 @@ class LaunchContext:
     """What the tasks of a job, and the server, derive `$(secret:PURPOSE)` from."""
     queue_secrets: Callable[[str], tuple[str, ...]] = lambda queue: ()
     """The names of what opens the registries of a queue's images."""
+    storage: Callable[[str], StorageDocument | None] = lambda name: None
+    """What the document of a storage says now."""
     api_certificate: str = ""
     """The certificate that is shown at `api_url`, for tasks that may not trust who signed it; "" where they do."""
 
@@ -62,7 +67,8 @@ def _launch(
 ) -> TaskLaunch:
     assert task.placement is not None
     role = gang.role(task.placement)
-    runtime = _runtime(gang.job, role, command)
+    mounts = _mounts(gang.job, job.user, context)
+    runtime = _runtime(gang.job, role, command, moved=any(mount.is_moved for mount in mounts))
     secrets = tuple(
         SecretDelivery(values[secret.name], secret.env, secret.file) for secret in role.secrets if secret.name in values
     )
@@ -88,6 +94,7 @@ def _launch(
         ports=(*(PortRequest(port.name, port.count, port.start) for port in role.ports), *command.ports),
         secrets=secrets,
         runtime=runtime,
+        storages=mounts,
         api_url=context.api_url,
         api_certificate=context.api_certificate if runtime else "",
         job_token=context.job_token(job.id) if runtime else "",
@@ -99,13 +106,27 @@ def _launch(
     )
 
 
-def _runtime(document: UnifiedJob, role: Role, command: TaskCommand) -> RuntimePlan | None:
+def _mounts(document: UnifiedJob, user: str, context: LaunchContext) -> tuple[Mount, ...]:
+    """The storages of the job's tasks.
+
+    Raises NotFound for one whose document was deleted meanwhile.
+    """
+    found = []
+    for use in document.spec.storages:
+        storage = context.storage(use.name)
+        if storage is None:
+            raise NotFound("storage-not-found", f"The storage {use.name} is not there any more.")
+        found.append(mount_of(storage, use, user))
+    return tuple(found)
+
+
+def _runtime(document: UnifiedJob, role: Role, command: TaskCommand, *, moved: bool) -> RuntimePlan | None:
     """What the runtime has to do, or None: then the task takes the bare shim."""
     spec = document.spec
     digest = spec.code.uri.removeprefix(BLOB_SCHEME) if spec.code.uri.startswith(BLOB_SCHEME) else ""
     barrier = spec.barrier.enabled or command.barrier
-    around = (digest, spec.inputs, spec.outputs, barrier, spec.checkpoint.path)
-    if not (any(around) or command.runtime or command.resolve or role.secrets):
+    around = (digest, spec.inputs, spec.outputs, barrier, spec.checkpoint.path, moved)
+    if not (any(around) or command.runtime or command.resolve or command.openpai or role.secrets):
         return None
     return RuntimePlan(
         code_digest=digest,
@@ -116,6 +137,7 @@ def _runtime(document: UnifiedJob, role: Role, command: TaskCommand) -> RuntimeP
         barrier_timeout_seconds=spec.barrier.timeout_seconds,
         resolve=command.resolve,
         checkpoint=spec.checkpoint.path,
+        openpai=command.openpai,
     )
 
 

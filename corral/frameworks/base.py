@@ -47,6 +47,8 @@ class TaskCommand(msgspec.Struct, frozen=True):
     """Whether the command or its environment holds references, so that the runtime must start it."""
     barrier: bool = False
     """Whether the command may start only when every task of the gang has an address."""
+    openpai: dict[str, Any] = {}
+    """What OpenPAI's runtime does for the command, to be done by ours (`corral.runtime.openpai`); empty for other jobs."""
     pod_template: dict[str, Any] = {}
     """The role's template for an engine that makes pods."""
     labels: dict[str, str] = {}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+from urllib.parse import unquote
 
 import msgspec
 
@@ -10,6 +11,9 @@ from corral.kernel.ids import AttemptId
 from corral.model.inventory import Device
 from corral.model.placement import DeviceShare
 from corral.model.storages import Mount
+
+KEPT: Final = ".openpai/secrets/"
+"""Files in this folder are not written: their content is for the runtime alone."""
 
 
 class PortRequest(msgspec.Struct, frozen=True):
@@ -31,6 +35,11 @@ class SecretDelivery(msgspec.Struct, frozen=True):
     def __repr__(self) -> str:
         return f"SecretDelivery(env={self.env!r}, file={self.file!r})"
 
+    @property
+    def kept(self) -> str:
+        """By what name the runtime keeps it to itself, to complete scripts with; "" for one that the task is given."""
+        return unquote(self.file.removeprefix(KEPT)) if self.file.startswith(KEPT) else ""
+
 
 class RuntimePlan(msgspec.Struct, frozen=True):
     """What the runtime inside the task has to do around the command; absent for a task that needs none of it."""
@@ -48,6 +57,8 @@ class RuntimePlan(msgspec.Struct, frozen=True):
     """The peers whose addresses the command and environment name, `worker-0` …; "*" is all."""
     checkpoint: str = ""
     """The file or folder, within the working directory unless absolute, that changes when the job has saved its work."""
+    openpai: dict[str, Any] = {}
+    """What OpenPAI's runtime does for the command; empty for jobs that are not of its language."""
     exit_patterns: bool = True
     """Whether the tail of the log is matched against OpenPAI's patterns to explain a failure."""
 
@@ -99,6 +110,16 @@ class TaskLaunch(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"TaskLaunch({self.attempt})"
+
+    @property
+    def kept_secrets(self) -> dict[str, str]:
+        """What only the runtime is told, by name."""
+        return {secret.kept: secret.value for secret in self.secrets if secret.kept}
+
+    @property
+    def given_secrets(self) -> tuple[SecretDelivery, ...]:
+        """What the task itself is given."""
+        return tuple(secret for secret in self.secrets if not secret.kept)
 
 
 class Started(msgspec.Struct, frozen=True, tag=True):

@@ -1,4 +1,5 @@
-"""Why: the zipapp's entry: `run PLAN` around a command, `beside …` in a container beside it, `agent …` for launchers."""
+"""Why: the zipapp's entry: `run PLAN` around a command, `mount …` before it, `beside …` in a container beside it,
+`agent …` for launchers."""
 
 from __future__ import annotations
 
@@ -15,11 +16,18 @@ def main() -> int:
         from corral.runtime.run import main as run
 
         return run(sys.argv[2])
+    if sys.argv[1:2] == ["mount"] and len(sys.argv) > 3:
+        from corral.runtime.mounting import main as mount
+
+        return mount(sys.argv[2], sys.argv[3:])
     if sys.argv[1:2] == ["beside"] and len(sys.argv) == 4:
         from corral.runtime.beside import main as beside
 
         return beside(sys.argv[2], sys.argv[3])
-    print("usage: runtime run PLAN | runtime beside GIVEN PRIVATE | runtime agent ...", file=sys.stderr)
+    print(
+        "usage: runtime run PLAN | runtime mount SPEC COMMAND... | runtime beside GIVEN PRIVATE | runtime agent ...",
+        file=sys.stderr,
+    )
     return 2
 
 

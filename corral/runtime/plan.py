@@ -31,12 +31,18 @@ class Plan:
     code_target: str = ""
     inputs: list[tuple[str, str]] = field(default_factory=list)
     outputs: list[tuple[str, str]] = field(default_factory=list)
+    storages: list[tuple[str, str, bool]] = field(default_factory=list)
+    """URI, folder, and whether it is only read: copied there before the command, if it is there, and back after it."""
     stage_command: list[str] = field(default_factory=list)
     """The program that moves data: followed by SOURCE and DESTINATION, it answers 0 when all is there."""
     barrier: bool = False
     barrier_timeout_seconds: float = 600.0
     resolve: list[str] = field(default_factory=list)
     """The tasks (`worker-0`) whose addresses must be known; `*` is all."""
+    openpai: dict[str, Any] = field(default_factory=dict)
+    """What OpenPAI's runtime would do for the command: roles, ports, scripts, plug-ins; empty for other jobs."""
+    kept_secrets: dict[str, str] = field(default_factory=dict)
+    """By name what scripts are completed with and what is delivered in no other way."""
     checkpoint: str = ""
     """The file or folder that changes when the job has saved its work."""
     exit_patterns: bool = False
@@ -67,6 +73,7 @@ class Plan:
         os.unlink(path)
         for pairs in ("inputs", "outputs"):
             raw[pairs] = [(str(first), str(second)) for first, second in raw.get(pairs, [])]
+        raw["storages"] = [(str(uri), str(path), bool(kept)) for uri, path, kept in raw.get("storages", [])]
         return cls(**raw)
 
 

@@ -85,11 +85,13 @@ class StorageDocument(SpecModel):
     name: QueueName = Field(description="What groups grant and jobs name.")
     description: Text = Field("", max_length=1000, description="A line for people.")
     type: StorageType = Field(
-        description="nfs, samba, azureFile, azureBlob and dshuttle as OpenPAI has them; folder is one of each machine; uri is "
+        description="nfs, samba, azureFile, azureBlob and dshuttle as in OpenPAI; folder is one of each machine; uri is "
         "s3:, hdfs: or webhdfs:, moved before and after the command; pvc is a claim of Kubernetes; other is whatever the "
         "machines have at hostPath, or a CSI driver mounts."
     )
-    share: bool = Field(True, description="Whether all users see the same; false gives each user a folder of their own.")
+    share: bool = Field(
+        True, description="Whether all users see the same; false gives each user a folder of their own."
+    )
     read_only: bool = Field(False, description="Whether jobs may only read it.")
     mount_options: list[Annotated[Text, Field(max_length=200)]] = Field(
         default_factory=list, max_length=50, description="Options of mount, one each."
@@ -157,10 +159,14 @@ class StorageDocument(SpecModel):
         found: list[tuple[Path, str]] = []
         needed, said = _NEEDED[self.type], self.model_dump(by_alias=True)
         if not self.host_path:
-            found += [((field,), f"missing; a storage of type {self.type} needs it") for field in needed if not said[field]]
+            found += [
+                ((field,), f"missing; a storage of type {self.type} needs it") for field in needed if not said[field]
+            ]
         known = {*needed, *_MORE.get(self.type, ())}
         found += [
-            ((field,), f"a storage of type {self.type} has none") for field in sorted(_PARTICULAR - known) if said[field]
+            ((field,), f"a storage of type {self.type} has none")
+            for field in sorted(_PARTICULAR - known)
+            if said[field]
         ]
         if self.host_path and self.type in ("folder", "uri", "pvc"):
             found.append((("hostPath",), f"a storage of type {self.type} is not mounted by machines"))

@@ -59,8 +59,10 @@ class Progress:
             print(f"corral: staging {share} %, {done.files} of {total_files} files", file=self._to, flush=True)
 
 
-def stage(source: str, destination: str, progress: Progress) -> Done:
+def stage(source: str, destination: str, progress: Progress, *, keep_times: bool = False) -> Done:
     """Copy the file or tree `source` to `destination` (paths or URIs).
+
+    With `keep_times` what is copied to this machine keeps the time of its last change, where its source tells.
 
     Raises InvalidInput for a scheme or name that is not allowed, NotFound when there is no source, Unavailable when
     reading or writing fails; what was copied stays, and the same call goes on from there.
@@ -78,6 +80,8 @@ def stage(source: str, destination: str, progress: Progress) -> Done:
                 done.kept += 1
             else:
                 _copy(from_fs, posixpath.join(from_root, name) if name else from_root, to_fs, target)
+                if keep_times:
+                    _keep_time(from_fs, posixpath.join(from_root, name) if name else from_root, to_fs, target)
                 done.files += 1
             progress.at(done, len(sizes), total)
     except CorralError:
@@ -212,6 +216,12 @@ def _copy(from_fs: Any, source: str, to_fs: Any, target: str) -> None:
         while chunk := reader.read(_CHUNK):
             writer.write(chunk)
     to_fs.mv(part, target)
+
+
+def _keep_time(from_fs: Any, source: str, to_fs: Any, target: str) -> None:
+    changed = _changed(from_fs.info(source))
+    if changed is not None and isinstance(to_fs, fsspec.implementations.local.LocalFileSystem):
+        os.utime(target, (changed, changed))
 
 
 def _put(from_fs: Any, source: str, to_fs: Any, target: str) -> None:

@@ -37,6 +37,8 @@ class Container(NamedTuple):
     directory: str
     entry: str
     """The file that sets the variables, mounted alone."""
+    volumes: tuple[str, ...] = ()
+    """The options that give it its storages."""
 
 
 def container_runtime(candidates: Iterable[str] = RUNTIMES) -> str | None:
@@ -75,7 +77,7 @@ def run_command(container: Container, launch: TaskLaunch) -> list[str]:
     """The command line that runs the task in its image."""
     argv = [container.runtime, "run", "--init", f"--name={container.name}", "--network=host"]
     argv += [f"--volume={container.work}:{container.work}", f"--workdir={container.directory}"]
-    argv.append(f"--volume={container.entry}:{container.entry}:ro")
+    argv += [f"--volume={container.entry}:{container.entry}:ro", *container.volumes]
     if container.uid >= 0:
         # What is root in a container could leave programs in the task's folder that make anybody root outside.
         argv += [f"--user={container.uid}:{container.uid}", "--security-opt=no-new-privileges"]

@@ -196,6 +196,7 @@ class LocalEngine:
                 "pod-template", "kubernetes.podTemplate cannot be had here: tasks are processes, no pods."
             )
         await self._means.bring_code(launch)
+        await self._means.storages.bring(launch.storages)
         uid = self._uid(launch.user)
         ports = self._ports.take(launch.ports)
         live = LiveAttempt(
@@ -269,12 +270,15 @@ class LocalEngine:
             words = exec_command(record.container, record.container_runtime, words, tty=tty)
         elif record.uid >= 0:
             words = [*as_user(record.uid), *words]
+        if record.mounted and live.process is not None and (inside := processes.first_child(live.process.pid)):
+            words = [*self._means.storages.entering(inside, record.directory), *words]
 
         def ended(pid: int) -> None:
             live.sessions.discard(pid)
             self._pids.discard(pid)
 
-        session, pid = spawn_session(words, env, record.directory, record.cgroups, tty=tty, ended=ended)
+        begin = live.folder.path if record.mounted else record.directory
+        session, pid = spawn_session(words, env, begin, record.cgroups, tty=tty, ended=ended)
         live.sessions.add(pid)
         self._pids.add(pid)
         return session
@@ -307,6 +311,7 @@ class LocalEngine:
             uid=uid,
             directory=session_folder(launch, folder),
             runtime=needs_runtime(launch),
+            mounted=bool(launch.storages and not launch.image and self._means.storages.namespace()),
         )
 
     def _spawn(self, live: LiveAttempt, launch: TaskLaunch, env: dict[str, str]) -> None:

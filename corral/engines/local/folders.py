@@ -7,6 +7,8 @@ ATTEMPT/                 created exclusively before anything is spawned
   stop                   a stop was asked: signal and when to kill, so that escalation survives the server
   ended                  why the engine itself ended the attempt (killed after the grace, out of memory, tombstone)
   exit.CODE              created by the shim when the command ended
+  mounts                 what is mounted for the task alone, where it has storages
+  storages/              the storages of the task whose data are copied
   private/               the task's user's own: plan, token, secrets for the runtime, which removes them, and what it
                          tells in return, `result`
   work/                  the working folder, when the job names none
@@ -41,7 +43,7 @@ from corral.runtime.process import Identity
 CLAIMED = "-"
 T = TypeVar("T")
 _MAX_RESULT = 65536
-_MAX_REASON = 1000
+_MAX_REASON = 4000
 
 
 class LaunchRecord(msgspec.Struct, frozen=True):
@@ -61,6 +63,8 @@ class LaunchRecord(msgspec.Struct, frozen=True):
     """Where the command runs."""
     runtime: bool = False
     """Whether the runtime stands between shim and command."""
+    mounted: bool = False
+    """Whether it has a mount namespace of its own, with its storages."""
 
 
 class StopRecord(msgspec.Struct, frozen=True):
@@ -208,6 +212,14 @@ class AttemptFolder:
                 os.fchown(handle, uid, -1)
             file.write(content)
         return f"{folder}/{name}"
+
+    def write_own(self, name: str, content: bytes) -> str:
+        """A 0600 file of the server's own, which the task's user can neither read nor replace; returns its path."""
+        path = f"{self.path}/{name}"
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        return path
 
     def discard(self, trash: str) -> None:
         """Take the folder away at once, by renaming; deleting what it holds may take longer and is the caller's."""

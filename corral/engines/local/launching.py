@@ -14,7 +14,7 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +23,7 @@ from corral.engines.local.containers import Container, client_environment, conta
 from corral.engines.local.environment import base_environment
 from corral.engines.local.folders import AttemptFolder, LaunchRecord
 from corral.engines.local.processes import MARKER
+from corral.engines.local.storages import Bound, LocalStorages, link_all, spec_of, volumes
 from corral.kernel.errors import NotFound, Unavailable
 from corral.model.launch import RuntimePlan, TaskLaunch
 from corral.runtime.build import build_runtime
@@ -40,8 +41,12 @@ class Means:
     root: Path
     blobs: BlobStore | None = None
     find_container_runtime: Callable[[], str | None] = lambda: None
+    storages: LocalStorages = field(init=False)
     _runtime: str = field(default="", init=False)
     _container_runtime: str | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.storages = LocalStorages(self.root)
 
     def runtime(self) -> str:
         """The runtime's zipapp, built when first needed.
@@ -127,23 +132,43 @@ def prepare(
     directory = os.path.normpath(os.path.join(base, launch.working_dir))
     env = {**env, "CORRAL_TASK_DIR": directory}
     argv = list(launch.command)
+    bound = means.storages.bind(launch.storages, folder.path, record.uid)
     code = entry = ""
     if launch.image:
         entry = folder.write_private("entry", b"", record.uid)
-        container = Container(means.container_runtime(), record.container, record.uid, base, directory, entry)
+        container = Container(
+            means.container_runtime(), record.container, record.uid, base, directory, entry, tuple(volumes(bound))
+        )
         argv = run_command(container, launch)
     if needs_runtime(launch):
         plan = launch.runtime or RuntimePlan()
         if plan.code_digest and means.blobs is not None:
             code = str(means.blobs.get(plan.code_digest))
-        path = _write_plan(launch, plan, folder, record, _Around(argv, base, directory, log, code, entry, env))
+        path = _write_plan(launch, plan, folder, record, _Around(argv, base, directory, log, code, entry, env, bound))
         argv = [means.python(-1 if launch.image else record.uid), "-I", "-S", means.runtime(), "run", path]
         directory = base
     if launch.image:
         env = {**base_environment(-1), **client_environment(), MARKER: launch.attempt}
     if record.uid >= 0 and not launch.image:
         argv = [*as_user(record.uid), *argv]
+    if bound and not launch.image:
+        argv, directory = _with_storages(bound, argv, directory, folder, record, means)
     return Prepared(argv, env, directory, code)
+
+
+def _with_storages(
+    bound: Sequence[Bound], argv: list[str], directory: str, folder: AttemptFolder, record: LaunchRecord, means: Means
+) -> tuple[list[str], str]:
+    """The words that run a command where it finds its storages, and where to begin.
+
+    Its own folder may be in one of them, so the runtime enters that.
+    """
+    words = means.storages.namespace()
+    if not words:
+        link_all(bound)
+        return argv, directory
+    spec = folder.write_own("mounts", spec_of(bound, directory, record.uid))
+    return [*words, means.python(-1), "-I", "-S", means.runtime(), "mount", spec, *argv], folder.path
 
 
 def as_user(uid: int) -> tuple[str, ...]:
@@ -171,6 +196,7 @@ class _Around(NamedTuple):
     code: str
     entry: str
     env: dict[str, str]
+    bound: Sequence[Bound]
 
 
 def _write_plan(
@@ -195,10 +221,13 @@ def _write_plan(
         "code_target": plan.code_target,
         "inputs": plan.inputs,
         "outputs": plan.outputs,
+        "storages": _moved(launch, around.bound),
         "stage_command": _stage_command(uid, record.uid),
         "barrier": plan.barrier,
         "barrier_timeout_seconds": plan.barrier_timeout_seconds,
         "resolve": plan.resolve,
+        "openpai": plan.openpai,
+        "kept_secrets": launch.kept_secrets,
         "checkpoint": _checkpoint(launch, plan, around),
         "exit_patterns": plan.exit_patterns and launch.runtime is not None,
         "log": around.log,
@@ -216,6 +245,15 @@ def _checkpoint(launch: TaskLaunch, plan: RuntimePlan, around: _Around) -> str:
         return ""
     path = os.path.normpath(os.path.join(around.directory, plan.checkpoint))
     return "" if launch.image and not _inside(path, around.base) else path
+
+
+def _moved(launch: TaskLaunch, bound: Sequence[Bound]) -> list[tuple[str, str, bool]]:
+    """The storages whose data are copied, and where: around a container only the folders outside are to be had."""
+    return [
+        (mount.uri, place.source if launch.image else place.path, mount.read_only)
+        for mount, place in zip(launch.storages, bound, strict=True)
+        if mount.is_moved
+    ]
 
 
 def _inside(path: str, folder: str) -> bool:
@@ -243,6 +281,6 @@ def _open_to_all(program: str) -> bool:
 
 
 def _secrets(launch: TaskLaunch) -> str:
-    if not launch.secrets:
+    if not launch.given_secrets:
         return ""
-    return json.dumps([{"value": s.value, "env": s.env, "file": s.file} for s in launch.secrets])
+    return json.dumps([{"value": s.value, "env": s.env, "file": s.file} for s in launch.given_secrets])

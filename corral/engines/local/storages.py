@@ -1,0 +1,220 @@
+"""Why: tasks of this machine get their storages at paths of their own: bound, as a volume of their container, or linked.
+
+What a machine can mount itself (NFS, and SMB shares with a file of credentials) is mounted once, below the server's own
+folder, and bound for each task. Everything else is a folder that is there already. Where tasks may have no mount
+namespace of their own, a storage is a symbolic link, if one can be made at its path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from corral.kernel.errors import InvalidInput, NotFound, Unavailable
+from corral.model.storages import Mount
+
+_MOUNT_SECONDS: Final = 30
+_KINDS: Final = {"nfs": "nfs", "samba": "cifs", "azureFile": "cifs"}
+"""What this machine can mount itself, and what the kernel calls it."""
+_NOT_HERE: Final = ("unknown filesystem type", "unsupported", "No such device", "bad option; for several filesystems")
+_AS_ROOT: Final = ("--mount", "--propagation", "slave")
+_AS_USER: Final = ("--user", "--map-current-user", "--keep-caps", *_AS_ROOT)
+
+
+class Bound(NamedTuple):
+    """A storage as it is there for one attempt: a folder of this machine, and where the task finds it."""
+
+    name: str
+    source: str
+    path: str
+    read_only: bool
+
+
+class LocalStorages:
+    """The storages of one server's tasks."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root / "storages"
+        self._mounting = asyncio.Lock()
+        self._namespaces: bool | None = None
+
+    async def bring(self, mounts: Sequence[Mount]) -> None:
+        """Have everything mounted on this machine that these are of.
+
+        Raises Unavailable while it cannot be mounted, InvalidInput for what this machine can never mount.
+        """
+        for mount in mounts:
+            if mount.host_path or mount.type in ("folder", "uri"):
+                continue
+            if mount.type not in _KINDS:
+                message = (
+                    f"The storage {mount.name} ({mount.type}) cannot be mounted by this machine; mount it yourself, on "
+                    "every machine, and name the folder in the document's hostPath."
+                )
+                raise InvalidInput("storage-not-mountable", message)
+            async with self._mounting:
+                await self._bring(mount)
+
+    async def _bring(self, mount: Mount) -> None:
+        target = self._mounted_at(mount)
+        if await asyncio.to_thread(os.path.ismount, target):
+            return
+        if os.geteuid() != 0:
+            message = (
+                f"The storage {mount.name} can be mounted by root alone; mount it, and name the folder in hostPath."
+            )
+            raise InvalidInput("storage-not-mountable", message)
+        os.makedirs(target, mode=0o711, exist_ok=True)
+        pipe, quiet = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+        process = await asyncio.create_subprocess_exec(
+            *mount_command(mount, target), stdin=quiet, stdout=quiet, stderr=pipe
+        )
+        try:
+            _, said = await asyncio.wait_for(process.communicate(), _MOUNT_SECONDS)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+            raise _away(mount, f"nothing came of it in {_MOUNT_SECONDS} seconds") from None
+        if process.returncode == 0:
+            return
+        words = " ".join(said.decode(errors="replace").split())[:300]
+        if any(each in words for each in _NOT_HERE):
+            message = f"The storage {mount.name} cannot be mounted by this machine's kernel: {words}"
+            raise InvalidInput("storage-not-mountable", message)
+        raise _away(mount, words)
+
+    def bind(self, mounts: Sequence[Mount], attempt: str, uid: int) -> list[Bound]:
+        """The folders of these storages for one attempt, whose folder is `attempt`; made where they are a user's own.
+
+        Raises NotFound for one that is not there, OSError for one that cannot be made.
+        """
+        return [self._bound(mount, attempt, uid) for mount in mounts]
+
+    def _bound(self, mount: Mount, attempt: str, uid: int) -> Bound:
+        if mount.is_moved:
+            source = f"{attempt}/storages/{mount.name}"
+            os.makedirs(f"{attempt}/storages", mode=0o711, exist_ok=True)
+            os.mkdir(source, 0o700)
+            if uid >= 0:
+                os.chown(source, uid, uid)
+            return Bound(mount.name, source, mount.path, mount.read_only)
+        source = mount.host_path or (mount.source if mount.type == "folder" else self._mounted_at(mount))
+        if not os.path.isdir(source):
+            raise NotFound("storage-not-here", f"The storage {mount.name} is not on this machine: no folder {source}.")
+        if mount.folder:
+            source = _own_folder(source, mount, uid)
+        return Bound(mount.name, source, mount.path, mount.read_only)
+
+    def namespace(self) -> tuple[str, ...]:
+        """The words that run a command in a mount namespace of its own; none where that cannot be."""
+        if self._namespaces is None:
+            words = self._words()
+            self._namespaces = bool(words) and _answers((*words, "true"))
+        return self._words() if self._namespaces else ()
+
+    def entering(self, pid: int, directory: str) -> list[str]:
+        """The words that run a command in the namespace of a task's process."""
+        words = [shutil.which("nsenter") or "nsenter", f"--target={pid}", "--mount", f"--wdns={directory}"]
+        return [*words, "--"] if os.geteuid() == 0 else [*words, "--user", "--preserve-credentials", "--"]
+
+    def _words(self) -> tuple[str, ...]:
+        """By its whole name: the job chooses its own PATH."""
+        program = shutil.which("unshare")
+        return (program, *(_AS_ROOT if os.geteuid() == 0 else _AS_USER)) if program else ()
+
+    def _mounted_at(self, mount: Mount) -> str:
+        """One place for each thing that is mounted in one way: a document that changes gets another."""
+        said = (mount.type, mount.server, mount.source, mount.account, mount.credentials_file, *mount.options)
+        told = hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:12]
+        return str(self._root / f"{mount.name}-{told}")
+
+
+def mount_command(mount: Mount, target: str) -> list[str]:
+    """The command that mounts a storage at `target`."""
+    options = list(mount.options)
+    if mount.type == "nfs":
+        source = f"{mount.server}:{mount.source}"
+    else:
+        source = mount.source if mount.type == "samba" else _azure_address(mount)
+        options.append(f"credentials={mount.credentials_file}" if mount.credentials_file else "guest")
+    words = ["mount", "-t", _KINDS[mount.type]]
+    options += ["nosuid", "nodev"]
+    return [*words, "-o", ",".join(options), "--", source, target]
+
+
+def link_all(bound: Sequence[Bound]) -> None:
+    """Make each storage a symbolic link at its path.
+
+    Raises NotFound where there is something else at the path, or none can be made.
+    """
+    for each in bound:
+        with contextlib.suppress(OSError):
+            if os.readlink(each.path) == each.source:
+                continue
+        try:
+            os.makedirs(os.path.dirname(each.path), exist_ok=True)
+            os.symlink(each.source, each.path)
+        except OSError as error:
+            message = (
+                f"The storage {each.name} cannot be had at {each.path}: this machine lets tasks mount nothing (it has no "
+                f"user namespaces for them), and no link can be made there: {error.strerror}."
+            )
+            raise NotFound("storage-not-mountable", message) from None
+
+
+def volumes(bound: Sequence[Bound]) -> list[str]:
+    """The options that give storages to a container."""
+    return [f"--volume={each.source}:{each.path}{':ro' if each.read_only else ''}" for each in bound]
+
+
+def spec_of(bound: Sequence[Bound], directory: str, uid: int) -> bytes:
+    """What the runtime is told to mount before it becomes the command (`runtime.mounting`)."""
+    mounts = [each._asdict() for each in bound]
+    return json.dumps({"mounts": mounts, "directory": directory, "uid": uid, "drop": os.geteuid() != 0}).encode()
+
+
+def _own_folder(source: str, mount: Mount, uid: int) -> str:
+    """A user's own folder in a storage, made when it is first wanted."""
+    if mount.folder in (".", ".."):
+        raise NotFound(
+            "storage-not-here", f"Nobody called {mount.folder} can have a folder in the storage {mount.name}."
+        )
+    own = f"{source}/{mount.folder}"
+    try:
+        found = os.lstat(own)
+    except FileNotFoundError:
+        os.mkdir(own, 0o700)
+        if uid >= 0:
+            os.chown(own, uid, uid)
+        return own
+    if not stat.S_ISDIR(found.st_mode):
+        message = f"What the storage {mount.name} has under the name of {mount.folder} is no folder."
+        raise NotFound("storage-not-here", message)
+    return own
+
+
+def _azure_address(mount: Mount) -> str:
+    return f"//{mount.account}.file.core.windows.net/{mount.source}"
+
+
+def _away(mount: Mount, why: str) -> Unavailable:
+    return Unavailable("storage-away", f"The storage {mount.name} cannot be mounted now: {why}.", retry_after=10)
+
+
+def _answers(words: Sequence[str]) -> bool:
+    try:
+        return subprocess.run(words, capture_output=True, timeout=10, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False

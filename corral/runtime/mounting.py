@@ -1,0 +1,140 @@
+"""Why: a task finds its storages at paths of their own without a container: they are mounted where only it sees them.
+
+`mount SPEC -- COMMAND…` runs in a mount namespace of the task's own (`unshare` made it), still with the right to mount.
+Each storage is bound to its path; then the rights are given up and the command is run in its folder. A path that is not
+there is made where the task's user could make it; elsewhere the folder that would have it is covered by one in memory
+with the same content, so that nothing is left on the machine.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import stat
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+REFUSED: Final = 126
+"""The exit code of a task whose storages cannot be mounted."""
+_NOSUID, _NODEV, _NOEXEC, _NOATIME, _NODIRATIME = 2, 4, 8, 1024, 2048
+_READ_ONLY, _REMOUNT, _BIND, _RECURSIVE, _RELATIME = 1, 32, 4096, 16384, 1 << 21
+_ST_RELATIME: Final = 4096
+_KEPT: Final = _NOSUID | _NODEV | _NOEXEC | _NOATIME | _NODIRATIME
+"""What a mount is by the same bits as a file system says it is."""
+_NO_NEW_PRIVILEGES, _AMBIENT, _CLEAR_ALL = 38, 47, 4
+
+
+def main(spec_file: str, command: list[str]) -> int:
+    """Mount what the file says, and become the command; returns only when that cannot be."""
+    with open(spec_file, encoding="utf-8") as file:
+        spec: dict[str, Any] = json.load(file)
+    what = ""
+    try:
+        for mount in sorted(spec["mounts"], key=lambda each: str(each["path"])):
+            what = f"the storage {mount['name']} cannot be mounted at {mount['path']}"
+            _mount(mount, int(spec["uid"]))
+        what = f"the working directory {spec['directory']} cannot be entered"
+        if int(spec["uid"]) >= 0 or spec["drop"]:
+            _give_up_rights()
+        os.chdir(spec["directory"])
+        what = f"{command[0]} cannot be started"
+        os.execvp(command[0], command)
+    except OSError as error:
+        print(f"corral: {what}: {error.strerror or error}", file=sys.stderr, flush=True)
+        return REFUSED
+
+
+def _mount(mount: Mapping[str, Any], uid: int) -> None:
+    source, path = str(mount["source"]), str(mount["path"])
+    if not os.path.isdir(path):
+        _make(path, uid)
+    _call_mount(source, path, "", _BIND | _RECURSIVE)
+    flags = os.statvfs(path).f_flag
+    same = (flags & _KEPT) | (_RELATIME if flags & _ST_RELATIME else 0) | _NOSUID | _NODEV
+    _call_mount("none", path, "", _BIND | _REMOUNT | same | (_READ_ONLY if mount["read_only"] else 0))
+
+
+def _make(path: str, uid: int) -> None:
+    """Have a folder at `path`, for real where the task's user may make it, else in memory."""
+    top, missing = path, []
+    while not os.path.lexists(top):
+        top, name = os.path.split(top)
+        missing.insert(0, name)
+    handle = os.open(top, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if _may_write(os.fstat(handle), uid):
+            _make_below(handle, missing, uid)
+            return
+    finally:
+        os.close(handle)
+    if top == "/":
+        raise OSError(0, "there is no such folder, and none can be made in /; choose a path such as /mnt/data")
+    _cover(top)
+    os.makedirs(path)
+
+
+def _may_write(folder: os.stat_result, uid: int) -> bool:
+    """Whether the task's user (-1: whose process this is) may make something in a folder."""
+    user = os.getuid() if uid < 0 else uid
+    if user == 0:
+        return True
+    if folder.st_uid == user:
+        return bool(folder.st_mode & 0o200)
+    group = os.getgid() if uid < 0 else uid
+    return bool(folder.st_mode & (0o020 if folder.st_gid == group else 0o002))
+
+
+def _make_below(handle: int, names: list[str], uid: int) -> None:
+    """Make folders in one another, each in the one that is open: what others do to the path meanwhile is no matter."""
+    here = os.dup(handle)
+    try:
+        for name in names:
+            os.mkdir(name, 0o755, dir_fd=here)
+            inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
+            os.close(here)
+            here = inner
+            if uid >= 0:
+                os.fchown(here, uid, uid)
+    finally:
+        os.close(here)
+
+
+def _cover(folder: str) -> None:
+    """Put a folder in memory over `folder`, in which all that it has is bound again."""
+    was = os.stat(folder)
+    inside: dict[str, tuple[int, os.stat_result, str]] = {}
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        found = os.lstat(path)
+        link = os.readlink(path) if stat.S_ISLNK(found.st_mode) else ""
+        inside[name] = (-1 if link else os.open(path, os.O_PATH | os.O_NOFOLLOW), found, link)
+    _call_mount("none", folder, "tmpfs", _NOSUID | _NODEV, f"mode={stat.S_IMODE(was.st_mode):o}")
+    for name, (handle, found, link) in inside.items():
+        target = os.path.join(folder, name)
+        if link:
+            os.symlink(link, target)
+            continue
+        if stat.S_ISDIR(found.st_mode):
+            os.mkdir(target)
+        else:
+            os.close(os.open(target, os.O_CREAT | os.O_WRONLY))
+        _call_mount(f"/proc/self/fd/{handle}", target, "", _BIND | _RECURSIVE)
+        os.close(handle)
+
+
+def _call_mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.mount(source.encode(), target.encode(), kind.encode() or None, flags, options.encode() or None) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def _give_up_rights() -> None:
+    """Whatever this process becomes may mount nothing, and no program gives it more rights than it has."""
+    library = ctypes.CDLL(None, use_errno=True)
+    nothing = ctypes.c_ulong(0)
+    if library.prctl(_NO_NEW_PRIVILEGES, ctypes.c_ulong(1), nothing, nothing, nothing) != 0:
+        raise OSError(ctypes.get_errno(), "its rights cannot be given up")
+    library.prctl(_AMBIENT, ctypes.c_ulong(_CLEAR_ALL), nothing, nothing, nothing)

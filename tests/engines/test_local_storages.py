@@ -1,0 +1,265 @@
+"""Tasks of the local engine find their storages at paths of their own, and nobody else sees them there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from corral.engines.local.containers import Container, run_command
+from corral.engines.local.storages import Bound, LocalStorages, link_all, mount_command, spec_of, volumes
+from corral.kernel.errors import InvalidInput, NotFound
+from corral.model.launch import RuntimePlan
+from corral.model.storages import Mount, mount_of
+from corral.runtime.build import build_runtime
+from corral.spec.storage import StorageDocument, StorageUse
+from tests.engines.local_harness import Harness, attempt, launch
+
+UID, OTHER = 54_321, 54_322
+PLACE = "/mnt/corral-test-storage"
+root_only = pytest.mark.skipif(os.getuid() != 0, reason="only root can start tasks as other users; run as root")
+no_namespaces = not LocalStorages(Path("/")).namespace()
+needs_namespaces = pytest.mark.skipif(no_namespaces, reason="this machine makes no mount namespaces for this user")
+
+
+@pytest.fixture
+async def local() -> AsyncIterator[Harness]:
+    folder = Path(tempfile.mkdtemp())  # pytest's own folders are closed to other users
+    folder.chmod(0o755)
+    uids = {"ada": UID, "bob": OTHER}
+    async with Harness(folder, uid_of=uids.get if os.getuid() == 0 else lambda user: None) as harness:
+        yield harness
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def shared(local: Harness) -> Path:
+    folder = local.folder / "shared"
+    folder.mkdir()
+    folder.chmod(0o777)
+    (folder / "there").write_text("before\n")
+    return folder
+
+
+def folder_mount(source: Path, *, path: str = PLACE, **fields: object) -> Mount:
+    return Mount("data", "folder", path, source=str(source), **fields)  # type: ignore[arg-type]
+
+
+@needs_namespaces
+async def test_a_folder_is_read_and_written_at_its_path(local: Harness, shared: Path) -> None:
+    end = await local.run("sh", "-c", f"cat {PLACE}/there; echo mine >{PLACE}/made", storages=(folder_mount(shared),))
+    assert end.code == 0, local.log()
+    assert local.log() == "before\n"
+    assert (shared / "made").read_text() == "mine\n"
+
+
+@needs_namespaces
+@root_only
+async def test_the_machine_keeps_nothing_of_a_path_that_was_not_there(local: Harness, shared: Path) -> None:
+    before = sorted(os.listdir("/mnt"))
+    end = await local.run("sh", "-c", f"ls {PLACE}", storages=(folder_mount(shared),))
+    assert (end.code, local.log()) == (0, "there\n")
+    assert sorted(os.listdir("/mnt")) == before
+
+
+@needs_namespaces
+@root_only
+async def test_what_stands_beside_a_path_is_still_there(local: Harness, shared: Path) -> None:
+    beside = local.folder / "closed"
+    (beside / "inner").mkdir(parents=True)
+    (beside / "inner/file").write_text("kept\n")
+    (beside / "plain").write_text("a file\n")
+    (beside / "link").symlink_to("inner/file")
+    mount = folder_mount(shared, path=f"{beside}/new/deep")
+    script = f"cat {beside}/inner/file {beside}/plain {beside}/link {beside}/new/deep/there"
+    end = await local.run("sh", "-c", script, storages=(mount,))
+    assert (end.code, local.log()) == (0, "kept\na file\nkept\nbefore\n")
+    assert not (beside / "new").exists()
+
+
+@needs_namespaces
+async def test_what_is_only_to_be_read_cannot_be_written(local: Harness, shared: Path) -> None:
+    mount = folder_mount(shared, read_only=True)
+    end = await local.run("sh", "-c", f"cat {PLACE}/there; touch {PLACE}/made", storages=(mount,))
+    assert end.code != 0
+    assert local.log().startswith("before\n")
+    assert "Read-only" in local.log()
+    assert not (shared / "made").exists()
+
+
+@needs_namespaces
+@root_only
+async def test_each_user_has_a_folder_of_their_own_and_sees_no_other(local: Harness) -> None:
+    homes = local.folder / "homes"
+    homes.mkdir(mode=0o755)
+    for task, user in enumerate(("ada", "bob")):
+        mount = folder_mount(homes, folder=user)
+        script = f"ls {PLACE}; echo {user} >{PLACE}/name; cat {homes}/ada/name"
+        await local.run("sh", "-c", script, task=task, user=user, storages=(mount,))
+    assert local.log(attempt(0)) == "ada\n"
+    assert "Permission denied" in local.log(attempt(1))
+    found = {user: ((homes / user).stat().st_uid, (homes / user / "name").read_text()) for user in ("ada", "bob")}
+    assert found == {"ada": (UID, "ada\n"), "bob": (OTHER, "bob\n")}
+
+
+@root_only
+async def test_a_link_in_the_place_of_a_users_folder_is_not_followed(local: Harness) -> None:
+    homes = local.folder / "homes"
+    homes.mkdir()
+    (homes / "ada").symlink_to("/etc")
+    end = await local.run("ls", PLACE, storages=(folder_mount(homes, folder="ada"),))
+    assert end.code == -200
+    assert "is no folder" in end.reason
+
+
+async def test_a_storage_that_the_machine_does_not_have_ends_the_task_for_good(local: Harness) -> None:
+    end = await local.run("true", storages=(folder_mount(local.folder / "absent"),))
+    assert end.code == -200
+    assert f"The storage data is not on this machine: no folder {local.folder}/absent" in end.reason
+
+
+async def test_what_a_machine_cannot_mount_is_refused_with_what_to_do(local: Harness) -> None:
+    with pytest.raises(InvalidInput, match="hostPath"):
+        await local.engine.start(launch("true", storages=(Mount("blobs", "azureBlob", PLACE, source="c"),)))
+
+
+@needs_namespaces
+async def test_the_working_folder_may_be_in_a_storage(local: Harness, shared: Path) -> None:
+    end = await local.run("pwd", working_dir=PLACE, storages=(folder_mount(shared),))
+    assert (end.code, local.log()) == (0, f"{PLACE}\n")
+
+
+@needs_namespaces
+async def test_a_session_in_a_task_sees_its_storages(local: Harness, shared: Path) -> None:
+    script = f"echo here; exec sleep 1000 # {PLACE}"
+    await local.engine.start(launch("sh", "-c", script, working_dir=PLACE, storages=(folder_mount(shared),)))
+    await local.line("here")
+    session = await local.engine.exec(attempt(), ["sh", "-c", "id -u; pwd; cat there"], tty=False)
+    printed = b"".join([chunk async for chunk in session.output()]).decode()
+    uid = UID if os.getuid() == 0 else os.getuid()
+    assert printed == f"{uid}\n{PLACE}\nbefore\n"
+    await session.close()
+    await local.engine.stop(attempt(), grace_seconds=5)
+    assert (await local.exited(attempt())).code == 143
+
+
+@needs_namespaces
+@root_only
+async def test_a_task_with_storages_gets_no_rights_by_programs_of_others(local: Harness, shared: Path) -> None:
+    await local.run("grep", "NoNewPrivs", "/proc/self/status", storages=(folder_mount(shared),))
+    assert local.log().split() == ["NoNewPrivs:", "1"]
+
+
+@needs_namespaces
+async def test_data_at_a_uri_are_there_before_the_command_and_kept_after_it(local: Harness, shared: Path) -> None:
+    remote = shared / "remote"
+    remote.mkdir()
+    remote.chmod(0o777)
+    (remote / "model").write_text("old")
+    os.utime(remote / "model", (1_000_000_000, 1_000_000_000))
+    place = f"{local.folder}/bucket"
+    mount = Mount("bucket", "uri", place, source=f"file://{remote}", folder="ada")
+    script = f"ls {place}; echo new >{place}/result; exit 3"
+    end = await local.run("sh", "-c", script, user="root", storages=(mount,), runtime=RuntimePlan())
+    assert end.code == 3, local.log()
+    assert (remote / "ada/result").read_text() == "new\n"
+    again = Mount("bucket", "uri", place, source=f"file://{remote}")
+    words = ("cat", f"{place}/model", f"{place}/ada/result")
+    end = await local.run(*words, task=1, user="root", storages=(again,), runtime=RuntimePlan())
+    assert end.code == 0
+    assert "oldnew\n" in local.log(attempt(1))
+    assert (remote / "model").stat().st_mtime == 1_000_000_000, "what nobody changed is not copied back"
+
+
+def test_a_user_without_rights_mounts_in_a_namespace_of_its_own(tmp_path: Path) -> None:
+    storages = LocalStorages(tmp_path)
+    if os.getuid() == 0:
+        words = [shutil.which("setpriv") or "", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "--"]
+        words += [shutil.which("unshare") or "", "--user", "--map-current-user", "--keep-caps"]
+        words += ["--mount", "--propagation", "slave"]
+    else:
+        words = list(storages.namespace())
+    if not words or subprocess.run([*words, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("this machine makes no user namespaces for users without rights")
+    folder = Path(tempfile.mkdtemp())
+    try:
+        folder.chmod(0o755)
+        data = folder / "data"
+        data.mkdir()
+        data.chmod(0o777)
+        program = build_runtime(folder / "runtime.pyz")
+        spec = folder / "spec"
+        told = json.loads(spec_of([Bound("data", str(data), PLACE, False)], "/", -1))
+        spec.write_text(json.dumps(told | {"drop": True}))
+        script = f"echo made >{PLACE}/made; id -u; grep CapEff /proc/self/status; ls -d /usr/bin"
+        python = "/usr/bin/python3" if os.getuid() == 0 else sys.executable
+        ran = subprocess.run(
+            [*words, python, "-I", "-S", str(program), "mount", str(spec), "sh", "-c", script],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr
+        assert (data / "made").read_text() == "made\n"
+        uid, _, capabilities, rest = ran.stdout.split()
+        assert int(uid) == (UID if os.getuid() == 0 else os.getuid())
+        assert int(capabilities, 16) == 0
+        assert rest == "/usr/bin"
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_without_namespaces_a_storage_is_a_link_and_nothing_else_gives_way(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    bound = Bound("data", str(tmp_path / "data"), str(tmp_path / "mnt/data"), False)
+    link_all([bound])
+    link_all([bound])
+    assert os.readlink(bound.path) == bound.source
+    (tmp_path / "other").mkdir()
+    with pytest.raises(NotFound, match="no link can be made there"):
+        link_all([bound._replace(path=str(tmp_path / "other"))])
+
+
+def test_a_container_gets_storages_as_volumes() -> None:
+    bound = [Bound("a", "/srv/a", "/mnt/a", False), Bound("b", "/srv/b", "/data", True)]
+    container = Container("docker", "c", -1, "/w", "/w", "/e", tuple(volumes(bound)))
+    words = run_command(container, launch("true", image="debian"))
+    assert {"--volume=/srv/a:/mnt/a", "--volume=/srv/b:/data:ro"} <= set(words)
+
+
+@pytest.mark.parametrize(
+    ("storage", "words"),
+    [
+        (
+            {"type": "nfs", "server": "filer", "path": "/export", "mountOptions": ["vers=4.1"]},
+            ["mount", "-t", "nfs", "-o", "vers=4.1,nosuid,nodev", "--", "filer:/export", "/at"],
+        ),
+        (
+            {"type": "samba", "address": "//srv/share", "credentialsFile": "/etc/smb"},
+            ["mount", "-t", "cifs", "-o", "credentials=/etc/smb,nosuid,nodev", "--", "//srv/share", "/at"],
+        ),
+        (
+            {"type": "azureFile", "shareName": "s", "accountName": "acc", "credentialsFile": "/etc/az"},
+            [
+                "mount",
+                "-t",
+                "cifs",
+                "-o",
+                "credentials=/etc/az,nosuid,nodev",
+                "--",
+                "//acc.file.core.windows.net/s",
+                "/at",
+            ],
+        ),
+    ],
+)
+def test_machines_mount_what_the_kernel_knows(storage: dict[str, object], words: list[str]) -> None:
+    document = StorageDocument.model_validate({"name": "x", **storage})
+    assert mount_command(mount_of(document, StorageUse(name="x"), "ada"), "/at") == words
