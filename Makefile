@@ -64,6 +64,7 @@ testbeds: $(VENV)/.locked
 	@tests/testbeds/apt.sh
 	@$(BIN)/python -m tests.testbeds.kubernetes
 	@$(BIN)/python -m tests.testbeds.hadoop
+	@$(BIN)/python -m tests.testbeds.oidc
 
 .PHONY: lint
 lint: $(VENV)/.locked  ## Check style, types and who imports whom

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from corral.api.callers import COOKIE, clear_session, current_actor, service_of, set_session
-from corral.api.wire import Json, answers, refused_with
+from corral.api.wire import Json, answers, no_content, refused_with
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unauthenticated
 from corral.model.views import OidcView, SignedIn
 from corral.service.openid.flow import MINUTES
@@ -31,6 +31,20 @@ _COOKIE: Final = "corral_oidc_"
 _INSIDE: Final = re.compile(r"/(?![/\\])[^\x00-\x20\\]*")
 _FORM_LIMIT: Final = 16 * 1024
 _TAKEN: Final = ("code", "state", "iss", "error", "session_state")
+_LOGOUT_FORM: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/x-www-form-urlencoded": {
+                "schema": {
+                    "type": "object",
+                    "properties": {"logout_token": {"type": "string"}},
+                    "required": ["logout_token"],
+                }
+            }
+        },
+    }
+}
 _Text = Annotated[str, Query(max_length=2000)]
 
 
@@ -79,10 +93,25 @@ async def oidc_logout(request: Request) -> Response:
 async def oidc_ended(request: Request, iss: _Text = "", sid: _Text = "") -> Response:
     """Where the provider tells that one of its sessions is over: what began in it here ends too."""
     if sid and iss == openid_of(request).settings.issuer:
-        await service_of(request).end_openid_session(iss, sid)
+        await service_of(request).end_openid_sessions(iss, "", sid)
     response = Response(status_code=204)
     clear_session(response, secure=request.app.state.secure)
     return response
+
+
+@router.post(
+    "/oidc/backchannel-logout",
+    status_code=204,
+    responses=answers(None, 204, also=(401, 503)),
+    openapi_extra=_LOGOUT_FORM,
+)
+async def oidc_ended_behind(request: Request) -> Response:
+    """The same, told by the provider itself with a signed logout token."""
+    openid = openid_of(request)
+    token = dict(await _form(request)).get("logout_token", "")
+    subject, session = await openid.provider.ended(token)
+    await service_of(request).end_openid_sessions(openid.settings.issuer, subject, session)
+    return no_content()
 
 
 def openid_of(request: Request) -> OpenId:
@@ -138,10 +167,7 @@ async def to_page(request: Request, signed: SignedIn, next: Mapping[str, str]) -
 async def read_instead(request: Request) -> Response:
     """Send a browser that came with a form to the same address with the form's fields as its query."""
     openid_of(request)
-    body = await request.body()
-    if len(body) > _FORM_LIMIT:
-        raise InvalidInput("bad-form", "The provider's answer is too long.")
-    fields = [(name, value) for name, value in parse_qsl(body.decode("ascii", "replace")) if name in _TAKEN]
+    fields = [(name, value) for name, value in await _form(request) if name in _TAKEN]
     return RedirectResponse(f"{request.url.path}?{urlencode(fields)}", 303)
 
 
@@ -173,6 +199,16 @@ def public_url(request: Request) -> str:
 def inside(next: str) -> str:
     """A page of the portal; anything else (another site) is not followed."""
     return next if _INSIDE.fullmatch(next) else "/"
+
+
+async def _form(request: Request) -> list[tuple[str, str]]:
+    body = await request.body()
+    if len(body) > _FORM_LIMIT:
+        raise InvalidInput("bad-form", "The provider's answer is too long.")
+    try:
+        return parse_qsl(body.decode("ascii"), max_num_fields=100)
+    except ValueError:
+        raise InvalidInput("bad-form", "The provider's answer is not a form.") from None
 
 
 def _hand_out(request: Request, response: Response, signed: SignedIn) -> None:

@@ -47,9 +47,12 @@ class OpenIdSessions(Sessions):
         """Whether the actor's token began at the provider."""
         return await self.store.openid_session(actor.token_id) is not None
 
-    async def end_openid_session(self, issuer: str, session: str) -> int:
-        """End what began in a session of the provider that is over; how many tokens."""
-        tokens = await self.store.tokens_of_openid_session(issuer, session) if session else []
+    async def end_openid_sessions(self, issuer: str, subject: str, session: str) -> int:
+        """End what began in a session of the provider that is over, or in all of somebody's; how many tokens."""
+        if session:
+            tokens = await self.store.tokens_of_openid_session(issuer, session)
+        else:
+            tokens = await self.store.tokens_of_identity(issuer, subject)
         for token in tokens:
             await self.store.revoke_token(token, self.clock.now())
             self._forget(token_id=token)

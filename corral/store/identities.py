@@ -61,3 +61,13 @@ class Identities(Database):
         """The ids of the tokens that began in a session of the provider."""
         query = select(_sessions.c.token).where(_sessions.c.issuer == issuer, _sessions.c.session == session)
         return [str(row.token) for row in await self.read(lambda connection: rows(connection, query))]
+
+    async def tokens_of_identity(self, issuer: str, subject: str) -> list[str]:
+        """The ids of the tokens that somebody at a provider began in any of its sessions."""
+        query = (
+            select(_sessions.c.token)
+            .join(tables.tokens, tables.tokens.c.id == _sessions.c.token)
+            .join(_identities, _identities.c.user == tables.tokens.c.user)
+            .where(_sessions.c.issuer == issuer, _identities.c.issuer == issuer, _identities.c.subject == subject)
+        )
+        return [str(row.token) for row in await self.read(lambda connection: rows(connection, query))]

@@ -19,6 +19,7 @@ from corral.service.openid.settings import OpenIdSettings, check_address
 
 if TYPE_CHECKING:
     from joserfc.jwk import KeySet
+    from joserfc.jwt import JWTClaimsRegistry
 
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 _SECONDS: Final = 10.0
@@ -29,6 +30,7 @@ _KEYS_AGAIN: Final = 30.0
 """How soon its keys are asked for again when a token names one that is not among them."""
 _LEEWAY: Final = 60
 """How many seconds the clocks may differ."""
+_LOGOUT: Final = "http://schemas.openid.net/event/backchannel-logout"
 
 
 class Metadata(msgspec.Struct, frozen=True):
@@ -131,6 +133,21 @@ class Provider:
 
         Raises Unauthenticated, Unavailable.
         """
+        return await self._claims(id_token, nonce={"essential": True, "value": nonce}, exp={"essential": True})
+
+    async def ended(self, logout_token: str) -> tuple[str, str]:
+        """The subject and the session that a logout token says are over; one of them may be "".
+
+        Raises Unauthenticated, Unavailable.
+        """
+        claims = await self._claims(logout_token, events={"essential": True}, sub={"essential": False})
+        events, about = claims["events"], [claims.get(each) for each in ("sub", "sid")]
+        if not isinstance(events, dict) or _LOGOUT not in events or "nonce" in claims or not any(about):
+            raise Unauthenticated("bad-logout-token", "The provider's logout token is not one.")
+        subject, session = (each if isinstance(each, str) else "" for each in about)
+        return subject, session
+
+    async def _claims(self, token: str, **expected: Any) -> dict[str, Any]:
         from joserfc import jwt
         from joserfc.errors import InvalidKeyIdError, JoseError
 
@@ -138,14 +155,14 @@ class Provider:
         algorithms = [each for each in ALGORITHMS if each in metadata.id_token_signing_alg_values_supported]
         try:
             try:
-                token = jwt.decode(id_token, await self._key_set(), algorithms=algorithms)
+                read = jwt.decode(token, await self._key_set(), algorithms=algorithms)
             except InvalidKeyIdError:
-                token = jwt.decode(id_token, await self._key_set(again=True), algorithms=algorithms)
-            _registry(self._settings, nonce, self._clock.now()).validate(token.claims)
-            _check_party(token.claims, self._settings.client_id)
+                read = jwt.decode(token, await self._key_set(again=True), algorithms=algorithms)
+            _registry(self._settings, self._clock.now(), **expected).validate(read.claims)
+            _check_party(read.claims, self._settings.client_id)
         except (JoseError, ValueError) as error:
             raise Unauthenticated("bad-id-token", f"The provider's ID token is not valid ({error}).") from None
-        return token.claims
+        return read.claims
 
     async def user_info(self, tokens: Tokens, subject: str) -> Mapping[str, Any]:
         """The claims at the provider's userinfo endpoint; empty where it has none, or they are somebody else's.
@@ -200,19 +217,16 @@ class Provider:
             raise _silent(f"{address} does not answer ({type(error).__name__})") from None
 
 
-def _registry(settings: OpenIdSettings, nonce: str, now: float) -> Any:
+def _registry(settings: OpenIdSettings, now: float, **expected: Any) -> JWTClaimsRegistry:
     from joserfc.jwt import JWTClaimsRegistry
 
-    return JWTClaimsRegistry(
-        now=int(now),
-        leeway=_LEEWAY,
-        iss={"essential": True, "value": settings.issuer},
-        aud={"essential": True, "value": settings.client_id},
-        sub={"essential": True},
-        exp={"essential": True},
-        iat={"essential": True},
-        nonce={"essential": True, "value": nonce},
-    )
+    always: dict[str, Any] = {
+        "iss": {"essential": True, "value": settings.issuer},
+        "aud": {"essential": True, "value": settings.client_id},
+        "sub": {"essential": True},
+        "iat": {"essential": True},
+    }
+    return JWTClaimsRegistry(now=int(now), leeway=_LEEWAY, **{**always, **expected})
 
 
 def _check_party(claims: Mapping[str, Any], client_id: str) -> None:
