@@ -8,6 +8,7 @@
 | `$(peers:ROLE:host:port:NAME)` | `host:port` of each of them, joined by commas |
 | `$(secret:PURPOSE)` | text only this job's tasks and the server can compute, another for each purpose |
 | `$(runtime)` | the runtime's own program, where a command is run by it |
+| `$(openpai)` | the scripts of a job of OpenPAI, which the runtime writes |
 
 The two `peers` forms are expanded here, so that the runtime knows single tasks only.
 """
@@ -23,10 +24,13 @@ from corral.kernel.ids import TaskKey
 RUNTIME: Final = "$(runtime)"
 """The words of a command that stand for the program of `corral.runtime`."""
 
+OPENPAI: Final = "$(openpai)"
+"""The word of a command that stands for the scripts that the runtime makes for a job of OpenPAI."""
+
 _NAME: Final = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 _PEER: Final = re.compile(rf"\$\(peer:(?P<role>{_NAME})-(?P<index>\d{{1,5}}):(?:host|port:(?P<port>{_NAME}))\)")
 _PEERS: Final = re.compile(rf"\$\(peers:(?P<role>{_NAME}):host(?::port:(?P<port>{_NAME}))?\)")
-_RESOLVED: Final = re.compile(r"\$\((?:peer|secret|runtime)\b")
+_RESOLVED: Final = re.compile(r"\$\((?:peer|secret|runtime|openpai)\b")
 
 
 class Reference(NamedTuple):

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from corral.frameworks.base import Framework
 from corral.frameworks.frameworkcontroller import FrameworkController
+from corral.frameworks.frameworklauncher import FrameworkLauncher
 from corral.frameworks.horovod import Horovod
 from corral.frameworks.jax import Jax
 from corral.frameworks.mpi import Cntk, Mpi
 from corral.frameworks.notebook import Notebook
+from corral.frameworks.openpai import OpenPai
 from corral.frameworks.pytorch import PyTorch
 from corral.frameworks.shell import External, Shell
 from corral.frameworks.tensorflow import TensorFlow
@@ -30,7 +32,20 @@ GROUP: Final = "corral.frameworks"
 
 _BUILT_IN: Final = {
     kind.job_type: kind
-    for kind in (PyTorch, TensorFlow, Jax, Mpi, Horovod, Cntk, Notebook, Shell, External, FrameworkController)
+    for kind in (
+        PyTorch,
+        TensorFlow,
+        Jax,
+        Mpi,
+        Horovod,
+        Cntk,
+        Notebook,
+        Shell,
+        External,
+        FrameworkController,
+        FrameworkLauncher,
+        OpenPai,
+    )
 }
 
 

@@ -70,6 +70,12 @@ def recognise(exit_code: int, tail: bytes) -> Match | None:
     return None
 
 
+def tails_of(path: str) -> bytes:
+    """The last bytes of a task's log; where standard output has a log of its own, that one's before those of the errors."""
+    output = f"{path.removesuffix('.stderr')}.stdout" if path.endswith(".stderr") else ""
+    return (tail_of(output) + b"\n" if output else b"") + tail_of(path)
+
+
 def tail_of(path: str) -> bytes:
     """The last bytes of a log; empty when it cannot be read."""
     try:

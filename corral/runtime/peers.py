@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import ssl
 
 RUNTIME_WORD = "$(runtime)"
+OPENPAI_WORD = "$(openpai)"
 _PEER = re.compile(r"\$\(peer:([a-z0-9-]+)-(\d+):(?:(host)|port:([a-z0-9-]+))\)")
 _SECRET = re.compile(r"\$\(secret:([a-z0-9-]+)\)")
 _MAX_ANSWER = 64 * 1024 * 1024
@@ -33,6 +34,10 @@ class Refused(Exception):
 
 class TimedOut(Exception):
     """The other tasks did not start in time."""
+
+
+class Unanswered(TimedOut):
+    """The server did not answer in time, so nothing is known of the other tasks."""
 
 
 class Unresolved(Exception):
@@ -149,11 +154,12 @@ def wait_for(
     """
     deadline = clock() + timeout
     pause = 0.02
-    trouble = "they have not started"
+    trouble, silent = "they have not started", False
     while True:
         left = deadline - clock()
         if left <= 0:
-            raise TimedOut(f"waited {timeout:g} s for the other tasks: {trouble}")
+            message = f"waited {timeout:g} s for the other tasks: {trouble}"
+            raise Unanswered(message) if silent else TimedOut(message)
         try:
             answer = api.call("GET", f"/api/v3/runtime/peers?attempt={quote(attempt)}")
             known, complete = _addresses(answer), bool(answer["complete"])
@@ -161,8 +167,9 @@ def wait_for(
                 return known
             missing = [name for name in wanted if name not in known]
             trouble = f"{', '.join(missing[:5])} did not start" if missing else "not all have started"
+            silent = False
         except (OSError, KeyError, TypeError, ValueError) as error:
-            trouble = f"the server did not answer ({error})"
+            trouble, silent = f"the server did not answer ({error})", True
         sleep(min(pause, max(0.0, left)))
         pause = min(pause * 1.5, 1.0)
 

@@ -19,12 +19,15 @@ from typing import Any, BinaryIO
 from corral.runtime.checkpoints import VARIABLE as CHECKPOINT_VARIABLE
 from corral.runtime.checkpoints import Checkpoints, watch
 from corral.runtime.fetching import NotKept, fetch
-from corral.runtime.patterns import Match, recognise, tail_of
+from corral.runtime.openpai_errors import RuntimeFault, error_block
+from corral.runtime.patterns import Match, recognise, tails_of
 from corral.runtime.peers import (
+    OPENPAI_WORD,
     Address,
     Api,
     Refused,
     TimedOut,
+    Unanswered,
     Unresolved,
     own_program,
     resolve,
@@ -34,13 +37,18 @@ from corral.runtime.peers import (
 from corral.runtime.plan import Plan, take
 from corral.runtime.unpack import UnsafeArchive, unpack
 
+BARRIER_UNANSWERED = 250
 GANG_TIMEOUT = 251
 BARRIER_REFUSED = 252
+PORT_TAKEN = 253
 RUNTIME_FAILED = 255
-"""OpenPAI's codes: JobGangAllocationTimeout, FrameworkBarrierPermanentFailed, PAIRuntimeUnknownFailed."""
+"""OpenPAI's codes: FrameworkBarrierTransientFailed, JobGangAllocationTimeout, FrameworkBarrierPermanentFailed,
+ContainerPortConflict, PAIRuntimeUnknownFailed."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NOT_EXECUTABLE, _NOT_FOUND = 126, 127
+_LAST_LINES = 10
+_MASK = "******"
 _WATCHED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -71,17 +79,21 @@ def main(plan_file: str) -> int:
         with _watching(plan, api):
             code = _run(argv, env, plan.directory or plan.work, pass_signals=plan.pass_signals)
         result["exit_code"] = code
-        match = recognise(code, tail_of(plan.log)) if plan.exit_patterns else None
+        match = recognise(code, tails_of(plan.log)) if plan.exit_patterns else None
         if match is not None:
             code = _tell_match(result, match)
         stage_out(plan)
     except Failed as failure:
         print(f"corral: {failure}", file=sys.stderr, flush=True)
         result["message"] = str(failure)
+        result["platform"] = str(failure)
         code = result.get("exit_code") or failure.code
     except Interrupted as stop:
         code = 128 + stop.number
         result["message"] = "stopped before the command ran"
+    platform = result.pop("platform", "")
+    if plan.openpai and code:
+        _tell_fault(plan, result, code, platform)
     _report(plan, api, result)
     return code
 
@@ -94,6 +106,8 @@ def prepare(plan: Plan, api: Api | None) -> tuple[list[str], dict[str, str]]:
         _give_away(plan.work, plan.owner)
     for uri, path in plan.inputs:
         _stage(plan, uri, os.path.join(plan.work, path), "input")
+    for uri, path, _ in plan.storages:
+        _stage(plan, uri, path, "storage", "--storage")
     env = dict(plan.env if plan.entry_file or plan.shared else os.environ)
     try:
         peers = _peers(plan, api)
@@ -102,6 +116,9 @@ def prepare(plan: Plan, api: Api | None) -> tuple[list[str], dict[str, str]]:
         env = {name: resolve(value, peers, key) for name, value in env.items()}
     except Unresolved as error:
         raise Failed(BARRIER_REFUSED, f"the command cannot be completed: {error}") from error
+    if plan.openpai:
+        argv, more = _prepare_openpai(plan, argv, peers, key)
+        env |= more
     env |= secrets
     if plan.checkpoint:
         env[CHECKPOINT_VARIABLE] = plan.checkpoint
@@ -109,6 +126,29 @@ def prepare(plan: Plan, api: Api | None) -> tuple[list[str], dict[str, str]]:
         _write_entry(plan.entry_file, env)
         return argv, dict(os.environ)
     return argv, env
+
+
+def _prepare_openpai(
+    plan: Plan, argv: list[str], peers: dict[str, Address], key: str
+) -> tuple[list[str], dict[str, str]]:
+    """What OpenPAI's runtime would have done by now: the command with the word for its scripts filled in, variables."""
+    from corral.runtime.openpai import FOLDER, Place, PortTaken  # other jobs need none of it
+    from corral.runtime.openpai import prepare as prepare_openpai
+
+    folder = os.path.join(plan.shared, "openpai") if plan.shared else os.path.join(plan.work, FOLDER)
+    place = Place(folder, plan.directory or plan.work, any_user=bool(plan.shared))
+    try:
+        prepared = prepare_openpai(plan.openpai, peers, key, plan.kept_secrets, place)
+        if plan.owner >= 0:
+            _give_away(folder, plan.owner)
+    except PortTaken as error:
+        raise Failed(PORT_TAKEN, str(error)) from error
+    except OSError as error:
+        raise Failed(RUNTIME_FAILED, f"the task's scripts could not be written: {error.strerror}") from error
+    for note in prepared.notes:
+        print(f"corral: {note}", file=sys.stderr, flush=True)
+    words = [prepared.argv if word == OPENPAI_WORD else [word] for word in argv]
+    return [word for part in words for word in part], prepared.env
 
 
 def _unpack(plan: Plan, api: Api | None) -> None:
@@ -151,6 +191,8 @@ def _peers(plan: Plan, api: Api | None) -> dict[str, Address]:
         return wait_for(
             api, plan.attempt, everyone=plan.barrier, wanted=plan.resolve, timeout=plan.barrier_timeout_seconds
         )
+    except Unanswered as error:
+        raise Failed(BARRIER_UNANSWERED, str(error)) from error
     except TimedOut as error:
         raise Failed(GANG_TIMEOUT, str(error)) from error
     except Refused as error:
@@ -242,14 +284,17 @@ def stage_out(plan: Plan) -> None:
     """Move what the command left to where it is kept. Raises Failed."""
     for path, uri in plan.outputs:
         _stage(plan, os.path.join(plan.work, path), uri, "output")
+    for uri, path, only_read in plan.storages:
+        if not only_read:
+            _stage(plan, path, uri, "storage", "--storage")
 
 
-def _stage(plan: Plan, source: str, destination: str, what: str) -> None:
+def _stage(plan: Plan, source: str, destination: str, what: str, *options: str) -> None:
     if not plan.stage_command:
         raise Failed(
             RUNTIME_FAILED, f"the {what} cannot be moved for this user: the server's Python is in a closed folder"
         )
-    pid = os.posix_spawnp(plan.stage_command[0], [*plan.stage_command, source, destination], os.environ)
+    pid = os.posix_spawnp(plan.stage_command[0], [*plan.stage_command, *options, source, destination], os.environ)
     _, status = os.waitpid(pid, 0)
     if os.waitstatus_to_exitcode(status) != 0:
         raise Failed(RUNTIME_FAILED, f"the {what} could not be moved from {source} to {destination}")
@@ -259,6 +304,29 @@ def _tell_match(result: dict[str, Any], match: Match) -> int:
     result["pattern"] = match._asdict()
     result["message"] = f"the command ended with {result['exit_code']}; its log says: {match.line}"
     return match.code
+
+
+def _tell_fault(plan: Plan, result: dict[str, Any], code: int, platform: str) -> None:
+    """Put what OpenPAI's clients read of a failure behind what people read."""
+    pattern = result.get("pattern") or {}
+    fault = RuntimeFault(
+        exit_code=code,
+        trigger=pattern.get("phrase", ""),
+        user_exit_code=result.get("exit_code"),
+        user_line=pattern.get("line", ""),
+        platform_line=platform,
+        user_log=_last_lines(plan.log),
+    )
+    said = result.get("message") or f"the command ended with {code}"
+    told = f"{said}\n{error_block(fault)}"
+    for value in plan.kept_secrets.values():  # what is told is stored, and a command may have printed one
+        told = told.replace(value, _MASK) if value.strip() else told
+    result["message"] = told
+
+
+def _last_lines(log: str) -> str:
+    lines = tails_of(log).decode("utf-8", "replace").splitlines()
+    return "\n".join(lines[-_LAST_LINES:])
 
 
 def _report(plan: Plan, api: Api | None, result: dict[str, Any]) -> None:

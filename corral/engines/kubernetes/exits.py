@@ -29,6 +29,8 @@ NO_IMAGE: Final = 254
 RUNTIME_FAILED: Final = 255
 
 MOST_REASON: Final = 1_000
+_MOST_TOLD: Final = 4_000
+"""What Corral's own runtime says may be longer: for jobs of OpenPAI a block of YAML stands behind the sentence."""
 _KILLED: Final = frozenset({137, 143})
 
 _POD_REASONS: Final = (
@@ -188,7 +190,7 @@ def _told(message: str) -> str:
     if not message.startswith("{"):
         return ""
     try:
-        return str(msgspec.json.decode(message, type=dict).get("message", ""))[:MOST_REASON]
+        return str(msgspec.json.decode(message, type=dict).get("message", ""))[:_MOST_TOLD]
     except (msgspec.DecodeError, RecursionError):  # the task may have written anything
         return ""
 

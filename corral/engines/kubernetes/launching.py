@@ -94,7 +94,7 @@ class Launching:
         try:
             if (mounted := claims_of(manifest)) and (why := await self._mounting.prepare(mounted, node)):
                 return _refused(why)
-            if launch.secrets:
+            if launch.given_secrets:
                 await self._belongings.put_secrets(launch)
             if needs_runtime(launch):
                 await self._belongings.give_runtime(launch)
@@ -152,7 +152,7 @@ class Launching:
             raise InvalidInput("devices-mixed", f"One task cannot have devices of {named} together on a shared node.")
         parts = PodParts(
             node=node,
-            secret=secret_name(parse_attempt_id(launch.attempt).job) if launch.secrets else "",
+            secret=secret_name(parse_attempt_id(launch.attempt).job) if launch.given_secrets else "",
             env=task_variables(launch, ports) | given.variables(launch.devices),
             ports=ports,
             device_resource=next(iter(resources), ""),

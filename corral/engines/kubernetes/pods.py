@@ -40,7 +40,7 @@ def secret_keys(launch: TaskLaunch) -> dict[str, SecretDelivery]:
     role = parse_attempt_id(launch.attempt).role
     return {
         f"{role}.env.{secret.env}" if secret.env else f"{role}.file.{at}": secret
-        for at, secret in enumerate(launch.secrets)
+        for at, secret in enumerate(launch.given_secrets)
     }
 
 

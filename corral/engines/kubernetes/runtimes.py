@@ -158,6 +158,8 @@ def _common(launch: TaskLaunch, plan: RuntimePlan) -> dict[str, Any]:
         "barrier": plan.barrier,
         "barrier_timeout_seconds": plan.barrier_timeout_seconds,
         "resolve": plan.resolve,
+        "openpai": plan.openpai,
+        "kept_secrets": launch.kept_secrets,
         "checkpoint": os.path.normpath(os.path.join(directory, plan.checkpoint)) if plan.checkpoint else "",
         "api_url": launch.api_url,
         "api_certificate": launch.api_certificate,
@@ -175,4 +177,5 @@ def needs_runtime(launch: TaskLaunch) -> bool:
     words = (*launch.command, *launch.env.values())
     refers = any(reference in word for word in words for reference in _REFERENCES)
     moves = plan.inputs or plan.outputs
-    return bool(plan.code_digest or moves or plan.barrier or plan.resolve or plan.checkpoint or refers)
+    asked = (plan.code_digest, moves, plan.barrier, plan.resolve, plan.openpai, plan.checkpoint, refers)
+    return any(map(bool, asked))

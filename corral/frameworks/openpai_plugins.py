@@ -1,0 +1,223 @@
+"""Why: what OpenPAI's run-time plug-ins do around a command is shell text, so that any image with a shell can do it.
+
+Each plug-in is a step before the command, after it, or both: a file of its own, which `task.sh` reads in. The runtime
+fills secrets into the files, so none is in what is stored. A step that fails ends the task with its exit code, unless its
+plug-in says `failurePolicy: ignore`. `ssh` and `tensorboard` that find no program of theirs in the image only say so,
+unless their plug-in says `failurePolicy: fail`: OpenPAI's own page puts `ssh` into every job.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from corral.frameworks.openpai_environment import PaiJob, PaiRole, prerequisites
+from corral.frameworks.openpai_texts import CLONE, SHELL_HEAD, SSH, SSH_BARRIER, TENSORBOARD
+from corral.spec.openpai.translation import plugins
+
+CMD_PREREQUISITE: Final = "com.microsoft.pai.runtimeplugin.cmd"
+BARRIER_MINUTES: Final = 30
+CODE_FOLDER: Final = "/usr/local/pai/code"
+TENSORBOARD_PORT: Final = "tensorboard"
+_STARTS, _SUCCEEDS = "taskStarts", "taskSucceeds"
+
+
+class Step(NamedTuple):
+    """What one plug-in does in this task; empty text is nothing."""
+
+    name: str
+    before: str = ""
+    after: str = ""
+    ignore_failure: bool = False
+
+
+class Around(NamedTuple):
+    """The files that make up a task, and what the runtime has to know of its SSH."""
+
+    files: dict[str, str]
+    ssh: dict[str, Any]
+    """Empty when the task runs no SSH server."""
+
+
+def around(job: PaiJob, role: PaiRole, index: int, command: str, *, image: bool) -> Around:
+    """The scripts of one task."""
+    steps = [*_prerequisites(job, role), *_plugins(job, role, index)]
+    files = {"user.sh": f"{command}\n"}
+    head = [SHELL_HEAD, f"PAI_IN_IMAGE={'1' if image else ''}", "export PAI_IN_IMAGE"]
+    before, after = [], []
+    for number, step in enumerate(steps):
+        for text, lines, when in ((step.before, before, "before"), (step.after, after, "after")):
+            if text:
+                name = f"{when}-{number}-{step.name}.sh"
+                files[name] = text if text.endswith("\n") else f"{text}\n"
+                lines.append(f"{'try' if step.ignore_failure else 'must'} {name}")
+    files["task.sh"] = "\n".join([*head, *_with_words(before), *_command(after, image), ""])
+    return Around(files, _ssh_asked(job, role))
+
+
+def tensorboard_index(job: PaiJob) -> tuple[str, int] | None:
+    """The task (by Corral's role) that runs TensorBoard on a port that Corral chooses; None where none does."""
+    asked = [each for each in plugins(job.protocol) if each.get("plugin") == "tensorboard"]
+    return (job.roles[0].corral, 0) if asked and not _parameters(asked[0]).get("port") else None
+
+
+def _with_words(lines: Sequence[str]) -> Iterator[str]:
+    """Each step read into this shell, so that what it exports reaches the command."""
+    for line in lines:
+        word, name = line.split(" ", 1)
+        if word == "try":
+            yield f'( . "$PAI_RUNTIME_DIR/{name}" ) || pai_say "{name} failed with $?, which its plug-in says to ignore"'
+        else:
+            yield f'. "$PAI_RUNTIME_DIR/{name}" || pai_end $? "{name} failed"'
+
+
+def _command(after: Sequence[str], image: bool) -> list[str]:
+    """The command itself: the last thing of all, unless something follows on its success."""
+    if not after:
+        return ['exec "$PAI_SHELL" "$PAI_RUNTIME_DIR/user.sh"']
+    if image:  # signals come to the first process of a container alone
+        run = [
+            '"$PAI_SHELL" "$PAI_RUNTIME_DIR/user.sh" &',
+            "pai_child=$!",
+            *(f"trap 'kill -{name} $pai_child 2>/dev/null' {name}" for name in ("TERM", "INT", "HUP")),
+            "wait $pai_child; pai_code=$?",
+            "while kill -0 $pai_child 2>/dev/null; do wait $pai_child; pai_code=$?; done",
+        ]
+    else:
+        run = ["trap : TERM INT HUP", '"$PAI_SHELL" "$PAI_RUNTIME_DIR/user.sh"; pai_code=$?']
+    return [*run, "trap - TERM INT HUP", "[ $pai_code -eq 0 ] || exit $pai_code", *_with_words(after), "exit 0"]
+
+
+def _plugins(job: PaiJob, role: PaiRole, index: int) -> Iterator[Step]:
+    for each in plugins(job.protocol):
+        roles = each.get("taskRoles")
+        if isinstance(roles, list) and role.name not in roles:
+            continue
+        step = _plugin(each, job, role, index)
+        if step is not None:
+            yield step._replace(ignore_failure=each.get("failurePolicy") == "ignore")
+
+
+def _plugin(each: Mapping[str, Any], job: PaiJob, role: PaiRole, index: int) -> Step | None:
+    parameters, strict = _parameters(each), each.get("failurePolicy") == "fail"
+    match each.get("plugin"):
+        case "ssh":
+            return _ssh(parameters, strict)
+        case "tensorboard" if role == job.roles[0] and index == 0:
+            return _tensorboard(parameters, strict)
+        case "cmd":
+            return _commands("cmd", parameters)
+        case "git":
+            return _git(parameters)
+    return None
+
+
+def _commands(name: str, parameters: Mapping[str, Any]) -> Step:
+    """Both ways to say it: lists of commands, and commands by event."""
+    before, after = _lines(parameters.get("preCommands")), _lines(parameters.get("postCommands"))
+    callbacks = parameters.get("callbacks")
+    for callback in callbacks if isinstance(callbacks, list) else ():
+        if isinstance(callback, Mapping):
+            into = {_STARTS: before, _SUCCEEDS: after}.get(str(callback.get("event")), [])
+            into += _lines(callback.get("commands"))
+    return Step(name, "\n".join(before), "\n".join(after))
+
+
+def _prerequisites(job: PaiJob, role: PaiRole) -> Iterator[Step]:
+    """What the prerequisites that the role names do when it starts and succeeds; what they require comes first."""
+    known = {str(each.get("name")): each for each in prerequisites(job.protocol)}
+    wanted = role.said.get("prerequisites")
+    done: set[str] = set()
+
+    def with_required(name: str) -> Iterator[Step]:
+        each = known.get(name)
+        if name in done or each is None:
+            return
+        done.add(name)
+        for other in each.get("require") or ():
+            yield from with_required(str(other))
+        if each.get("plugin") == CMD_PREREQUISITE:
+            yield _commands("prerequisite", each)
+
+    for name in wanted if isinstance(wanted, list) else ():
+        yield from with_required(str(name))
+
+
+def _git(parameters: Mapping[str, Any]) -> Step:
+    options = parameters.get("options") or []
+    words = [options] if isinstance(options, str) else list(options)
+    split = [word for option in words for word in shlex.split(str(option))]
+    return Step(
+        "git",
+        CLONE.format(
+            uri=str(parameters.get("repo_uri", "")),
+            options=" ".join(map(shlex.quote, split)),
+            folder=shlex.quote(str(parameters.get("clone_dir") or "")),
+            default=shlex.quote(CODE_FOLDER),
+        ),
+    )
+
+
+def _tensorboard(parameters: Mapping[str, Any], strict: bool) -> Step:
+    folders = parameters.get("logdir")
+    folders = folders if isinstance(folders, Mapping) else {"default": str(folders)} if folders else {}
+    port = str(parameters.get("port") or "") or f"$PAI_CONTAINER_HOST_{TENSORBOARD_PORT}_PORT_LIST"
+    named = ",".join(f"{name}:{path}" for name, path in folders.items())
+    one = next(map(str, folders.values())) if len(folders) == 1 else ""
+    logdir = f"--logdir={one}" if one else f"--logdir_spec={named}"
+    words = {"port": port, "logdir": logdir.replace('"', ""), "old": f"--logdir={one or named}".replace('"', "")}
+    return Step("tensorboard", TENSORBOARD.format(strict="1" if strict else "", **words))
+
+
+def _ssh(parameters: Mapping[str, Any], strict: bool) -> Step | None:
+    job_ssh, user_ssh = _wants(parameters)
+    if not job_ssh and not user_ssh:
+        return None
+    barrier = parameters.get("sshbarrier") is True
+    text = SSH.format(strict="1" if strict or barrier else "", open="1" if user_ssh else "")
+    if barrier:
+        minutes = parameters.get("sshbarrierTimeout")
+        seconds = int(60 * float(BARRIER_MINUTES if minutes is None else minutes))
+        text += SSH_BARRIER.format(seconds=seconds)
+    return Step("ssh", text)
+
+
+def _wants(parameters: Mapping[str, Any]) -> tuple[bool, bool]:
+    """Whether the tasks reach each other, and whether the user reaches them."""
+    user = parameters.get("userssh")
+    asked = isinstance(user, Mapping) and (user.get("type") == "system" or bool(user.get("value")))
+    return parameters.get("jobssh") is True, asked
+
+
+def _ssh_asked(job: PaiJob, role: PaiRole) -> dict[str, Any]:
+    from corral.spec.openpai.names import SSH_KEYS
+
+    keys: list[str] = []
+    roles: list[str] = []
+    job_ssh = False
+    for each in plugins(job.protocol):
+        parameters = _parameters(each)
+        if each.get("plugin") != "ssh" or not any(_wants(parameters)):
+            continue
+        given = each.get("taskRoles")
+        roles += [one.name for one in job.roles if not isinstance(given, list) or one.name in given]
+        if role.name not in roles:
+            continue
+        job_ssh = job_ssh or parameters.get("jobssh") is True
+        user = parameters.get("userssh")
+        if isinstance(user, Mapping):
+            system = user.get("type") == "system"
+            keys.append(job.annotations.get(SSH_KEYS, "") if system else str(user.get("value") or ""))
+    return {"roles": roles, "jobssh": job_ssh, "keys": "\n".join(keys)} if role.name in roles else {}
+
+
+def _parameters(each: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = each.get("parameters")
+    return found if isinstance(found, Mapping) else {}
+
+
+def _lines(commands: Any) -> list[str]:
+    if isinstance(commands, str):
+        return [commands]
+    return [str(command) for command in commands] if isinstance(commands, list) else []

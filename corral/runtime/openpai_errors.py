@@ -1,0 +1,88 @@
+"""Why: OpenPAI's clients find out why a task failed from a block of YAML between two marks; here it is written and read.
+
+It stands behind the sentence that people read, in what the task's end says of itself.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+START, END = "[PAI_RUNTIME_ERROR_START]", "[PAI_RUNTIME_ERROR_END]"
+_MOST_LINE = 300
+_MOST_LOG = 1024
+_INDENT = "  "
+
+
+class RuntimeFault(NamedTuple):
+    """What the runtime knows of a failure; empty text and None stand for nothing known."""
+
+    exit_code: int
+    trigger: str = ""
+    """What recognised it: the phrase of a pattern, or the step of the runtime that failed."""
+    user_exit_code: int | None = None
+    """What the command itself ended with."""
+    user_line: str = ""
+    """The line of the user's log that told."""
+    platform_line: str = ""
+    """What the runtime itself said."""
+    user_log: str = ""
+    platform_log: str = ""
+
+
+def error_block(fault: RuntimeFault) -> str:
+    """The block, marks included."""
+    lines = [START, f"exitCode: {fault.exit_code}"]
+    if fault.trigger:
+        lines.append(f"trigger: {_quoted(fault.trigger, _MOST_LINE)}")
+    if fault.user_exit_code is not None:
+        lines.append(f"originUserExitCode: {fault.user_exit_code}")
+    if fault.user_line:
+        lines.append(f"matchedUserLogString: {_quoted(fault.user_line, _MOST_LINE)}")
+    if fault.platform_line:
+        lines.append(f"matchedPlatformLogString: {_quoted(fault.platform_line, _MOST_LINE)}")
+    if fault.user_log or fault.platform_log:
+        lines.append("errorLogs:")
+        lines += [f"{_INDENT}user: {_quoted(fault.user_log, _MOST_LOG)}"] if fault.user_log else []
+        lines += [f"{_INDENT}platform: {_quoted(fault.platform_log, _MOST_LOG)}"] if fault.platform_log else []
+    return "\n".join([*lines, END])
+
+
+def sentence(diagnostics: str) -> str:
+    """What stands around the block, for people."""
+    before, start, rest = diagnostics.partition(START)
+    after = rest.partition(END)[2] if start else ""
+    return f"{before.rstrip()}{after}".strip()
+
+
+def read_error(diagnostics: str) -> dict[str, Any] | None:
+    """The fields of the block; None where there is none, or where its end is cut off."""
+    _, start, rest = diagnostics.partition(START)
+    text, end, _ = rest.partition(END)
+    if not start or not end:
+        return None
+    found: dict[str, Any] = {}
+    inner = found
+    for line in text.strip().splitlines():
+        name, colon, value = line.strip().partition(":")
+        if not colon:
+            continue
+        if not line.startswith(_INDENT):
+            inner = found
+        if value.strip():
+            inner[name] = _value(value.strip())
+        else:
+            inner = found[name] = {}
+    return found
+
+
+def _quoted(text: str, most: int) -> str:
+    """YAML's double-quoted text is JSON's; of what is too long the end tells most."""
+    return json.dumps(text if len(text) <= most else f"…{text[-most:]}", ensure_ascii=False)
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

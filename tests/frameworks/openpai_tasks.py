@@ -1,0 +1,216 @@
+"""Runs the tasks of an OpenPAI job as the local engine does: each under the real runtime, with a server that tells peers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from corral.frameworks import Gang, framework
+from corral.spec.job import UnifiedJob
+from corral.spec.openpai.protocol import read_protocol
+from corral.spec.openpai.translation import to_job
+from tests.frameworks.gangs import gang
+
+Protocol = dict[str, Any]
+USER = "bob"
+
+
+def protocol(commands: list[str], *, roles: dict[str, dict[str, Any]] | None = None, **more: Any) -> Protocol:
+    """A protocol of one role `worker` with `commands`, or of `roles`, each with what it says besides the usual."""
+    usual = {"dockerImage": "image", "resourcePerInstance": {"cpu": 1, "memoryMB": 512, "gpu": 0}, "commands": commands}
+    image = {"type": "dockerimage", "name": "image", "uri": "ubuntu:22.04"}
+    return {
+        "protocolVersion": 2,
+        "name": "a_job",
+        "type": "job",
+        "prerequisites": [image, *more.pop("prerequisites", [])],
+        "taskRoles": {name: usual | said for name, said in (roles or {"worker": {}}).items()},
+        **more,
+    }
+
+
+def plugin(name: str, roles: list[str] | None = None, **parameters: Any) -> dict[str, Any]:
+    """One entry of the run-time plug-ins."""
+    return {"plugin": name, "parameters": parameters} | ({"taskRoles": roles} if roles else {})
+
+
+def with_plugins(*plugins: dict[str, Any], **extras: Any) -> dict[str, Any]:
+    """The `extras` that ask for plug-ins."""
+    return {"com.microsoft.pai.runtimeplugin": list(plugins), **extras}
+
+
+def gang_of(said: Protocol, *, image: bool = False) -> tuple[Gang, dict[str, str]]:
+    """The gang that the protocol describes, and the job's own secrets; without its image unless asked for."""
+    job = to_job(read_protocol(yaml.safe_dump(said)), user=USER)
+    for role in job.document["spec"]["roles"]:
+        role["image"] = role["image"] if image else ""
+    document = UnifiedJob.from_document(job.document)
+    names = [f"{role.name}-{index}" for role in document.spec.roles for index in range(document.replicas_of(role.name))]
+    return gang(document, *names), job.secrets
+
+
+class Tasks:
+    """The tasks of one job, each a process in a folder of its own."""
+
+    def __init__(self, folder: Path, said: Protocol) -> None:
+        self.folder = folder
+        self.gang, self.secrets = gang_of(said)
+        self.env = {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8"}
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        kind = framework("openpai")
+        self.rendered = {str(task.key): kind.render(self.gang, task) for task in self.gang.tasks}
+        self.ports = {name: self._draw(name) for name in self.rendered}
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _peers(self))
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def start(self, *names: str) -> None:
+        """Start the tasks named, all if none is."""
+        for name in names or self.rendered:
+            self._start(name)
+
+    def run(self, seconds: float = 60) -> dict[str, int]:
+        """Start all and wait for their ends; exit codes by name."""
+        self.start()
+        return self.wait(seconds)
+
+    def wait(self, seconds: float = 60) -> dict[str, int]:
+        """The exit code of each task that was started. A guard, not a verdict, ends the wait."""
+        deadline = time.monotonic() + seconds
+        return {name: each.wait(max(0.1, deadline - time.monotonic())) for name, each in self.processes.items()}
+
+    def wait_until(self, name: str, text: str, seconds: float = 60) -> None:
+        """Wait until a task has printed something."""
+        deadline = time.monotonic() + seconds
+        while text not in self.output(name):
+            assert time.monotonic() < deadline, self.told(name)
+            assert self.processes[name].poll() is None, self.told(name)
+            time.sleep(0.05)
+
+    def work(self, name: str) -> Path:
+        """The folder of a task."""
+        return self.folder / name / "work"
+
+    def output(self, name: str) -> str:
+        """Its standard output."""
+        return (self.folder / name / "log.stdout").read_text(errors="replace")
+
+    def errors(self, name: str) -> str:
+        """Its standard errors."""
+        return (self.folder / name / "log.stderr").read_text(errors="replace")
+
+    def told(self, name: str) -> str:
+        """Everything of a task, for a failure's message."""
+        return f"--- {name}\n{self.output(name)}\n---\n{self.errors(name)}"
+
+    def message(self, name: str) -> str:
+        """What the runtime said of its end."""
+        text = (self.folder / name / "result").read_text()
+        return str(json.loads(text)["message"]) if text else ""
+
+    def environment(self, name: str) -> dict[str, str]:
+        """What the task's command dumped by `env -0 >environment`."""
+        lines = (self.work(name) / "environment").read_text().split("\0")
+        return dict(line.partition("=")[::2] for line in lines if line)
+
+    def end(self) -> None:
+        """Kill whatever is left of every task's session."""
+        for process in self.processes.values():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, 9)
+            process.wait()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def peers(self) -> dict[str, Any]:
+        """What the server answers: who was started, and whether all were."""
+        started = [name for name in self.rendered if name in self.processes]
+        records = []
+        for name in started:
+            role, _, index = name.rpartition("-")
+            records.append({"role": role, "index": int(index), "host": "127.0.0.1", "ports": self.ports[name]})
+        return {"complete": len(started) == len(self.rendered), "peers": records}
+
+    def _draw(self, name: str) -> dict[str, list[int]]:
+        role = self.gang.job.role(name.rpartition("-")[0])
+        asked = [(port.name, port.count) for port in role.ports]
+        asked += [(port.name, port.count) for port in self.rendered[name].ports]
+        return {port: [_free_port() for _ in range(count)] for port, count in asked}
+
+    def _start(self, name: str) -> None:
+        base, task = self.folder / name, self.rendered[name]
+        work = base / "work"
+        work.mkdir(parents=True)
+        (base / "token").write_text("token")
+        (base / "job-secret").write_text("what the tasks of this job share")
+        (base / "result").write_text("")
+        plan = {
+            "attempt": f"{self.gang.job_id}.0.{name.replace('-', '.')}.0",
+            "command": task.command,
+            "work": str(work),
+            "barrier": task.barrier,
+            "barrier_timeout_seconds": 30.0,
+            "resolve": task.resolve,
+            "openpai": task.openpai,
+            "kept_secrets": self.secrets,
+            "exit_patterns": True,
+            "log": str(base / "log.stderr"),
+            "api_url": f"http://127.0.0.1:{self._server.server_address[1]}",
+            "token_file": str(base / "token"),
+            "job_secret_file": str(base / "job-secret"),
+            "result_file": str(base / "result"),
+        }
+        (base / "plan").write_bytes(msgspec.json.encode(plan))
+        with open(base / "log.stdout", "wb") as out, open(base / "log.stderr", "wb") as err:
+            self.processes[name] = subprocess.Popen(
+                [sys.executable, "-m", "corral.runtime", "run", str(base / "plan")],
+                cwd=work,
+                env={**self.env, **task.env, "PYTHONPATH": os.getcwd()},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
+
+
+@contextlib.contextmanager
+def tasks_of(folder: Path, said: Protocol) -> Iterator[Tasks]:
+    """The tasks of a job, all gone afterwards."""
+    made = Tasks(folder, said)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def _peers(tasks: Tasks) -> type[BaseHTTPRequestHandler]:
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            content = json.dumps(tasks.peers()).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Nothing: the tests' own output is enough."""
+
+    return Answers
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
