@@ -24,6 +24,7 @@ from corral.settings import Settings
 from corral.supervisor import PARENT, READY_FD, end_with_parent, listen
 
 if TYPE_CHECKING:
+    from corral.api.limits import CallLimits
     from corral.api.application import WebSettings
     from corral.control import Accounts, Control
     from corral.control.bridge import Bridge
@@ -134,6 +135,7 @@ async def _front(settings: Settings) -> None:
         token_days=settings.token_days,
         code_limit=settings.code_limit_bytes,
         several_users=settings.trust_users or os.getuid() == 0 or settings.engine != "local",
+        openpai_fs_uri=settings.openpai_fs_uri,
     )
     application = create_app(
         service,
@@ -143,6 +145,7 @@ async def _front(settings: Settings) -> None:
         code_limit=settings.code_limit_bytes,
         secure=settings.scheme == "https",
         web=_web(settings, service),
+        limits=_call_limits(settings),
     )
     config = uvicorn.Config(
         application,
@@ -212,6 +215,15 @@ def _secret_in(file: Path) -> str:
 def _listed(text: str) -> tuple[str, ...]:
     """What stands between commas."""
     return tuple(each.strip() for each in text.split(",") if each.strip())
+
+
+def _call_limits(settings: Settings) -> CallLimits:
+    from corral.api.limits import CallLimits, Calls
+
+    return CallLimits(
+        Calls(settings.calls_per_minute, settings.lists_per_minute, settings.submits_per_hour),
+        Calls(settings.openpai_calls_per_minute, settings.openpai_lists_per_minute, settings.openpai_submits_per_hour),
+    )
 
 
 async def _control(settings: Settings) -> None:

@@ -223,6 +223,12 @@ class Settings(BaseSettings):
     oidc_label: str = Field(
         default="", max_length=60, description="What the portal's button says; empty: `Sign in with` and the host."
     )
+    openpai_fs_uri: str = Field(
+        default="",
+        pattern=r"^$|^[a-z][a-z0-9+.-]*://.*[^/]$",
+        description="For jobs of OpenPAI's YARN era: the file system (`hdfs://HOST:PORT`, `file:///shared`) that "
+        "`$PAI_DEFAULT_FS_URI` and paths without a scheme stand for. Empty: that of the machine, and no authFile is read.",
+    )
     openpai_anonymous_reads: bool = Field(
         default=False,
         description="Whether jobs are read under `/api/v1` without a token, as in OpenPAI's YARN era.",
@@ -232,6 +238,24 @@ class Settings(BaseSettings):
         description="Where OpenPAI's `/authn/oidc/login?redirect_uri=` may send people with their token in the address, "
         "as its portal had it: addresses that begin so, separated by commas. Empty: only to this server's own "
         "pages, and without the token, which stands in a cookie.",
+    )
+    calls_per_minute: int = Field(
+        default=0, ge=0, description="How many calls one user may make in a minute at Corral's own API; 0 is no limit."
+    )
+    lists_per_minute: int = Field(
+        default=0, ge=0, description="How many of them may be lists of jobs; 0 is no limit of their own."
+    )
+    submits_per_hour: int = Field(
+        default=0, ge=0, description="How many jobs one user may submit in an hour at Corral's own API; 0 is no limit."
+    )
+    openpai_calls_per_minute: int = Field(
+        default=600, ge=0, description="How many calls one user may make in a minute at OpenPAI's API; 0 is no limit."
+    )
+    openpai_lists_per_minute: int = Field(
+        default=120, ge=0, description="How many of them may be lists of jobs; 0 is no limit of their own."
+    )
+    openpai_submits_per_hour: int = Field(
+        default=3600, ge=0, description="How many jobs one user may submit in an hour at OpenPAI's API; 0 is no limit."
     )
     log_level: str = Field(default="info", description="debug, info, warning or error.")
 

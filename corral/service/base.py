@@ -60,6 +60,7 @@ class ServiceBase:
         token_days: float = 90.0,
         code_limit: int = 512 * 1024**2,
         several_users: bool = True,
+        openpai_fs_uri: str = "",
     ) -> None:
         self.store = store
         self.clock = clock
@@ -71,6 +72,7 @@ class ServiceBase:
         self.token_days = token_days
         self.code_limit = code_limit
         self.several_users = several_users
+        self.openpai_fs_uri = openpai_fs_uri
         self._ids = JobIds(secrets.randbits)
         self._background: set[asyncio.Task[None]] = set()
 

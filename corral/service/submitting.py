@@ -167,6 +167,7 @@ class Submitting(Storages):
         A large one is read beside the event loop, which others wait for.
         """
         asked: dict[str, Any] = {"parameters": parameters, "filename": filename, "user": actor.user}
+        asked["fs_uri"] = self.openpai_fs_uri
         if len(text) <= _READ_AT_ONCE:
             read = read_runnable_job(text, **asked)
         else:
