@@ -181,7 +181,7 @@ def test_a_session_that_ends_at_the_provider_ends_here_too(site: Site) -> None:
 
 def test_openpais_addresses_sign_in_and_lead_to_its_portal_in_its_words(site: Site) -> None:
     told = httpx2.get(f"{site.url}/api/v2/authn/info").json()
-    assert told == {"authn_type": "OIDC", "loginURI": "/api/v1/authn/oidc/login", "loginURIMethod": "get"}
+    assert told == {"authn_type": "OIDC", "loginURI": "/api/v2/authn/oidc/login", "loginURIMethod": "get"}
     browser = Browser(site, "1001")
     browser.go("/rest-server/api/v1/authn/oidc/login")
     assert urlsplit(browser.seen[-1]).path == "/"

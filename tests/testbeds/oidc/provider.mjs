@@ -22,6 +22,8 @@ const provider = new Provider(issuer, {
     rpInitiatedLogout: { enabled: true },
     backchannelLogout: { enabled: true },
   },
+  // It calls no address of its own machine, which is where the tests are.
+  fetch: (url, { dispatcher, ...options }) => fetch(url, options),
   pkce: { required: () => true },
   interactions: { url: (_, interaction) => `/as/${interaction.uid}` },
   findAccount: (_, sub) => people[sub] && { accountId: sub, claims: async () => ({ sub, ...people[sub] }) },
@@ -45,4 +47,5 @@ provider.use(async (ctx, next) => {
   ctx.redirect(await provider.interactionResult(ctx.req, ctx.res, result));
 });
 
+provider.on('backchannel.error', (_, error) => console.error(error));
 provider.listen(port, '127.0.0.1', () => console.log('ready'));
