@@ -24,8 +24,8 @@ from corral.settings import Settings
 from corral.supervisor import PARENT, READY_FD, end_with_parent, listen
 
 if TYPE_CHECKING:
-    from corral.api.limits import CallLimits
     from corral.api.application import WebSettings
+    from corral.api.limits import CallLimits
     from corral.control import Accounts, Control
     from corral.control.bridge import Bridge
     from corral.control.door import Beyond

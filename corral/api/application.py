@@ -30,7 +30,7 @@ from corral.api import (
 )
 from corral.api.express import Express
 from corral.api.guard import Guard
-from corral.api.limits import FailureLimit
+from corral.api.limits import CallLimits, Counting, FailureLimit
 from corral.api.openapi import describe
 from corral.api.openpai import oidc as openpai_oidc
 from corral.api.openpai.pylon import Pylon
@@ -76,12 +76,14 @@ def create_app(
     metrics: Callable[[], bytes] | None = None,
     lifespan: Lifespan | None = None,
     web: WebSettings | None = None,
+    limits: CallLimits | None = None,
 ) -> FastAPI:
     """The whole HTTP application over `service`.
 
     `portal_folder` has the built page (or is not there), `connect` opens a WebSocket to control for exec, `code_limit`
     bounds code archives in bytes, `secure` says that browsers come by HTTPS, `metrics` makes the Prometheus text,
-    `lifespan` is entered before the first request and left after the last, and `web` says how browsers sign in.
+    `lifespan` is entered before the first request and left after the last, `web` says how browsers sign in, and
+    `limits` how many calls one user may make.
     """
 
     @contextlib.asynccontextmanager
@@ -111,6 +113,8 @@ def create_app(
     app.state.metrics = metrics
     app.state.tailer = events.Tailer(service)
     app.state.login_limit = FailureLimit()
+    app.state.calls = Counting((limits or CallLimits()).corral)
+    app.state.openpai_calls = Counting((limits or CallLimits()).openpai)
     for name, value in (web or WebSettings())._asdict().items():
         setattr(app.state, name, value)
     app.state.oidc_onward = {openpai_oidc.MODE: openpai_oidc.go_on}

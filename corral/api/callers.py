@@ -8,6 +8,7 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
+from corral.api.limits import Counting
 from corral.kernel.errors import Forbidden, Unauthenticated
 from corral.service.actor import Actor
 
@@ -49,8 +50,15 @@ def token_of(connection: HTTPConnection) -> str:
 
 
 async def current_actor(connection: HTTPConnection) -> Actor:
-    """Who calls."""
-    return await service_of(connection).authenticate(token_of(connection))
+    """Who calls.
+
+    Raises Unauthenticated, Forbidden, and TooManyRequests where calls are limited.
+    """
+    actor = await service_of(connection).authenticate(token_of(connection))
+    if actor.kind != "job":
+        calls: Counting = connection.app.state.calls
+        calls.take(actor.user, connection.scope.get("method", ""), connection.scope["path"])
+    return actor
 
 
 Caller = Annotated[Actor, Depends(current_actor)]

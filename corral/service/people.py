@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
 from corral.model.accounts import AuditRecord, Group, User
@@ -13,7 +13,7 @@ from corral.service.actor import Actor
 from corral.service.rules import Resource
 from corral.service.sessions import Sessions
 
-_USER: Final = re.compile(r"[a-z_][a-z0-9_.-]{0,31}")
+_USER: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]{1,63}")
 _SECRET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 _SHORTEST: Final = 8
 _LONGEST: Final = 1024
@@ -47,8 +47,11 @@ class People(Sessions):
         groups: tuple[str, ...] = (),
         password: str | None = None,
         uid: int | None = None,
+        email: str = "",
+        extension: dict[str, Any] | None = None,
+        shortest: int = _SHORTEST,
     ) -> UserView:
-        """Make an account; without a password it is opened by a sign-in link.
+        """Make an account; without a password it is opened by a sign-in link, and one has `shortest` characters.
 
         Raises InvalidInput, Conflict `user-exists` or `single-user`.
         """
@@ -56,7 +59,7 @@ class People(Sessions):
         decision = await self.check(actor, "user.create", resource, role=role)
         if not _USER.fullmatch(name):
             raise InvalidInput(
-                "bad-user-name", "A user name has up to 32 of a-z, 0-9, _ . - and begins with a letter or _."
+                "bad-user-name", "A user name has up to 63 of A-Z, a-z, 0-9, _ . - and is neither . nor two of them."
             )
         _check_role(role)
         if not self.several_users and await self.store.count_users() > 0:
@@ -65,8 +68,17 @@ class People(Sessions):
                 "This server runs every task under its own account, so it takes one user; "
                 "start it as root, or with --trust-users.",
             )
-        user = User(name, role, tuple(groups), uid, self.clock.now(), has_password=password is not None)
-        await self.store.add_user(user, await self._hash(password) if password is not None else "")
+        user = User(
+            name,
+            role,
+            tuple(groups),
+            uid,
+            self.clock.now(),
+            has_password=password is not None,
+            email=email,
+            extension=extension or {},
+        )
+        await self.store.add_user(user, await self._hash(password, shortest) if password is not None else "")
         await self.note(actor, "user.create", resource, decision, role=role, groups=list(groups))
         return _view(user)
 
@@ -80,20 +92,32 @@ class People(Sessions):
         password: str | None = None,
         disabled: bool | None = None,
         uid: int | None = None,
+        email: str | None = None,
+        extension: dict[str, Any] | None = None,
+        shortest: int = _SHORTEST,
     ) -> UserView:
-        """Change what is given; everybody may change their own password.
+        """Change what is given; everybody may change their own password, address and extension.
 
         Raises NotFound, InvalidInput, Conflict `last-admin`.
         """
-        only_password = password is not None and role is None and groups is None and disabled is None and uid is None
-        action = "user.password" if only_password else "user.change"
+        own = role is None and groups is None and disabled is None and uid is None
+        action = "user.change"
+        if own and (password is not None or email is not None or extension is not None):
+            action = "user.profile" if password is None else "user.password"
         resource = Resource("user", name, owner=name)
         decision = await self.check(actor, action, resource)
         if role is not None:
             _check_role(role)
-        hashed = await self._hash(password) if password is not None else None
+        hashed = await self._hash(password, shortest) if password is not None else None
         user = await self.store.change_user(
-            name, role=role, groups=groups, uid=uid, disabled=disabled, password_hash=hashed
+            name,
+            role=role,
+            groups=groups,
+            uid=uid,
+            disabled=disabled,
+            password_hash=hashed,
+            email=email,
+            extension=extension,
         )
         self._forget(user=name)
         await self.note(
@@ -133,6 +157,14 @@ class People(Sessions):
         await self.store.put_group(group)
         self._known.clear()
         await self.note(actor, "group.change", resource, decision, queues=list(group.queues))
+
+    async def remove_group(self, actor: Actor, name: str) -> None:
+        """Forget a group, and that anybody was in it."""
+        resource = Resource("group", name)
+        decision = await self.check(actor, "group.change", resource)
+        await self.store.remove_group(name)
+        self._known.clear()
+        await self.note(actor, "group.change", resource, decision, removed=True)
 
     async def secrets(self, actor: Actor) -> list[SecretView]:
         """The names of the actor's secrets."""
@@ -174,9 +206,9 @@ class People(Sessions):
         await self.check(actor, "audit.read", Resource("audit"))
         return await self.store.audit(limit=limit, after_cursor=after)
 
-    async def _hash(self, password: str) -> str:
-        if not _SHORTEST <= len(password) <= _LONGEST:
-            raise InvalidInput("bad-password", f"A password has {_SHORTEST} to {_LONGEST} characters.")
+    async def _hash(self, password: str, shortest: int) -> str:
+        if not shortest <= len(password) <= _LONGEST:
+            raise InvalidInput("bad-password", f"A password has {shortest} to {_LONGEST} characters.")
         return await self.passwords.hash(password)
 
     async def _existing(self, name: str) -> User:

@@ -8,14 +8,14 @@ from corral.service.documents import Configuring
 from corral.service.inside import Inside
 from corral.service.machines import Machines
 from corral.service.openid_sessions import OpenIdSessions
+from corral.service.openpai_accounts import OpenPaiAccounts
 from corral.service.openpai_imported import OpenPaiImported
 from corral.service.overview import Overview
-from corral.service.people import People
 from corral.service.submitting import Submitting
 from corral.service.yielding import Yielding
 
 
-class Service(Submitting, Yielding, Machines, Overview, Configuring, Inside, People, OpenIdSessions, OpenPaiImported):
+class Service(Submitting, Yielding, Machines, Overview, Configuring, Inside, OpenIdSessions, OpenPaiImported, OpenPaiAccounts):
     """Everything that a caller may do."""
 
     async def ready(self) -> Readiness:

@@ -11,6 +11,8 @@ ANN = Actor("ann", queues=("gold",))
 BOB = Actor("bob")
 ROOT = Actor("root", "admin")
 JOB = Actor("ann", "job", kind="job", job="j1")
+APP = Actor("ann", kind="application")
+ROOTS_APP = Actor("root", "admin", kind="application")
 ANNS = Resource("job", "j1", owner="ann")
 OTHER = Resource("job", "j2", owner="ann")
 
@@ -29,6 +31,10 @@ CASES = [
     (ANN, "job.submit", Resource("queue", queue="gold", restricted=True), True, "queue-granted"),
     (BOB, "job.submit", Resource("queue", queue="gold", restricted=True), False, "queue-not-granted"),
     (BOB, "job.submit", Resource("queue", queue="default"), True, "queue-open"),
+    (APP, "token.create", Resource("token", owner="ann"), False, "application-token"),
+    (ROOTS_APP, "user.create", Resource("user"), False, "application-token"),
+    (ROOTS_APP, "user.list", Resource("user"), True, "administrator"),
+    (APP, "job.stop", ANNS, True, "job-owner"),
     (ANN, "job.stop", ANNS, True, "job-owner"),
     (BOB, "job.stop", ANNS, False, "job-not-owned"),
     (BOB, "job.logs", ANNS, False, "job-not-owned"),

@@ -6,9 +6,20 @@ from typing import Final
 
 from fastapi import APIRouter, FastAPI
 
+from corral.api.openpai import authn, groups, oidc, tokens, users
 from corral.api.wire import Json
 
-MOUNTS: Final[tuple[tuple[str, APIRouter], ...]] = ()
+MOUNTS: Final[tuple[tuple[str, APIRouter], ...]] = (
+    ("/api/v2", authn.router),
+    ("/api/v2", oidc.router),
+    ("/api/v2/tokens", tokens.router),
+    ("/api/v2/users", users.router),
+    ("/api/v2/groups", groups.router),
+    ("/api/v1", authn.router),
+    ("/api/v1", oidc.router),
+    ("/api/v1/token", tokens.router),
+    ("/api/v1/user", users.legacy),
+)
 """Every router with the address that it is under; those under `/rest-server` are reached through `Pylon`."""
 
 

@@ -10,6 +10,7 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from corral.api.callers import service_of
+from corral.api.limits import Counting
 from corral.kernel.errors import Unauthenticated
 from corral.service.actor import Actor
 from corral.service.openpai_refusals import administrators_only, applications_not_allowed, bad_token, guest
@@ -22,8 +23,14 @@ _MAX_TOKEN: Final = 4096
 async def any_caller(connection: HTTPConnection) -> Actor:
     """Who calls, by whatever token of theirs.
 
-    Raises OpenPaiRefusal without a token, or with a bad one.
+    Raises OpenPaiRefusal without a token or with a bad one, TooManyRequests for too many calls.
     """
+    actor = await _authenticated(connection)
+    _count(connection, actor.user)
+    return actor
+
+
+async def _authenticated(connection: HTTPConnection) -> Actor:
     header = connection.headers.get("authorization", "").strip()
     if not header:
         raise guest()
@@ -38,6 +45,7 @@ async def any_caller(connection: HTTPConnection) -> Actor:
 async def caller_or_none(connection: HTTPConnection) -> Actor | None:
     """Who calls, or None when nobody says so; a bad token is refused all the same."""
     if not connection.headers.get("authorization", "").strip():
+        _count(connection, f"address:{connection.client.host if connection.client else ''}")
         return None
     return await any_caller(connection)
 
@@ -85,6 +93,11 @@ Administrator = Annotated[Actor, Depends(administrator)]
 """An administrator, an administrator's program too."""
 AdministratorInPerson = Annotated[Actor, Depends(administrator_in_person)]
 """An administrator who signed in."""
+
+
+def _count(connection: HTTPConnection, user: str) -> None:
+    calls: Counting = connection.app.state.openpai_calls
+    calls.take(user, connection.scope.get("method", ""), connection.scope["path"])
 
 
 async def _bearer(connection: HTTPConnection, token: str) -> Actor:

@@ -1,0 +1,72 @@
+"""Why: OpenPAI's clients ask how one signs in, sign in with a name and a password, and sign out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+from fastapi import APIRouter, Request
+
+from corral.api.callers import service_of
+from corral.api.limits import FailureLimit
+from corral.api.openpai.bodies import body_of
+from corral.api.openpai.callers import AnyCaller
+from corral.api.wire import Json
+from corral.service.openpai_refusals import OpenPaiRefusal
+from corral.service.openpai_tokens import LOGIN_SECONDS, LONGEST, SHORTEST
+
+router = APIRouter()
+
+_UserName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.-]+$", max_length=255)]
+_GUESSES: Final = ("IncorrectPasswordError", "NoUserError")
+
+
+class BasicLogin(msgspec.Struct, frozen=True):
+    """A name, a password, and how many seconds the token should be good for."""
+
+    username: _UserName
+    password: Annotated[str, msgspec.Meta(min_length=6, max_length=1024)]
+    expiration: Annotated[int, msgspec.Meta(ge=SHORTEST, le=LONGEST)] = LOGIN_SECONDS
+
+    def __repr__(self) -> str:
+        return "BasicLogin(…)"
+
+
+async def sign_in(request: Request) -> Json:
+    """Sign in with a password; the answer carries the token."""
+    asked = await body_of(request, BasicLogin)
+    limit: FailureLimit = request.app.state.login_limit
+    keys = (f"address:{request.client.host if request.client else ''}", f"user:{asked.username}")
+    limit.check(*keys)
+    try:
+        signed = await service_of(request).openpai_login(asked.username, asked.password, asked.expiration)
+    except OpenPaiRefusal as refused:
+        if refused.code in _GUESSES:
+            limit.failed(*keys)
+        raise
+    limit.succeeded(*keys)
+    return Json(signed)
+
+
+@router.get("/authn/info")
+async def info(request: Request) -> Json:
+    """How one signs in here."""
+    version = request.url.path.split("/")[2]
+    if getattr(request.app.state, "oidc", None) is not None:
+        told = {"authn_type": "OIDC", "loginURI": f"/api/{version}/authn/oidc/login", "loginURIMethod": "get"}
+    else:
+        told = {"authn_type": "basic", "loginURI": f"/api/{version}/authn/basic/login", "loginURIMethod": "post"}
+    return Json(told)
+
+
+@router.post("/authn/basic/login")
+async def basic_login(request: Request) -> Json:
+    """Sign in with a password."""
+    return await sign_in(request)
+
+
+@router.delete("/authn/basic/logout")
+async def basic_logout(request: Request, actor: AnyCaller) -> Json:
+    """Revoke the token that this call was made with."""
+    await service_of(request).sign_out(actor)
+    return Json({"message": "Logout successfully"})

@@ -1,0 +1,146 @@
+"""Why: groups say who is an administrator and who may use which virtual clusters and storages; they are managed here."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Request
+
+from corral.api.callers import service_of
+from corral.api.openpai.bodies import body_of, read
+from corral.api.openpai.callers import Administrator, AdministratorInPerson, AnyCaller
+from corral.api.openpai.users import Update
+from corral.api.wire import Json
+from corral.model.openpai_accounts import GroupChanges
+from corral.service.openpai_refusals import bad_parameters
+
+router = APIRouter()
+
+_Text = Annotated[str, msgspec.Meta(max_length=4096)]
+_DEEPEST = 8
+
+
+class NewGroup(msgspec.Struct, frozen=True, rename="camel"):
+    """A group to make."""
+
+    groupname: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_]+$", max_length=255)]
+    description: _Text = ""
+    external_name: _Text = ""
+    extension: dict[str, Any] = {}
+
+
+class GroupUpdate(msgspec.Struct, frozen=True, rename="camel"):
+    """What of a group should be different."""
+
+    groupname: Annotated[str, msgspec.Meta(max_length=255)]
+    description: _Text | None = None
+    external_name: _Text | None = None
+    extension: dict[str, Any] | None = None
+
+
+class Words(msgspec.Struct, frozen=True):
+    """A description, or a name elsewhere."""
+
+    data: _Text
+
+
+class Value(msgspec.Struct, frozen=True):
+    """Anything that an extension may have somewhere in it."""
+
+    data: Any
+
+
+class Whole(msgspec.Struct, frozen=True):
+    """An extension."""
+
+    data: dict[str, Any]
+
+
+@router.get("")
+async def get_all_groups(request: Request, actor: AnyCaller) -> Json:
+    """Every group."""
+    return Json(await service_of(request).openpai_groups(actor))
+
+
+@router.post("")
+async def create_group(request: Request, actor: AdministratorInPerson) -> Json:
+    """Make a group."""
+    asked = await body_of(request, NewGroup)
+    told = GroupChanges(description=asked.description, external_name=asked.external_name, extension=asked.extension)
+    await service_of(request).openpai_create_group(actor, asked.groupname, told)
+    return _done("group is created successfully")
+
+
+@router.put("")
+async def update_group(request: Request, actor: AdministratorInPerson) -> Json:
+    """Change a group."""
+    update = await body_of(request, Update)
+    asked = read(update.data, GroupUpdate)
+    told = GroupChanges(description=asked.description, external_name=asked.external_name, extension=asked.extension)
+    if not update.patch:
+        told = GroupChanges(
+            description=told.description or "",
+            external_name=told.external_name or "",
+            extension={} if told.extension is None else told.extension,
+        )
+    await service_of(request).openpai_update_group(actor, asked.groupname, told, merge=update.patch)
+    return _done(f"update group {asked.groupname} successfully.")
+
+
+@router.get("/{group}")
+async def get_group(request: Request, actor: AnyCaller, group: str) -> Json:
+    """One group."""
+    return Json(await service_of(request).openpai_group(actor, group))
+
+
+@router.delete("/{group}")
+async def delete_group(request: Request, actor: AdministratorInPerson, group: str) -> Json:
+    """Remove a group."""
+    await service_of(request).openpai_delete_group(actor, group)
+    return _done("group is removed successfully")
+
+
+@router.get("/{group}/userlist")
+async def get_group_members(request: Request, actor: Administrator, group: str) -> Json:
+    """Who is in a group."""
+    return Json(await service_of(request).openpai_members(actor, group))
+
+
+@router.put("/{group}/extension")
+async def update_extension(request: Request, actor: AdministratorInPerson, group: str) -> Json:
+    """Give a group another extension."""
+    asked = await body_of(request, Whole)
+    await service_of(request).openpai_update_group(actor, group, GroupChanges(extension=asked.data), merge=False)
+    return _done("update group extension data successfully.")
+
+
+@router.put("/{group}/extension/{path:path}")
+async def update_in_extension(request: Request, actor: AdministratorInPerson, group: str, path: str) -> Json:
+    """Set one value in a group's extension."""
+    asked = await body_of(request, Value)
+    steps = tuple(step for step in path.split("/") if step)
+    if not steps or len(steps) > _DEEPEST:
+        raise bad_parameters(f"A path into an extension has up to {_DEEPEST} names.")
+    await service_of(request).openpai_set_in_group(actor, group, steps, asked.data)
+    return _done("update group extension data successfully.")
+
+
+@router.put("/{group}/description")
+async def update_description(request: Request, actor: AdministratorInPerson, group: str) -> Json:
+    """Describe a group anew."""
+    asked = await body_of(request, Words)
+    await service_of(request).openpai_update_group(actor, group, GroupChanges(description=asked.data), merge=True)
+    return _done("update group description data successfully.")
+
+
+@router.put("/{group}/externalname")
+async def update_external_name(request: Request, actor: AdministratorInPerson, group: str) -> Json:
+    """Say what a company's directory calls the group."""
+    asked = await body_of(request, Words)
+    await service_of(request).openpai_update_group(actor, group, GroupChanges(external_name=asked.data), merge=True)
+    return _done("update group externalName data successfully.")
+
+
+def _done(message: str) -> Json:
+    return Json({"message": message}, 201)

@@ -1,0 +1,75 @@
+"""Why: OpenPAI's list of jobs is asked by a dozen parameters, each with its own habits; here they become one filter."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter, Request
+from starlette.datastructures import QueryParams
+
+from corral.api.callers import service_of
+from corral.api.openpai.callers import AnyCaller
+from corral.api.wire import Json
+from corral.model.openpai import ORDERS, OpenPaiFilter
+from corral.service.openpai_refusals import OpenPaiRefusal, bad_parameters
+
+router = APIRouter()
+
+DEFAULT_LIMIT: Final = 5000
+MOST: Final = 50_000
+_DIGITS: Final = 10
+_MOST_VALUES: Final = 1000
+"""So many values one parameter may name."""
+_NO_PRIORITY: Final = "default"
+
+
+@router.get("/jobs")
+async def list_jobs(request: Request, actor: AnyCaller) -> Json:
+    """Jobs: filtered, in any of ten orders, and a part of them."""
+    wanted = filter_of(request.query_params)
+    found = await service_of(request).openpai_list(actor, wanted)
+    return Json(found if wanted.count else found.data)
+
+
+def filter_of(query: QueryParams) -> OpenPaiFilter:
+    """What the query asks for; an order that does not exist is the usual one.
+
+    Raises OpenPaiRefusal for a limit or an offset that is no number, and for a limit that is too high.
+    """
+    limit = _number(query, "limit", DEFAULT_LIMIT)
+    if limit > MOST:
+        raise OpenPaiRefusal("InvalidParametersError", f"Limit exceeds max number {MOST}.")
+    field, _, direction = query.get("order", "").partition(",")
+    known = field in ORDERS and direction in ("ASC", "DESC")
+    return OpenPaiFilter(
+        users=_several(query, "username"),
+        queues=_several(query, "vc"),
+        states=_several(query, "state"),
+        keyword=query.get("keyword", "").replace("\0", ""),
+        tags=_several(query, "tagsContain"),
+        without_tags=_several(query, "tagsNotContain"),
+        priorities=tuple(None if each == _NO_PRIORITY else each for each in _several(query, "jobPriority")),
+        order=field if known else "submissionTime",
+        descending=direction == "DESC" if known else True,
+        offset=_number(query, "offset", 0),
+        limit=limit,
+        count=query.get("withTotalCount") == "true",
+    )
+
+
+def _several(query: QueryParams, name: str) -> tuple[str, ...]:
+    """The values of a parameter, which has commas between them."""
+    text = query.get(name, "").replace("\0", "")
+    values = tuple(dict.fromkeys(text.split(","))) if text else ()
+    if len(values) > _MOST_VALUES:
+        raise bad_parameters(f"{name} names at most {_MOST_VALUES} values.")
+    return values
+
+
+def _number(query: QueryParams, name: str, default: int) -> int:
+    text = query.get(name, "")
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+        raise bad_parameters(f"{name} is a whole number that is not negative.")
+    return int(text)

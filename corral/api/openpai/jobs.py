@@ -1,0 +1,162 @@
+"""Why: submitting, reading and steering one job in OpenPAI's words; these routes only name what the service does."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import msgspec
+import yaml
+from fastapi import APIRouter, Path, Request
+from starlette.responses import PlainTextResponse, Response
+
+from corral.api.callers import service_of
+from corral.api.openpai.callers import AnyCaller
+from corral.api.wire import Json
+from corral.service.openpai_refusals import OpenPaiRefusal, bad_parameters, no_job
+
+router = APIRouter()
+
+Job = Annotated[str, Path(max_length=600)]
+"""`user~job`."""
+_DIGITS: Final = 12
+
+
+class Said(msgspec.Struct, frozen=True):
+    """A sentence for people."""
+
+    message: str
+
+
+class Value(msgspec.Struct, frozen=True):
+    """The one value that a change is made of."""
+
+    value: str
+
+
+_VALUE: Final = msgspec.json.Decoder(Value)
+
+
+def owner_and_name(ref: str) -> tuple[str, str]:
+    """The two parts of `user~job`.
+
+    Raises OpenPaiRefusal for anything else: there is no such job.
+    """
+    user, tilde, name = ref.partition("~")
+    if not (user and tilde and name):
+        raise no_job(ref)
+    return user, name
+
+
+def number_of(text: str, refusal: OpenPaiRefusal) -> int:
+    """A number of an address.
+
+    Raises `refusal` for anything else: what has no number is not there.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+        raise refusal
+    return int(text)
+
+
+async def value_of(request: Request) -> str:
+    """The value that the body gives.
+
+    Raises OpenPaiRefusal where it gives none.
+    """
+    try:
+        return _VALUE.decode(await request.body()).value
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise bad_parameters('The body is JSON: {"value": "…"}.') from None
+
+
+@router.post("/jobs")
+async def submit(request: Request, actor: AnyCaller) -> Json:
+    """Submit a job of protocol v2."""
+    name = await service_of(request).openpai_submit(actor, await request.body())
+    return Json(Said(f"update job {name} successfully"), 202)
+
+
+@router.get("/jobs/{ref}")
+async def get_job(request: Request, actor: AnyCaller, ref: Job) -> Json:
+    """A job as it stands."""
+    return Json(await service_of(request).openpai_job(actor, *owner_and_name(ref)))
+
+
+@router.get("/jobs/{ref}/attempts/{attempt}")
+async def get_job_at_attempt(request: Request, actor: AnyCaller, ref: Job, attempt: str) -> Json:
+    """A job as one of its attempts stands."""
+    number = number_of(attempt, _no_attempt(attempt, ref))
+    return Json(await service_of(request).openpai_job(actor, *owner_and_name(ref), attempt=number))
+
+
+@router.get("/jobs/{ref}/config")
+async def get_config(request: Request, actor: AnyCaller, ref: Job) -> Response:
+    """The job file, its secrets masked."""
+    protocol = await service_of(request).openpai_config(actor, *owner_and_name(ref))
+    return Response(as_yaml(protocol), media_type="text/yaml; charset=utf-8")
+
+
+@router.put("/jobs/{ref}/executionType")
+async def execute(request: Request, actor: AnyCaller, ref: Job) -> Json:
+    """Start or stop a job."""
+    user, name = owner_and_name(ref)
+    await service_of(request).openpai_execute(actor, user, name, await value_of(request))
+    return Json(Said(f"execute job {name} successfully"), 202)
+
+
+@router.get("/jobs/{ref}/ssh")
+async def get_ssh(request: Request, actor: AnyCaller, ref: Job) -> Json:
+    """Nothing, since OpenPAI runs on Kubernetes."""
+    await service_of(request).openpai_ssh(actor, *owner_and_name(ref))
+    return Json(None)
+
+
+@router.put("/jobs/{ref}/tag")
+async def add_tag(request: Request, actor: AnyCaller, ref: Job) -> Json:
+    """Give a job a tag."""
+    tag = await value_of(request)
+    await service_of(request).openpai_tag(actor, *owner_and_name(ref), tag, there=True)
+    return Json(Said(f"Add tag {tag} for job {ref} successfully."))
+
+
+@router.delete("/jobs/{ref}/tag")
+async def delete_tag(request: Request, actor: AnyCaller, ref: Job) -> Json:
+    """Take a tag from a job."""
+    tag = await value_of(request)
+    await service_of(request).openpai_tag(actor, *owner_and_name(ref), tag, there=False)
+    return Json(Said(f"Delete tag {tag} from job {ref} successfully."))
+
+
+@router.get("/jobs/{ref}/events")
+async def get_events(request: Request, actor: AnyCaller, ref: Job) -> Json:
+    """What happened to a job, the latest first."""
+    kind = request.query_params.get("type", "")
+    return Json(await service_of(request).openpai_events(actor, *owner_and_name(ref), kind))
+
+
+@router.get("/jobs/{ref}/job-attempts/healthz")
+async def attempts_are_kept(request: Request, actor: AnyCaller, ref: Job) -> Response:
+    """The history of attempts is always there."""
+    return PlainTextResponse("ok")
+
+
+@router.get("/jobs/{ref}/job-attempts")
+async def get_attempts(request: Request, actor: AnyCaller, ref: Job) -> Json:
+    """All attempts of a job."""
+    return Json(await service_of(request).openpai_job_attempts(actor, *owner_and_name(ref)))
+
+
+@router.get("/jobs/{ref}/job-attempts/{attempt}")
+async def get_attempt(request: Request, actor: AnyCaller, ref: Job, attempt: str) -> Json:
+    """One attempt of a job."""
+    number = number_of(attempt, _no_attempt(attempt, ref))
+    return Json(await service_of(request).openpai_job_attempt(actor, *owner_and_name(ref), number))
+
+
+def as_yaml(protocol: dict[str, Any]) -> str:
+    """A protocol as the text that it is read from, its fields in their order."""
+    text: str = yaml.dump(protocol, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=120)
+    return text
+
+
+def _no_attempt(attempt: str, ref: str) -> OpenPaiRefusal:
+    return OpenPaiRefusal("NoJobError", f"Attempt {attempt[:50]} of job {ref} is not found.")

@@ -1,0 +1,108 @@
+"""Why: one task's runs and what they printed; the addresses of logs are opened without a token, so they are signed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated, Final
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Path, Request
+from starlette.responses import Response, StreamingResponse
+
+from corral.api.callers import service_of
+from corral.api.openpai.callers import AnyCaller
+from corral.api.openpai.jobs import Job, number_of, owner_and_name
+from corral.api.reading import LogSource, read_source
+from corral.api.wire import Json
+from corral.model.openpai_views import LogLocation, LogLocations
+from corral.service.openpai_logs import SignedLog, no_log
+from corral.service.openpai_refusals import OpenPaiRefusal, bad_token
+
+router = APIRouter()
+internal = APIRouter()
+"""What is under `/api/internal`."""
+
+TAIL_BYTES: Final = 16 * 1024
+"""How much of a log's end the tail is."""
+_PREFIX: Final = "user.pai."
+Role = Annotated[str, Path(max_length=300)]
+_TASK: Final = "/jobs/{ref}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts"
+
+
+@router.get(_TASK)
+async def get_task(request: Request, actor: AnyCaller, ref: Job, attempt: str, role: Role, index: str) -> Json:
+    """One task of one attempt of a job, with all its runs."""
+    none = OpenPaiRefusal("NoTaskError", f"Task {role}-{index[:50]} is not found.")
+    user, name = owner_and_name(ref)
+    numbers = number_of(attempt, none), number_of(index, none)
+    return Json(await service_of(request).openpai_task(actor, user, name, numbers[0], role, numbers[1]))
+
+
+@router.get(f"{_TASK}/{{run}}/logs")
+async def get_logs(
+    request: Request, actor: AnyCaller, ref: Job, attempt: str, role: Role, index: str, run: str
+) -> Json:
+    """Where the logs of one run of a task are."""
+    user, name = owner_and_name(ref)
+    number, task, own = (number_of(text, no_log()) for text in (attempt, index, run))
+    places = await service_of(request).openpai_log_places(actor, user, name, number, role, task, own)
+    query = request.query_params
+    tail = "true" in (query.get("tail-mode"), query.get("tailMode"))
+    base = str(request.base_url)
+    return Json(LogLocations(tuple(LogLocation(place.stream, address(base, place, tail=tail)) for place in places)))
+
+
+def address(base: str, place: SignedLog, *, tail: bool) -> str:
+    """The address of one stream of a log: all of it, or its end."""
+    query = {
+        "username": place.user,
+        "framework-name": place.framework,
+        "pod-uid": place.attempt,
+        "taskrole": place.role,
+        "expires": place.expires,
+        "signature": place.signature,
+    }
+    return f"{base}api/internal/{'tail-logs' if tail else 'logs'}/{_PREFIX}{place.stream}?{urlencode(query)}"
+
+
+@internal.get("/logs/{name}")
+async def whole_log(request: Request, name: str) -> Response:
+    """A log, from its beginning to where it is now."""
+    sources = await _sources(request, name)
+    return _text(_parts(sources))
+
+
+@internal.get("/tail-logs/{name}")
+async def end_of_log(request: Request, name: str) -> Response:
+    """The end of a log."""
+    sources = await _sources(request, name)
+    return _text(_ends(sources))
+
+
+async def _sources(request: Request, name: str) -> Sequence[LogSource]:
+    query = request.query_params
+    expires = number_of(query.get("expires", ""), bad_token())
+    stream = name.removeprefix(_PREFIX)
+    attempt, signature = query.get("pod-uid", ""), query.get("signature", "")
+    if not (signature.isascii() and attempt):
+        raise bad_token()
+    return await service_of(request).openpai_log(attempt, stream, expires, signature)
+
+
+async def _parts(sources: Sequence[LogSource]) -> AsyncIterator[bytes]:
+    """Every source from its beginning on, one after the other."""
+    for source in sources:
+        async for piece in read_source(source, 0, await source.size()):
+            yield piece
+
+
+async def _ends(sources: Sequence[LogSource]) -> AsyncIterator[bytes]:
+    """The end of every source."""
+    for source in sources:
+        size = await source.size()
+        async for piece in read_source(source, max(0, size - TAIL_BYTES), size):
+            yield piece
+
+
+def _text(pieces: AsyncIterator[bytes]) -> Response:
+    return StreamingResponse(pieces, media_type="text/plain; charset=utf-8", headers={"Cache-Control": "no-store"})

@@ -1,0 +1,43 @@
+"""Why: people look through the tokens that they gave to programs and end them; `token` in version 1, `tokens` in 2."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+
+from corral.api.callers import service_of
+from corral.api.openpai.authn import sign_in
+from corral.api.openpai.callers import AnyCaller, Person
+from corral.api.wire import Json
+
+router = APIRouter()
+
+
+@router.get("")
+async def get_tokens(request: Request, actor: Person) -> Json:
+    """The caller's tokens that are good."""
+    return Json({"tokens": await service_of(request).openpai_tokens(actor)})
+
+
+@router.post("")
+async def create_token(request: Request) -> Json:
+    """Sign in with a password, as clients did before `/authn/basic/login`."""
+    return await sign_in(request)
+
+
+@router.post("/application")
+async def create_application_token(request: Request, actor: Person) -> Json:
+    """A token for a program: it does not expire."""
+    return Json({"token": await service_of(request).openpai_application_token(actor), "application": True})
+
+
+@router.get("/check")
+async def check_token(actor: AnyCaller) -> Json:
+    """Whether the token that came is good."""
+    return Json({"message": "token is valid"})
+
+
+@router.delete("/{token}")
+async def delete_token(request: Request, actor: Person, token: str) -> Json:
+    """Revoke a token."""
+    await service_of(request).openpai_revoke(actor, token)
+    return Json({"message": "revoke successfully"})

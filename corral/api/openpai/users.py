@@ -1,0 +1,318 @@
+"""Why: scripts and pages for OpenPAI manage accounts through these calls, the legacy ones of one field each included."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Request
+
+from corral.api.callers import service_of
+from corral.api.openpai.bodies import body_of, read
+from corral.api.openpai.callers import AdministratorInPerson, AnyCaller, Person
+from corral.api.wire import Json
+from corral.model.openpai_accounts import UserChanges
+from corral.service.openpai_refusals import bad_parameters
+
+router = APIRouter()
+"""What is under `/users` of version 2."""
+legacy = APIRouter()
+"""What is under `/user` of version 1."""
+
+UserName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.-]+$", max_length=63)]
+_Password = Annotated[str, msgspec.Meta(min_length=6, max_length=1024)]
+_Email = Annotated[str, msgspec.Meta(pattern=r"^([^@\s]+@[^@\s]+)?$", max_length=320)]
+_Name = Annotated[str, msgspec.Meta(max_length=255)]
+_Names = Annotated[tuple[_Name, ...], msgspec.Meta(max_length=1000)]
+
+
+class _Private(msgspec.Struct, frozen=True, rename="camel"):
+    """A body that nothing may show."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(…)"
+
+
+class NewUser(_Private, frozen=True):
+    """An account to make."""
+
+    username: UserName
+    password: _Password
+    email: _Email = ""
+    admin: bool = False
+    virtual_cluster: _Names = ()
+    extension: dict[str, Any] = {}
+
+
+class UserUpdate(_Private, frozen=True):
+    """What of an account should be different."""
+
+    username: UserName
+    email: _Email | None = None
+    virtual_cluster: _Names | None = None
+    admin: bool | None = None
+    password: _Password | None = None
+    extension: dict[str, Any] | None = None
+
+
+class SelfUpdate(_Private, frozen=True):
+    """What of one's own account should be different."""
+
+    username: UserName
+    email: _Email | None = None
+    old_password: Annotated[str, msgspec.Meta(max_length=1024)] = ""
+    new_password: _Password | None = None
+    extension: dict[str, Any] | None = None
+
+
+class Update(msgspec.Struct, frozen=True):
+    """A change of some fields (`patch`), or of all."""
+
+    data: dict[str, Any]
+    patch: bool = False
+
+
+class GroupName(msgspec.Struct, frozen=True):
+    """One group."""
+
+    groupname: _Name
+
+
+class GroupList(msgspec.Struct, frozen=True):
+    """Several groups."""
+
+    grouplist: _Names
+
+
+class Extension(msgspec.Struct, frozen=True):
+    """What clients keep with an account."""
+
+    extension: dict[str, Any]
+
+
+class VirtualClusters(msgspec.Struct, frozen=True, rename="camel"):
+    """The virtual clusters that an account may use."""
+
+    virtual_cluster: _Names
+
+
+class NewPassword(_Private, frozen=True):
+    """A password to have from now on; the old one shows who asks."""
+
+    new_password: _Password
+    old_password: Annotated[str, msgspec.Meta(max_length=1024)] = ""
+
+
+class Email(msgspec.Struct, frozen=True):
+    """An address."""
+
+    email: _Email
+
+
+class Admin(msgspec.Struct, frozen=True):
+    """Whether an account is an administrator's."""
+
+    admin: bool
+
+
+class Registration(_Private, frozen=True):
+    """An account to make, or (with `modify`) to change, as version 1 had it."""
+
+    username: UserName
+    password: _Password | None = None
+    admin: bool | None = None
+    modify: bool = False
+
+
+class Removal(msgspec.Struct, frozen=True):
+    """An account to remove, as version 1 had it."""
+
+    username: _Name
+
+
+class NamedClusters(msgspec.Struct, frozen=True, rename="camel"):
+    """Virtual clusters as version 1 had them: names with commas between."""
+
+    virtual_clusters: Annotated[str, msgspec.Meta(max_length=100_000)]
+
+
+@router.get("")
+async def get_all_users(request: Request, actor: AnyCaller) -> Json:
+    """Every account."""
+    return Json(await service_of(request).openpai_users(actor))
+
+
+@router.post("")
+async def create_user(request: Request, actor: AdministratorInPerson) -> Json:
+    """Make an account."""
+    asked = await body_of(request, NewUser)
+    told = UserChanges(
+        email=asked.email,
+        virtual_cluster=asked.virtual_cluster,
+        admin=asked.admin,
+        password=asked.password,
+        extension=asked.extension,
+    )
+    await service_of(request).openpai_create_user(actor, asked.username, told)
+    return _done("User is created successfully")
+
+
+@router.put("")
+async def update_user(request: Request, actor: AdministratorInPerson) -> Json:
+    """Change an account."""
+    update = await body_of(request, Update)
+    asked = read(update.data, UserUpdate)
+    told = UserChanges(
+        email=asked.email,
+        virtual_cluster=asked.virtual_cluster,
+        admin=asked.admin,
+        password=asked.password,
+        extension=asked.extension,
+    )
+    if not update.patch:
+        _complete(told)
+    await service_of(request).openpai_update_user(actor, asked.username, told, merge=update.patch)
+    return _done(f"update group {asked.username} successfully.")
+
+
+@router.put("/me")
+async def update_self(request: Request, actor: Person) -> Json:
+    """Change one's own account."""
+    update = await body_of(request, Update)
+    asked = read(update.data, SelfUpdate)
+    told = UserChanges(email=asked.email, password=asked.new_password, extension=asked.extension)
+    if not update.patch:
+        _complete(told, ("email", "password", "extension"))
+    await service_of(request).openpai_update_self(
+        actor, told, old_password=asked.old_password, merge=update.patch, name=asked.username
+    )
+    return _done(f"update group {asked.username} successfully.")
+
+
+@router.get("/{user}")
+async def get_user(request: Request, actor: AnyCaller, user: str) -> Json:
+    """One account."""
+    return Json(await service_of(request).openpai_user(actor, user))
+
+
+@router.delete("/{user}")
+async def delete_user(request: Request, actor: AdministratorInPerson, user: str) -> Json:
+    """Remove an account."""
+    await service_of(request).openpai_delete_user(actor, user)
+    return Json({"message": "user is removed successfully"})
+
+
+@router.put("/{user}/extension")
+async def update_extension(request: Request, actor: Person, user: str) -> Json:
+    """Add to what clients keep with an account: SSH keys and the like."""
+    asked = await body_of(request, Extension)
+    await service_of(request).openpai_change_profile(actor, user, UserChanges(extension=asked.extension))
+    return _done("update user extension data successfully.")
+
+
+@router.put("/{user}/grouplist")
+async def update_user_grouplist(request: Request, actor: AdministratorInPerson, user: str) -> Json:
+    """Put an account into just these groups."""
+    asked = await body_of(request, GroupList)
+    await service_of(request).openpai_set_groups(actor, user, asked.grouplist)
+    return _done("update user grouplist successfully.")
+
+
+@router.put("/{user}/group")
+async def update_user_group(request: Request, actor: AdministratorInPerson, user: str) -> Json:
+    """Put an account into one more group."""
+    asked = await body_of(request, GroupName)
+    await service_of(request).openpai_join_group(actor, user, asked.groupname)
+    return _done(f"User {user} is added into group {asked.groupname}")
+
+
+@router.delete("/{user}/group")
+async def delete_user_group(request: Request, actor: AdministratorInPerson, user: str) -> Json:
+    """Take an account out of a group."""
+    asked = await body_of(request, GroupName)
+    await service_of(request).openpai_leave_group(actor, user, asked.groupname)
+    return _done(f"User {user} is removed from group {asked.groupname}")
+
+
+@router.put("/{user}/virtualcluster")
+async def update_virtual_cluster(request: Request, actor: AdministratorInPerson, user: str) -> Json:
+    """Say which virtual clusters an account may use."""
+    asked = await body_of(request, VirtualClusters)
+    told = UserChanges(virtual_cluster=asked.virtual_cluster)
+    await service_of(request).openpai_update_user(actor, user, told, merge=True)
+    return _done("update user virtualCluster data successfully.")
+
+
+@router.put("/{user}/password")
+async def update_password(request: Request, actor: Person, user: str) -> Json:
+    """Give an account another password."""
+    asked = await body_of(request, NewPassword)
+    told = UserChanges(password=asked.new_password)
+    await service_of(request).openpai_change_profile(actor, user, told, asked.old_password)
+    return _done("update user password successfully.")
+
+
+@router.put("/{user}/email")
+async def update_email(request: Request, actor: Person, user: str) -> Json:
+    """Give an account another address."""
+    asked = await body_of(request, Email)
+    await service_of(request).openpai_change_profile(actor, user, UserChanges(email=asked.email))
+    return _done("update user email successfully.")
+
+
+@router.put("/{user}/admin")
+async def update_admin(request: Request, actor: AdministratorInPerson, user: str) -> Json:
+    """Make an account an administrator's, or take that back."""
+    asked = await body_of(request, Admin)
+    await service_of(request).openpai_update_user(actor, user, UserChanges(admin=asked.admin), merge=True)
+    return _done("update user admin permission successfully.")
+
+
+@legacy.get("/{user}")
+async def get_user_of_v1(request: Request, actor: AnyCaller, user: str) -> Json:
+    """One account."""
+    return Json(await service_of(request).openpai_user(actor, user))
+
+
+@legacy.put("")
+async def register_user(request: Request, actor: AdministratorInPerson) -> Json:
+    """Make an account, or change it."""
+    asked = await body_of(request, Registration)
+    told = UserChanges(admin=asked.admin, password=asked.password)
+    if asked.modify:
+        await service_of(request).openpai_update_user(actor, asked.username, told, merge=True)
+    elif asked.password is None:
+        raise bad_parameters("A new account needs a password.")
+    else:
+        await service_of(request).openpai_create_user(actor, asked.username, told)
+    return _done("update successfully")
+
+
+@legacy.delete("")
+async def remove_user(request: Request, actor: AdministratorInPerson) -> Json:
+    """Remove an account."""
+    asked = await body_of(request, Removal)
+    await service_of(request).openpai_delete_user(actor, asked.username)
+    return Json({"message": "remove successfully"})
+
+
+@legacy.put("/{user}/virtualClusters")
+async def update_virtual_clusters(request: Request, actor: AdministratorInPerson, user: str) -> Json:
+    """Say which virtual clusters an account may use."""
+    asked = await body_of(request, NamedClusters)
+    names = tuple(name.strip() for name in asked.virtual_clusters.split(",") if name.strip())
+    await service_of(request).openpai_update_user(actor, user, UserChanges(virtual_cluster=names), merge=True)
+    return _done("update user virtual clusters successfully")
+
+
+def _done(message: str) -> Json:
+    return Json({"message": message}, 201)
+
+
+def _complete(told: UserChanges, fields: tuple[str, ...] = UserChanges.__struct_fields__) -> None:
+    """Refuse a change of everything that does not say everything."""
+    missing = [name for name in fields if getattr(told, name) is None]
+    if missing:
+        names = {"virtual_cluster": "virtualCluster", "password": "newPassword" if len(fields) == 3 else "password"}
+        shown = ", ".join(names.get(name, name) for name in missing)
+        raise bad_parameters(f"Without patch all fields are needed; these are missing: {shown}.")

@@ -1,0 +1,283 @@
+"""Why: accounts and groups are managed at OpenPAI's API by its own words, and by the same rules and records as anywhere."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from corral.model.accounts import ADMIN_GROUP, DEFAULT_GROUP, Group, User
+from corral.model.openpai_accounts import GroupChanges, OpenPaiGroup, OpenPaiMember, OpenPaiUser, UserChanges
+from corral.service import jwts
+from corral.service.actor import Actor
+from corral.service.openpai_directory import Directory, bounded, directory
+from corral.service.openpai_refusals import OpenPaiRefusal, bad_parameters, no_user
+from corral.service.openpai_tokens import OpenPaiTokens
+from corral.service.people import People
+from corral.service.rules import Resource
+
+SHORTEST_PASSWORD: Final = 6
+"""The characters that OpenPAI asks of a password."""
+
+
+class OpenPaiAccounts(OpenPaiTokens, People):
+    """Users and groups as OpenPAI's API has them."""
+
+    async def openpai_virtual_clusters(self, actor: Actor) -> tuple[str, ...]:
+        """The virtual clusters that the actor may use, in the order in which they are shown."""
+        user = await self._openpai_account(actor.user)
+        return (await self._directory()).shown(user, whole=False).virtual_cluster
+
+    async def openpai_users(self, actor: Actor) -> list[OpenPaiUser]:
+        """Every account; what is nobody else's affair is shown to itself and to administrators."""
+        await self.check(actor, "user.glance", Resource("user"))
+        known = await self._directory()
+        users = await self.store.all_users()
+        return [known.shown(user, whole=actor.is_admin or actor.user == user.name) for user in users]
+
+    async def openpai_user(self, actor: Actor, name: str) -> OpenPaiUser:
+        """One account.
+
+        Raises OpenPaiRefusal NoUserError.
+        """
+        await self.check(actor, "user.glance", Resource("user", name, owner=name))
+        user = await self._openpai_account(name)
+        return (await self._directory()).shown(user, whole=actor.is_admin or actor.user == name)
+
+    async def openpai_create_user(self, actor: Actor, name: str, told: UserChanges) -> None:
+        """Make an account.
+
+        Raises OpenPaiRefusal.
+        """
+        await self.check(actor, "user.create", Resource("user", name))
+        bounded(told.extension or {})
+        if await self.store.user(name) is not None:
+            raise OpenPaiRefusal("ConflictUserError", f"User name {name[:200]} already exists.")
+        groups = await self._for_clusters(actor, told.virtual_cluster or (), ())
+        await self.create_user(
+            actor,
+            name,
+            role="admin" if told.admin else "user",
+            groups=groups,
+            password=told.password,
+            email=told.email or "",
+            extension=told.extension,
+            shortest=SHORTEST_PASSWORD,
+        )
+
+    async def openpai_update_user(self, actor: Actor, name: str, told: UserChanges, *, merge: bool) -> None:
+        """Change an account as an administrator does; with `merge` its extension keeps what is not given.
+
+        Raises OpenPaiRefusal.
+        """
+        resource = Resource("user", name)
+        await self.check(actor, "user.change", resource)
+        user = await self._openpai_account(name)
+        groups: tuple[str, ...] | None = None
+        if told.virtual_cluster is not None:
+            groups = await self._for_clusters(actor, told.virtual_cluster, user.groups)
+        if told.admin is False:
+            known = (await self._directory()).groups
+            mine = user.groups if groups is None else groups
+            groups = tuple(group for group in mine if group not in known or not known[group].admin)
+        await self.change_user(
+            actor,
+            name,
+            role=None if told.admin is None else "admin" if told.admin else "user",
+            groups=groups,
+            **_personal(user, told, merge=merge),
+        )
+        if told.password is not None:
+            await self._end_sessions(name)
+
+    async def openpai_update_self(
+        self, actor: Actor, told: UserChanges, *, old_password: str = "", merge: bool, name: str = ""
+    ) -> None:
+        """Change what everybody may of their own account; a new password needs the old one.
+
+        Raises OpenPaiRefusal.
+        """
+        if name and name != actor.user:
+            message = f"User {actor.user} is not allowed to do this operation on user {name[:200]}."
+            raise OpenPaiRefusal("ForbiddenUserError", message)
+        user = await self._openpai_account(actor.user)
+        action = "user.profile" if told.password is None else "user.password"
+        await self.check(actor, action, Resource("user", user.name, owner=user.name))
+        if told.password is not None and not await self.check_password(user.name, old_password):
+            raise OpenPaiRefusal("IncorrectPasswordError", "Password is incorrect.")
+        await self.change_user(actor, user.name, **_personal(user, told, merge=merge))
+        if told.password is not None:
+            await self._end_sessions(user.name)
+
+    async def openpai_change_profile(self, actor: Actor, name: str, told: UserChanges, old_password: str = "") -> None:
+        """Change the address, the extension or the password: one's own, or as an administrator anybody's.
+
+        Raises OpenPaiRefusal.
+        """
+        if actor.is_admin and (actor.user != name or told.password is None):
+            await self.openpai_update_user(actor, name, told, merge=True)
+        else:
+            await self.openpai_update_self(actor, told, old_password=old_password, merge=True, name=name)
+
+    async def openpai_delete_user(self, actor: Actor, name: str) -> None:
+        """Remove an account that is no administrator's.
+
+        Raises OpenPaiRefusal.
+        """
+        await self.check(actor, "user.delete", Resource("user", name))
+        user = await self._openpai_account(name)
+        if (await self._directory()).is_admin(user):
+            raise OpenPaiRefusal("RemoveAdminError", f"Admin {name} is not allowed to remove.")
+        await self.delete_user(actor, name)
+
+    async def openpai_set_groups(self, actor: Actor, name: str, names: tuple[str, ...]) -> None:
+        """Put an account into just these groups.
+
+        Raises OpenPaiRefusal.
+        """
+        await self.check(actor, "user.change", Resource("user", name))
+        await self._openpai_account(name)
+        groups, role = (await self._directory()).named(names)
+        await self.change_user(actor, name, groups=groups, role=role)
+
+    async def openpai_join_group(self, actor: Actor, name: str, group: str) -> None:
+        """Put an account into one more group.
+
+        Raises OpenPaiRefusal.
+        """
+        await self.check(actor, "user.change", Resource("user", name))
+        user = await self._openpai_account(name)
+        (await self._directory()).group(group)
+        await self.openpai_set_groups(actor, name, (*await self._still_there(user), group))
+
+    async def openpai_leave_group(self, actor: Actor, name: str, group: str) -> None:
+        """Take an account out of a group.
+
+        Raises OpenPaiRefusal.
+        """
+        await self.check(actor, "user.change", Resource("user", name))
+        user = await self._openpai_account(name)
+        (await self._directory()).group(group)
+        left = tuple(each for each in await self._still_there(user) if each != group)
+        await self.openpai_set_groups(actor, name, left)
+
+    async def openpai_groups(self, actor: Actor) -> list[OpenPaiGroup]:
+        """Every group."""
+        await self.check(actor, "group.read", Resource("group"))
+        known = await self._directory()
+        return [known.shown_group(group) for group in known.groups.values()]
+
+    async def openpai_group(self, actor: Actor, name: str) -> OpenPaiGroup:
+        """One group.
+
+        Raises OpenPaiRefusal NoGroupError.
+        """
+        await self.check(actor, "group.read", Resource("group", name))
+        known = await self._directory()
+        return known.shown_group(known.group(name))
+
+    async def openpai_create_group(self, actor: Actor, name: str, told: GroupChanges) -> None:
+        """Make a group.
+
+        Raises OpenPaiRefusal.
+        """
+        await self.check(actor, "group.change", Resource("group", name))
+        known = await self._directory()
+        if name in known.groups:
+            raise OpenPaiRefusal("ConflictUserError", f"Group name {name[:200]} already exists.")
+        new = Group(name, description=told.description or "", external_name=told.external_name or "")
+        await self.put_group(actor, known.changed(new, told.extension or {}, merge=False))
+
+    async def openpai_update_group(self, actor: Actor, name: str, told: GroupChanges, *, merge: bool) -> None:
+        """Change what is given of a group; with `merge` its extension keeps what is not given.
+
+        Raises OpenPaiRefusal.
+        """
+        await self.check(actor, "group.change", Resource("group", name))
+        known = await self._directory()
+        group = known.group(name)
+        if told.extension is not None:
+            group = known.changed(group, told.extension, merge=merge)
+        if told.description is not None:
+            group = msgspec.structs.replace(group, description=told.description)
+        if told.external_name is not None:
+            group = msgspec.structs.replace(group, external_name=told.external_name)
+        await self.put_group(actor, group)
+
+    async def openpai_set_in_group(self, actor: Actor, name: str, path: tuple[str, ...], value: Any) -> None:
+        """Set one value inside a group's extension, such as `acls`, `virtualClusters`.
+
+        Raises OpenPaiRefusal.
+        """
+        await self.check(actor, "group.change", Resource("group", name))
+        known = await self._directory()
+        whole = msgspec.json.decode(msgspec.json.encode(known.shown_group(known.group(name)).extension))
+        inside = whole
+        for step in path[:-1]:
+            inside = inside.setdefault(step, {})
+            if not isinstance(inside, dict):
+                raise bad_parameters(f"There is no {'/'.join(path)[:200]} in the extension: {step[:100]} is a value.")
+        inside[path[-1]] = value
+        await self.openpai_update_group(actor, name, GroupChanges(extension=whole), merge=False)
+
+    async def openpai_delete_group(self, actor: Actor, name: str) -> None:
+        """Remove a group; its members lose what it granted.
+
+        Raises OpenPaiRefusal.
+        """
+        await self.check(actor, "group.change", Resource("group", name))
+        (await self._directory()).group(name)
+        if name in (DEFAULT_GROUP, ADMIN_GROUP):
+            raise OpenPaiRefusal("ForbiddenKeyError", f"Key {name} is system reserved and should not be modified!")
+        await self.remove_group(actor, name)
+
+    async def openpai_members(self, actor: Actor, name: str) -> list[OpenPaiMember]:
+        """Who is in a group.
+
+        Raises OpenPaiRefusal.
+        """
+        await self.check(actor, "group.list", Resource("group", name))
+        known = await self._directory()
+        known.group(name)
+        users = [user for user in await self.store.all_users() if name in user.memberships]
+        return [OpenPaiMember(user.name, known.is_admin(user)) for user in users]
+
+    async def _directory(self) -> Directory:
+        admission = await self.store.admission()
+        return directory(await self.store.groups(), admission.queues, admission.granted)
+
+    async def _openpai_account(self, name: str) -> User:
+        user = await self.store.user(name) if "\0" not in name else None
+        if user is None:
+            raise no_user(name)
+        return user
+
+    async def _still_there(self, user: User) -> tuple[str, ...]:
+        known = (await self._directory()).groups
+        return tuple(name for name in user.memberships if name in known)
+
+    async def _for_clusters(self, actor: Actor, clusters: tuple[str, ...], before: tuple[str, ...]) -> tuple[str, ...]:
+        """The groups for these virtual clusters; those that are missing are made."""
+        groups, new = (await self._directory()).groups_for(clusters, before)
+        for group in new:
+            await self.put_group(actor, group)
+        return groups
+
+    async def _end_sessions(self, name: str) -> None:
+        """After a new password: whoever knew the old one signs in again; programs go on."""
+        await self.store.revoke_tokens(name, self.clock.now(), but=jwts.APPLICATION)
+        self._forget(user=name)
+
+
+def _personal(user: User, told: UserChanges, *, merge: bool) -> dict[str, Any]:
+    """What of an account is its owner's to change, as `change_user` takes it."""
+    extension = told.extension
+    if extension is not None:
+        extension = {**user.extension, **extension} if merge else extension
+        bounded(extension)
+    return {
+        "password": told.password,
+        "email": told.email,
+        "extension": extension,
+        "shortest": SHORTEST_PASSWORD,
+    }

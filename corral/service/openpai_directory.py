@@ -1,0 +1,174 @@
+"""Why: OpenPAI says by groups who is an administrator and who may use what; Corral by a role and by what groups grant.
+
+One picture of all groups turns the one into the other, so that lists, single answers and changes agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from corral.model.accounts import ADMIN_GROUP, DEFAULT_GROUP, Group, User
+from corral.model.openpai_accounts import OpenPaiGroup, OpenPaiUser
+from corral.service.openpai_refusals import bad_parameters, no_group, no_virtual_cluster
+
+ALL: Final = "*"
+ACLS: Final = "acls"
+BUILT_IN: Final = {
+    DEFAULT_GROUP: Group(DEFAULT_GROUP, description="group for default vc"),
+    ADMIN_GROUP: Group(ADMIN_GROUP, queues=(ALL,), storages=(ALL,), admin=True, description="admin group"),
+}
+"""The groups that are there before anybody makes one."""
+MOST_EXTENSION: Final = 256 * 1024
+"""Bytes that an extension may have as JSON."""
+
+
+class _Acls(msgspec.Struct, frozen=True, rename="camel"):
+    admin: bool = False
+    virtual_clusters: tuple[str, ...] = ()
+    storage_configs: tuple[str, ...] = ()
+
+
+class Directory(NamedTuple):
+    """Every group, and every queue in the order in which it is shown."""
+
+    groups: Mapping[str, Group]
+    queues: tuple[str, ...]
+    granted: frozenset[str]
+    """The queues that are for members only."""
+
+    def group(self, name: str) -> Group:
+        """One group.
+
+        Raises OpenPaiRefusal NoGroupError.
+        """
+        found = self.groups.get(name)
+        if found is None:
+            raise no_group(name)
+        return found
+
+    def is_admin(self, user: User) -> bool:
+        """Whether an account is an administrator's, by its role or by a group."""
+        return user.role == "admin" or any(group.admin for group in self._of(user))
+
+    def shown(self, user: User, *, whole: bool) -> OpenPaiUser:
+        """An account as OpenPAI's clients see it; unless `whole`, without what is nobody else's affair."""
+        return OpenPaiUser(
+            user.name,
+            user.memberships,
+            user.email if whole else "",
+            user.extension if whole else {},
+            self.is_admin(user),
+            self.clusters(self._of(user), everything=self.is_admin(user)),
+            tuple(dict.fromkeys(name for group in self._of(user) for name in group.storages if name != ALL)),
+        )
+
+    def clusters(self, groups: Iterable[Group], *, everything: bool) -> tuple[str, ...]:
+        """The virtual clusters that members of these groups may use."""
+        names = {name for group in groups for name in group.queues}
+        if everything or ALL in names:
+            return self.queues
+        return tuple(name for name in self.queues if name in names or name not in self.granted)
+
+    def shown_group(self, group: Group) -> OpenPaiGroup:
+        """A group as OpenPAI's clients see it."""
+        granted = self.queues if ALL in group.queues else group.queues
+        if group.name == DEFAULT_GROUP:
+            granted = self.clusters([group], everything=False)
+        acls = {
+            **_mapping(group.extension.get(ACLS)),
+            "admin": group.admin,
+            "virtualClusters": list(granted),
+            "storageConfigs": [name for name in group.storages if name != ALL],
+        }
+        return OpenPaiGroup(group.name, group.description, group.external_name, group.extension | {ACLS: acls})
+
+    def changed(self, group: Group, extension: Mapping[str, Any], *, merge: bool) -> Group:
+        """The group with another extension, whose `acls` become what it grants.
+
+        Raises OpenPaiRefusal InvalidParametersError.
+        """
+        shown = self.shown_group(group).extension
+        whole = {**shown, **extension} if merge else dict(extension)
+        bounded(whole)
+        acls = whole.pop(ACLS, {})
+        try:
+            told = msgspec.convert(acls, _Acls)
+        except msgspec.ValidationError as error:
+            raise bad_parameters(f"extension.acls does not fit: {error}.") from None
+        rest = {key: value for key, value in acls.items() if key not in _GRANTS}
+        as_shown = msgspec.convert(shown[ACLS], _Acls)
+        return msgspec.structs.replace(
+            group,
+            queues=group.queues if told.virtual_clusters == as_shown.virtual_clusters else told.virtual_clusters,
+            storages=group.storages if told.storage_configs == as_shown.storage_configs else told.storage_configs,
+            admin=told.admin or group.name == ADMIN_GROUP,
+            extension={**whole, ACLS: rest} if rest else whole,
+        )
+
+    def named(self, names: Sequence[str]) -> tuple[tuple[str, ...], str]:
+        """The groups and the role of who is in the groups of these names.
+
+        Raises OpenPaiRefusal NoGroupError.
+        """
+        wanted = tuple(dict.fromkeys(names))
+        for name in wanted:
+            self.group(name)
+        return tuple(name for name in wanted if name != ADMIN_GROUP), "admin" if ADMIN_GROUP in wanted else "user"
+
+    def groups_for(self, clusters: Sequence[str], before: Sequence[str]) -> tuple[tuple[str, ...], list[Group]]:
+        """The groups that grant these virtual clusters: the default one, what fits of `before`, and one for each other.
+
+        A cluster that no group is for gets one of its name; those that are to be made come second.
+
+        Raises OpenPaiRefusal NoVirtualClusterError.
+        """
+        wanted = dict.fromkeys(clusters)
+        for cluster in wanted:
+            if cluster not in self.queues:
+                raise no_virtual_cluster(cluster, status=400)
+        kept = [DEFAULT_GROUP]
+        kept += [name for name in before if name in self.groups and wanted.keys() >= set(self.groups[name].queues)]
+        have = {queue for name in kept for queue in self.groups[name].queues}
+        new: list[Group] = []
+        for cluster in wanted:
+            if cluster in have or (cluster == DEFAULT_GROUP and cluster not in self.granted):
+                continue
+            found = self._group_of(cluster)
+            if found is None:
+                name = f"{cluster}_vc" if cluster in self.groups else cluster
+                found = Group(name, queues=(cluster,), description=f"group for vc {cluster}")
+                new.append(found)
+            kept.append(found.name)
+        return tuple(dict.fromkeys(kept)), new
+
+    def _group_of(self, cluster: str) -> Group | None:
+        """The group that grants this virtual cluster and nothing else; best the one of its name."""
+        fitting = [group for group in self.groups.values() if group.queues == (cluster,) and not group.admin]
+        return next((group for group in fitting if group.name == cluster), fitting[0] if fitting else None)
+
+    def _of(self, user: User) -> list[Group]:
+        return [self.groups[name] for name in user.memberships if name in self.groups]
+
+
+def directory(groups: Iterable[Group], queues: Sequence[str], granted: frozenset[str]) -> Directory:
+    """The picture of what is stored, with the groups that are always there."""
+    return Directory(BUILT_IN | {group.name: group for group in groups}, tuple(queues) or ("default",), granted)
+
+
+def bounded(extension: Mapping[str, Any]) -> None:
+    """Refuse an extension that is larger than anybody needs.
+
+    Raises OpenPaiRefusal InvalidParametersError.
+    """
+    if len(msgspec.json.encode(extension)) > MOST_EXTENSION:
+        raise bad_parameters(f"The extension may have {MOST_EXTENSION // 1024} KiB of JSON at most.")
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+_GRANTS: Final = frozenset({"admin", "virtualClusters", "storageConfigs"})

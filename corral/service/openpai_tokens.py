@@ -1,0 +1,121 @@
+"""Why: OpenPAI's clients sign in for a JWT, and make others for programs; here each is one of our tokens, and revocable."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from corral.model.accounts import Token, User
+from corral.model.openpai_accounts import OpenPaiSignIn
+from corral.service import jwts
+from corral.service.actor import Actor
+from corral.service.credentials import digest, new_id
+from corral.service.openpai_refusals import OpenPaiRefusal, bad_parameters, bad_token, no_user
+from corral.service.rules import Decision, Resource
+from corral.service.sessions import Sessions
+
+LOGIN_SECONDS: Final = 86_400
+"""How long a token is good for when nobody says."""
+BROWSER_SECONDS: Final = 7 * 86_400
+"""How long one is that a browser gets."""
+SHORTEST, LONGEST = 60, 7 * 86_400
+"""How many seconds may be asked for."""
+_MANY: Final = 1000
+
+
+class OpenPaiTokens(Sessions):
+    """Sign in and out at OpenPAI's API, and look after its tokens."""
+
+    async def openpai_login(self, username: str, password: str, seconds: int = LOGIN_SECONDS) -> OpenPaiSignIn:
+        """A token for who knows the password, good for so many seconds.
+
+        Raises OpenPaiRefusal.
+        """
+        if not SHORTEST <= seconds <= LONGEST:
+            raise bad_parameters(f"expiration is {SHORTEST} to {LONGEST} seconds.")
+        user = await self.store.user(username)
+        if user is None:
+            await self.passwords.fits("", password[:_MANY])
+            raise no_user(username, status=400)
+        if not await self.check_password(username, password):
+            refused = Decision(False, "wrong-password")
+            await self.note(Actor(username), "session.sign-in", Resource("user", username), refused)
+            raise OpenPaiRefusal("IncorrectPasswordError", "Password is incorrect.")
+        return await self._openpai_session(user, "password", seconds)
+
+    async def openpai_sign_in_token(self, actor: Actor) -> str:
+        """A token for the browser of somebody who was signed in elsewhere.
+
+        Raises OpenPaiRefusal.
+        """
+        user = await self.store.user(actor.user)
+        if user is None:
+            raise no_user(actor.user, status=400)
+        return (await self._openpai_session(user, "openid", BROWSER_SECONDS)).token
+
+    async def openpai_application_token(self, actor: Actor) -> str:
+        """A token for a program: it does not expire, and is good for jobs and for reading."""
+        resource = Resource("token", owner=actor.user)
+        decision = await self.check(actor, "token.create", resource)
+        text, token = await self._openpai_token(actor.user, "application", jwts.APPLICATION, None)
+        await self.note(actor, "token.create", resource, decision, id=token.id)
+        return text
+
+    async def openpai_tokens(self, actor: Actor) -> list[str]:
+        """The actor's tokens that are good, the newest first; those whose text is lost with an old key are left out."""
+        await self.check(actor, "token.list", Resource("token", owner=actor.user))
+        hashes = await self.store.token_hashes(actor.user)
+        now = self.clock.now()
+        shown = []
+        for token in await self.store.tokens(actor.user):
+            if token.kind not in jwts.KINDS or token.revoked_at is not None or _is_over(token, now):
+                continue
+            text = await self.imported_token_text(token) or jwts.text_of(self.key, token)
+            if digest(text) == hashes.get(token.id):
+                shown.append(text)
+        return shown
+
+    async def imported_token_text(self, token: Token) -> str | None:
+        """The text of a token of an OpenPAI cluster that was imported; None for one of ours."""
+        return None
+
+    async def openpai_revoke(self, actor: Actor, text: str) -> None:
+        """End a token, given as itself.
+
+        Raises OpenPaiRefusal when it is somebody else's, or is good no more.
+        """
+        await self.check(actor, "token.revoke", Resource("token", owner=actor.user))
+        if not jwts.is_jwt(text):
+            raise bad_token()
+        if not jwts.is_ours(self.key, text) and not await self.adopt_imported_token(text):
+            raise bad_token()
+        found = await self.store.find_token(digest(text))
+        now = self.clock.now()
+        if found is None or found[0].revoked_at is not None or _is_over(found[0], now):
+            raise bad_token()
+        token = found[0]
+        resource = Resource("token", token.id, owner=token.user)
+        if token.user != actor.user and not actor.is_admin:
+            await self.note(actor, "token.revoke", resource, Decision(False, "own-account"))
+            raise OpenPaiRefusal("ForbiddenUserError", f"User {actor.user} is not allowed to do this operation.")
+        await self.revoke_token(actor, token.id)
+
+    async def _openpai_session(self, user: User, rule: str, seconds: int) -> OpenPaiSignIn:
+        resource = Resource("user", user.name)
+        if user.disabled:
+            await self.note(Actor(user.name), "session.sign-in", resource, Decision(False, "account-disabled"))
+            message = f"User {user.name} is locked; ask an administrator."
+            raise OpenPaiRefusal("ForbiddenUserError", message)
+        text, _ = await self._openpai_token(user.name, rule, jwts.LOGIN, seconds)
+        await self.note(Actor(user.name), "session.sign-in", resource, Decision(True, rule))
+        return OpenPaiSignIn(user.name, text, (await self.account(user.name)).is_admin)
+
+    async def _openpai_token(self, user: str, name: str, kind: str, seconds: int | None) -> tuple[str, Token]:
+        now = self.clock.now()
+        token = Token(new_id(), user, name, kind, now, None if seconds is None else now + seconds)
+        text = jwts.text_of(self.key, token)
+        await self.store.add_token(token, digest(text))
+        return text, token
+
+
+def _is_over(token: Token, now: float) -> bool:
+    return token.expires_at is not None and token.expires_at <= now
