@@ -8,8 +8,15 @@ from typing import Final
 
 import msgspec
 
-from corral.model.exits import ATTEMPT_COMPLETED, EXIT_SPECS, RESERVED_SPECS, STOP_REQUESTED, UNDEFINED_NEGATIVE
-from corral.model.exits import UNDEFINED_POSITIVE, exit_spec
+from corral.model.exits import (
+    ATTEMPT_COMPLETED,
+    EXIT_SPECS,
+    RESERVED_SPECS,
+    STOP_REQUESTED,
+    UNDEFINED_NEGATIVE,
+    UNDEFINED_POSITIVE,
+    exit_spec,
+)
 from corral.model.openpai_views import ExitSpecView
 
 STATES: Final = ("WAITING", "RUNNING", "STOPPING", "STOPPED", "SUCCEEDED", "FAILED")

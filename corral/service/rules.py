@@ -67,12 +67,12 @@ def _owner(actor: Actor, _: str, resource: Resource) -> bool:
 RUNTIME: Final = frozenset({"runtime.peers", "runtime.report", "runtime.checkpoint", "runtime.code"})
 OPEN: Final = frozenset(
     {"job.list", "job.read", "job.validate", "cluster.read", "queue.read", "code.put", "event.read", "document.read",
-     "user.glance", "group.read"}
+     "user.glance", "group.read", "openpai.logs"}
 )
 OWN_JOB: Final = frozenset(
     {
         "job.stop", "job.restart", "job.scale", "job.delete", "job.exec", "job.logs", "job.environment", "job.explain",
-        "job.suspend", "job.resume",
+        "job.suspend", "job.resume", "job.tag",
     }
 )  # fmt: skip
 OWN_THINGS: Final = frozenset(

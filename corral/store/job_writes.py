@@ -54,7 +54,9 @@ _FORGET_SAVED: Final = delete(_events).where(
 _DATA: Final = msgspec.json.Decoder(dict[str, int])
 _runs = tables.job_runs
 _SUMMARY: Final = msgspec.json.Decoder(JobSummary)
-_TAGGED: Final = select(_jobs.c.live, _runs.c.summary).join(_runs, _runs.c.job == _jobs.c.id).where(_jobs.c.id == bindparam("i"))
+_TAGGED: Final = (
+    select(_jobs.c.live, _runs.c.summary).join(_runs, _runs.c.job == _jobs.c.id).where(_jobs.c.id == bindparam("i"))
+)
 _HAS_TAG: Final = select(tables.job_tags.c.tag).where(
     tables.job_tags.c.job == bindparam("i"), tables.job_tags.c.tag == bindparam("t")
 )

@@ -159,6 +159,16 @@ class OpenPaiViews(Database):
         query = query.order_by(_attempts.c.role, _attempts.c.index, _attempts.c.task_attempt)
         return await self.read(lambda connection: rows(connection, query))
 
+    async def attempt_ends(self, job: str) -> dict[int, float]:
+        """When the last task of each attempt of a job ended, by its number."""
+        query = (
+            select(_attempts.c.job_attempt, func.max(_attempts.c.ended_at))
+            .where(_attempts.c.job == job, _attempts.c.ended_at.is_not(None))
+            .group_by(_attempts.c.job_attempt)
+        )
+        found = await self.read(lambda connection: rows(connection, query))
+        return {row[0]: row[1] for row in found}
+
     async def events_of(self, job: str, *, kinds: tuple[str, ...] = ()) -> list[EventRecord]:
         """The latest events of a job (of some kinds), the latest first."""
         query = select(_events).where(_events.c.job == job).order_by(_events.c.seq.desc()).limit(_MOST_EVENTS)

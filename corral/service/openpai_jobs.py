@@ -1,0 +1,262 @@
+"""Why: what OpenPAI's callers do with jobs is what everybody does with them; only names, words and refusals are others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
+from corral.kernel.ids import JobId
+from corral.model.openpai import OpenPaiFilter
+from corral.model.openpai_views import JobAttempt, JobDetail, JobEvents, JobLines, RoleLines, TaskDetail
+from corral.model.writes import JobRecord
+from corral.service.actor import Actor
+from corral.service.base import job_resource
+from corral.service.openpai_events import KINDS, events_view
+from corral.service.openpai_refusals import OpenPaiRefusal, bad_parameters, no_job, no_virtual_cluster
+from corral.service.openpai_views import (
+    ATTEMPT_KINDS,
+    Attempt,
+    Shown,
+    attempts_told,
+    current_attempt,
+    job_attempt,
+    job_detail,
+    job_line,
+    roles_of_rows,
+    roles_of_tasks,
+    shown,
+    task_detail,
+)
+from corral.service.rules import Resource
+from corral.service.submitting import Submitting
+from corral.service.yielding import Yielding
+from corral.spec.errors import SpecError
+from corral.spec.openpai.protocol import ProtocolError, read_protocol
+from corral.spec.openpai.translation import OpenPaiJob, to_job, to_protocol
+
+START, STOP = "START", "STOP"
+LONGEST_TAG: Final = 100
+_READ_AT_ONCE: Final = 16 * 1024
+_PAGE: Final = 500
+"""So many lines are made before others have a turn."""
+
+
+class OpenPaiJobs(Submitting, Yielding):
+    """Jobs as OpenPAI's REST API has them; every refusal is one of OpenPAI's (`OpenPaiRefusal`)."""
+
+    # -- submitting --------------------------------------------------------------------------------------------------
+
+    async def openpai_submit(self, actor: Actor, text: bytes | str) -> str:
+        """Accept a job of protocol v2; its name."""
+        try:
+            if len(text) <= _READ_AT_ONCE:
+                protocol = read_protocol(text)
+            else:
+                protocol = await asyncio.to_thread(read_protocol, text)
+        except SpecError as error:
+            raise _invalid_protocol(error) from None
+        return await self.openpai_submit_protocol(actor, protocol)
+
+    async def openpai_submit_protocol(self, actor: Actor, protocol: dict[str, Any]) -> str:
+        """Accept a job whose protocol was checked; its name."""
+        try:
+            job = to_job(protocol, user=actor.user)
+        except SpecError as error:
+            raise _invalid_protocol(error) from None
+        return await self.openpai_submit_job(actor, job, str(protocol["name"]))
+
+    async def openpai_submit_job(self, actor: Actor, job: OpenPaiJob, name: str) -> str:
+        """Accept a job that was translated; its name."""
+        queue = job.document["spec"]["queue"]
+        admission = await self.store.admission()
+        try:
+            await self.submit(
+                actor,
+                json.dumps(job.document),
+                wait_for_capacity=True,
+                no_image=not admission.container_runtime,
+                own_secrets=job.secrets,
+                unique_name="ever",
+            )
+        except SpecError as error:
+            raise _invalid_protocol(error) from None
+        except Forbidden:
+            message = f"User {actor.user} is not allowed to do operation in {queue}."
+            raise OpenPaiRefusal("ForbiddenUserError", message) from None
+        except NotFound as error:
+            if error.code == "storage-not-found":
+                raise OpenPaiRefusal("NoStorageError", error.message) from None
+            raise
+        except InvalidInput as error:
+            if error.code == "unknown-queue":
+                raise no_virtual_cluster(queue, status=400) from None
+            raise
+        except Conflict as error:
+            if error.code == "name-taken":
+                raise OpenPaiRefusal("ConflictJobError", f"Job name {actor.user}~{name} already exists.") from None
+            raise
+        return name
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    async def openpai_list(self, actor: Actor, wanted: OpenPaiFilter) -> JobLines:
+        """A part of the list of all jobs."""
+        await self.check(actor, "job.list", Resource("job"))
+        found = await self.store.openpai_jobs(wanted)
+        lines = []
+        for begin in range(0, len(found.jobs), _PAGE):
+            lines += [job_line(job) for job in found.jobs[begin : begin + _PAGE]]
+            await asyncio.sleep(0)
+        return JobLines(tuple(lines), found.total)
+
+    async def openpai_find(self, user: str, name: str) -> JobRecord:
+        """The job that was submitted under a name."""
+        return (await self._shown(user, name)).record
+
+    async def openpai_job(self, actor: Actor, user: str, name: str, attempt: int | None = None) -> JobDetail:
+        """A job as it stands, or as one of its attempts did."""
+        job = await self._readable(actor, user, name)
+        tags = await self.store.tags_of(job.record.id)
+        number = job.record.run.attempt if attempt is None else attempt
+        if number == job.record.run.attempt:
+            tasks = await self.store.tasks_of(job.record.id)
+            told = (await self._attempts(job))[-1] if number else current_attempt(job.record)
+            return job_detail(job, told, tags, roles_of_tasks(job, tasks))
+        found = await self._attempt(job, number)
+        return job_detail(job, found, tags, await self._past_roles(job, number))
+
+    async def openpai_config(self, actor: Actor, user: str, name: str) -> dict[str, Any]:
+        """The protocol that a job was submitted with, its secrets masked."""
+        job = await self._readable(actor, user, name)
+        try:
+            return to_protocol(json.loads(job.record.doc))
+        except SpecError:
+            raise OpenPaiRefusal("NoJobConfigError", f"Config of job {job.ref} is not found.") from None
+
+    async def openpai_ssh(self, actor: Actor, user: str, name: str) -> None:
+        """Nothing is kept of how tasks are reached by SSH: the plug-in's own ports are in the job's detail."""
+        job = await self._readable(actor, user, name)
+        raise OpenPaiRefusal("NoJobSshInfoError", f"SSH info of job {job.ref} is not found.")
+
+    async def openpai_job_attempts(self, actor: Actor, user: str, name: str) -> tuple[JobAttempt, ...]:
+        """All attempts of a job, in order."""
+        job = await self._readable(actor, user, name)
+        return tuple([await self._told(job, each) for each in await self._attempts(job)])
+
+    async def openpai_job_attempt(self, actor: Actor, user: str, name: str, number: int) -> JobAttempt:
+        """One attempt of a job."""
+        job = await self._readable(actor, user, name)
+        return await self._told(job, await self._attempt(job, number))
+
+    async def openpai_task(self, actor: Actor, user: str, name: str, attempt: int, role: str, index: int) -> TaskDetail:
+        """One task of one attempt of a job, with all its runs."""
+        job = await self._readable(actor, user, name)
+        own = job.role_of(role)
+        if own is None:
+            raise _no_task(role, index)
+        rows = await self.store.attempts_of(job.record.id, attempt, role=own, index=index)
+        task = await self.store.task(job.record.id, own, index) if attempt == job.record.run.attempt else None
+        if task is None and not rows:
+            raise _no_task(role, index)
+        return task_detail(job, attempt, (own, index), task, rows)
+
+    async def openpai_events(self, actor: Actor, user: str, name: str, kind: str = "") -> JobEvents:
+        """What happened to a job, the latest first; only of one type when that is said."""
+        if kind and kind not in KINDS:
+            raise bad_parameters(f"The type of an event is one of {', '.join(KINDS)}.")
+        job = await self._readable(actor, user, name)
+        found = events_view(job, await self.store.events_of(job.record.id), self.clock.now(), kind)
+        return JobEvents(len(found), found)
+
+    # -- changing ----------------------------------------------------------------------------------------------------
+
+    async def openpai_execute(self, actor: Actor, user: str, name: str, value: str) -> None:
+        """Have a job stop, or start: one that was stopped or is over begins anew, one that runs goes on."""
+        if value not in (START, STOP):
+            raise bad_parameters(f"The value is {START} or {STOP}.")
+        job = await self._shown(user, name)
+        record = job.record
+        with _owners_only(actor, job):
+            if value == STOP and record.live:
+                await self.stop(actor, record.id)
+            elif value == START and (record.run.stop_requested or not record.live):
+                await self.restart(actor, record.id)
+            else:
+                await self.check(actor, "job.stop", job_resource(record))
+
+    async def openpai_tag(self, actor: Actor, user: str, name: str, tag: str, *, there: bool) -> None:
+        """Give a job a tag, or take it from it."""
+        if not tag or "," in tag or len(tag) > LONGEST_TAG or "\0" in tag:
+            raise bad_parameters(f"A tag has 1 to {LONGEST_TAG} characters, and no comma.")
+        job = await self._shown(user, name)
+        resource = job_resource(job.record)
+        with _owners_only(actor, job):
+            decision = await self.check(actor, "job.tag", resource, tag=tag)
+        line = self.line(actor, "job.tag", resource, decision, tag=tag, there=there)
+        changed = await self.store.change_tag(
+            JobId(job.record.id), tag, there=there, actor=actor.user, at=self.clock.now(), audit=line
+        )
+        if not changed and not there:
+            raise OpenPaiRefusal("NoTagError", f"Tag {tag} is not found for job {job.ref} .")
+
+    # -- parts -------------------------------------------------------------------------------------------------------
+
+    async def _shown(self, user: str, name: str) -> Shown:
+        found = await self.store.openpai_job(user, name)
+        if found is None:
+            raise no_job(f"{user}~{name}")
+        return shown(*found)
+
+    async def _readable(self, actor: Actor, user: str, name: str) -> Shown:
+        job = await self._shown(user, name)
+        await self.check(actor, "job.read", job_resource(job.record))
+        return job
+
+    async def _attempts(self, job: Shown) -> list[Attempt]:
+        """All attempts of a job, in order."""
+        record = job.record
+        if record.run.attempt == 0:
+            return [current_attempt(record)]
+        events = await self.store.events_of(record.id, kinds=ATTEMPT_KINDS)
+        return attempts_told(record, events, await self.store.attempt_ends(record.id))
+
+    async def _attempt(self, job: Shown, number: int) -> Attempt:
+        if not 0 <= number <= job.record.run.attempt:
+            raise OpenPaiRefusal("NoJobError", f"Attempt {number} of job {job.ref} is not found.")
+        return (await self._attempts(job))[number]
+
+    async def _told(self, job: Shown, attempt: Attempt) -> JobAttempt:
+        if attempt.number == job.record.run.attempt:
+            return job_attempt(job, attempt, roles_of_tasks(job, await self.store.tasks_of(job.record.id)))
+        return job_attempt(job, attempt, await self._past_roles(job, attempt.number))
+
+    async def _past_roles(self, job: Shown, number: int) -> dict[str, RoleLines]:
+        return roles_of_rows(job, await self.store.attempts_of(job.record.id, number))
+
+
+@contextmanager
+def _owners_only(actor: Actor, job: Shown) -> Iterator[None]:
+    """Say in OpenPAI's words that a job is another's."""
+    try:
+        yield
+    except Forbidden:
+        message = f"User {actor.user} is not allowed to do operation on job {job.ref}."
+        raise OpenPaiRefusal("ForbiddenUserError", message) from None
+    except NotFound:
+        raise no_job(job.ref) from None
+    except Conflict as error:
+        if error.code != "job-over":
+            raise
+
+
+def _invalid_protocol(error: SpecError) -> OpenPaiRefusal:
+    message = error.wire if isinstance(error, ProtocolError) else error.message
+    return OpenPaiRefusal("InvalidProtocolError", message)
+
+
+def _no_task(role: str, index: int) -> OpenPaiRefusal:
+    return OpenPaiRefusal("NoTaskError", f"Task {role[:200]}-{index} is not found.")

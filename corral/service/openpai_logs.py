@@ -1,0 +1,91 @@
+"""Why: OpenPAI hands out addresses of logs that a browser opens without a token; here such an address carries a signature.
+
+It is good for one stream of one run of one task, for an hour, and for nothing else: who may have it is asked when it is
+made. A job that came in OpenPAI's language is read by everybody who signed in, as there; others by their owners only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Final, NamedTuple
+
+from corral.kernel.errors import Forbidden
+from corral.kernel.ids import AttemptId, parse_attempt_id
+from corral.kernel.tokens import derive_key
+from corral.service.actor import Actor
+from corral.service.base import job_resource
+from corral.service.inside import Inside, TaskLog
+from corral.service.openpai_jobs import OpenPaiJobs
+from corral.service.openpai_refusals import OpenPaiRefusal
+from corral.service.openpai_views import log_attempt
+from corral.spec.openpai.names import JOB_TYPE
+from corral.storage.logs import STREAMS
+
+SIGNED_SECONDS: Final = 3600
+"""For how long an address is good."""
+_PURPOSE: Final = "openpai-log"
+
+
+class SignedLog(NamedTuple):
+    """What the address of one stream of a log holds."""
+
+    attempt: AttemptId
+    stream: str
+    user: str
+    framework: str
+    role: str
+    expires: int
+    signature: str
+
+
+class OpenPaiLogs(OpenPaiJobs, Inside):
+    """Where the logs of tasks are, and the logs themselves."""
+
+    async def openpai_log_places(
+        self, actor: Actor, user: str, name: str, number: int, role: str, index: int, attempt: int
+    ) -> tuple[SignedLog, ...]:
+        """The streams of one run of one task, signed."""
+        job = await self._readable(actor, user, name)
+        own = job.role_of(role)
+        action = "openpai.logs" if job.record.job_type == JOB_TYPE else "job.logs"
+        try:
+            await self.check(actor, action, job_resource(job.record))
+        except Forbidden:
+            message = f"User {actor.user} is not allowed to do operation on job {job.ref}."
+            raise OpenPaiRefusal("ForbiddenUserError", message) from None
+        if own is None:
+            raise no_log()
+        identity = log_attempt(job, number, own, index, attempt)
+        if await self.store.attempt_ended(identity) is None:
+            raise no_log()
+        expires = int(self.clock.now()) + SIGNED_SECONDS
+        framework = job.framework
+        return tuple(
+            SignedLog(identity, stream, user, framework, role, expires, self._signed(identity, stream, expires))
+            for stream in STREAMS
+        )
+
+    async def openpai_log(self, attempt: str, stream: str, expires: int, signature: str) -> list[TaskLog]:
+        """The log that a signed address is of, in the order in which its parts are read.
+
+        What keeps its streams apart has `all` as one after the other.
+        """
+        good = hmac.compare_digest(signature, self._signed(attempt, stream, expires))
+        if not good or expires <= self.clock.now() or stream not in STREAMS:
+            raise OpenPaiRefusal("UnauthorizedUserError", "Your token is invalid.")
+        record = await self.store.find_job(parse_attempt_id(attempt).job)
+        if record is None or self.logs is None:
+            raise no_log()
+        identity = AttemptId(attempt)
+        parts = await self.logs.streams(identity) if stream == "all" else (stream,)
+        return [await self._source(record, identity, part) for part in parts]
+
+    def _signed(self, attempt: str, stream: str, expires: int) -> str:
+        said = f"{attempt}\n{stream}\n{expires}".encode()
+        return hmac.new(derive_key(self.key, _PURPOSE), said, hashlib.sha256).hexdigest()
+
+
+def no_log() -> OpenPaiRefusal:
+    """The task has printed nothing that is kept, or there is no such task."""
+    return OpenPaiRefusal("NoTaskLogError", "Log of task is not found.")

@@ -1,0 +1,499 @@
+"""Why: what OpenPAI's callers are shown of a job is put together from what is stored, by functions without a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from math import ceil
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from corral.kernel.ids import AttemptId, attempt_id
+from corral.model.openpai import (
+    OpenPaiListing,
+    attempt_word,
+    end_word,
+    exit_spec_view,
+    framework_name,
+    milliseconds,
+    ports_view,
+    state_word,
+    sub_state,
+)
+from corral.model.openpai_views import (
+    ExitDiagnostics,
+    ExitMessages,
+    Hived,
+    JobAttempt,
+    JobDetail,
+    JobLine,
+    JobStanding,
+    RetryDetails,
+    RoleLines,
+    RoleStanding,
+    TaskAttempt,
+    TaskDetail,
+    TaskLine,
+)
+from corral.model.outcome import Completion, Trigger
+from corral.model.records import EventRecord
+from corral.model.runs import Retries, TaskRun
+from corral.model.writes import JobRecord
+from corral.runtime.openpai_errors import END, START, read_error, sentence
+from corral.service.openpai_listing import hived_glance
+from corral.spec.openpai.names import PROTOCOL, ROLES
+from corral.store.openpai_views import ListedJob
+
+ATTEMPT_KINDS: Final = ("job.queued", "job.started", "job.ending")
+"""The events that say when an attempt of a job began, ran and ended."""
+_ENDED: Final = {"succeeded": "SUCCEEDED", "failed": "FAILED", "stopped": "STOPPED"}
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    annotations: dict[str, str] = {}
+
+
+class _Role(msgspec.Struct, frozen=True):
+    name: str
+    replicas: int = 1
+
+
+class _Counted(msgspec.Struct, frozen=True):
+    role: str = ""
+    replicas: int = 1
+
+
+class _Body(msgspec.Struct, frozen=True, rename="camel"):
+    roles: tuple[_Role, ...]
+    replica_spec: _Counted = _Counted()
+
+
+class _Document(msgspec.Struct, frozen=True):
+    spec: _Body
+    metadata: _Metadata = _Metadata()
+
+
+_DOCUMENT: Final = msgspec.json.Decoder(_Document)
+_NAMES: Final = msgspec.json.Decoder(dict[str, str])
+_INDEXES: Final = msgspec.json.Decoder(tuple[int, ...])
+_PORTS: Final = msgspec.json.Decoder(dict[str, tuple[int, ...]])
+
+
+class Shown(NamedTuple):
+    """A job as it is stored, with what its document says of its names."""
+
+    record: JobRecord
+    name: str
+    job_priority: str | None
+    roles: Mapping[str, str]
+    """OpenPAI's name of each role, in the order of the document."""
+    replicas: Mapping[str, int]
+    groups: Mapping[str, str]
+    """HiveD's affinity group of those of OpenPAI's roles that have one."""
+
+    @property
+    def ref(self) -> str:
+        """What OpenPAI's callers call the job."""
+        return f"{self.record.user}~{self.name}"
+
+    @property
+    def framework(self) -> str:
+        """What OpenPAI calls it inside."""
+        return framework_name(self.record.user, self.name)
+
+    def role_of(self, openpais: str) -> str | None:
+        """Corral's name of one of OpenPAI's roles; None when the job has no such role."""
+        return next((role for role, name in self.roles.items() if name == openpais), None)
+
+
+class Attempt(NamedTuple):
+    """One attempt of a job."""
+
+    number: int
+    created_at: float | None
+    started_at: float | None
+    ended_at: float | None
+    completion: Completion | None
+    word: str
+
+
+def shown(record: JobRecord, listing: OpenPaiListing | None) -> Shown:
+    """A job with the names that OpenPAI's callers know it by."""
+    document = _DOCUMENT.decode(record.doc)
+    said = document.metadata.annotations
+    known = _NAMES.decode(said[ROLES]) if ROLES in said else {}
+    counted = document.spec.replica_spec
+    first = counted.role or document.spec.roles[0].name
+    roles = {role.name: known.get(role.name, role.name) for role in document.spec.roles}
+    replicas = {role.name: role.replicas for role in document.spec.roles} | {first: counted.replicas}
+    hived = hived_glance(said.get(PROTOCOL, ""))
+    groups = {name: role.affinity_group_name or "" for name, role in (hived.task_roles or {}).items()}
+    name = record.name if listing is None else listing.name
+    return Shown(record, name, None if listing is None else listing.job_priority, roles, replicas, groups)
+
+
+# -- lines of the list ---------------------------------------------------------------------------------------------------
+
+
+def job_line(job: ListedJob) -> JobLine:
+    """One line of the list."""
+    run, created = job.run, milliseconds(job.created_at) or 0
+    code = None if run.completion is None else run.completion.code
+    return JobLine(
+        debug_id=framework_name(job.user, job.name),
+        name=job.name,
+        username=job.user,
+        state=_ENDED.get(job.phase) or state_word(run.state, code),
+        sub_state=sub_state(run.state),
+        execution_type="STOP" if run.stop_requested else "START",
+        tags=job.tags,
+        retries=run.retries.total,
+        retry_details=_details(run.retries),
+        retry_delay_time=_delay(run.state, run.wake_at, run.ended_at),
+        submission_time=created,
+        created_time=created,
+        launched_time=milliseconds(job.started_at),
+        completed_time=milliseconds(run.ended_at) if run.state == "completed" else None,
+        app_exit_code=code,
+        virtual_cluster=job.queue,
+        total_gpu_number=ceil(job.summary.devices),
+        total_task_number=job.summary.tasks.total,
+        total_task_role_number=job.roles,
+        job_priority=job.job_priority,
+    )
+
+
+def _details(retries: Retries) -> RetryDetails:
+    return RetryDetails(retries.accountable, retries.total - retries.accountable)
+
+
+def _delay(state: str, wake_at: float | None, ended_at: float | None) -> int | None:
+    """Seconds between an attempt's end and the next one, while that is waited for."""
+    if state != "attempt-completed" or wake_at is None or ended_at is None:
+        return None
+    return max(0, round(wake_at - ended_at))
+
+
+# -- one job -------------------------------------------------------------------------------------------------------------
+
+
+def attempts_told(record: JobRecord, events: Iterable[EventRecord], ended: Mapping[int, float]) -> list[Attempt]:
+    """All attempts of a job in order: those that are over as its events (the latest first) tell, `ended` being when."""
+    told: dict[int, dict[str, EventRecord]] = {}
+    for event in events:
+        number = event.data.get("attempt")
+        if isinstance(number, int):
+            told.setdefault(number, {})[event.kind] = event
+    past = [_past(number, told.get(number, {}), ended.get(number)) for number in range(record.run.attempt)]
+    return [*past, current_attempt(record, told.get(record.run.attempt, {}).get("job.queued"))]
+
+
+def current_attempt(record: JobRecord, queued: EventRecord | None = None) -> Attempt:
+    """The attempt that a job is in, or was in last."""
+    run = record.run
+    begun = record.created_at if run.attempt == 0 else None if queued is None else seconds_of(queued.at)
+    code = None if run.completion is None else run.completion.code
+    ended = run.ended_at if str(run.state) in ("attempt-completed", "completed") else None
+    word = _ENDED.get(record.phase) or attempt_word(str(run.state), code)
+    return Attempt(run.attempt, begun, run.started_at, ended, run.completion, word)
+
+
+def _past(number: int, told: Mapping[str, EventRecord], ended: float | None) -> Attempt:
+    times = {kind: seconds_of(event.at) for kind, event in told.items()}
+    ending = told.get("job.ending")
+    completion = None
+    if ending is not None and "completion" in ending.data:
+        completion = msgspec.convert(ending.data["completion"], Completion)
+    over = ended if ended is not None else times.get("job.ending")
+    word = end_word(None if completion is None else completion.code)
+    return Attempt(number, times.get("job.queued"), times.get("job.started"), over, completion, word)
+
+
+def seconds_of(at: str) -> float:
+    """An RFC 3339 time as seconds since 1970."""
+    return datetime.fromisoformat(at).timestamp()
+
+
+def job_detail(job: Shown, attempt: Attempt, tags: tuple[str, ...], roles: dict[str, RoleLines]) -> JobDetail:
+    """A job, as one of its attempts stands."""
+    record = job.record
+    run = record.run
+    code = None if run.completion is None else run.completion.code
+    ended = attempt.completion
+    trigger = _trigger(job, ended)
+    created = milliseconds(record.created_at) or 0
+    standing = JobStanding(
+        username=record.user,
+        state=_ENDED.get(record.phase) or state_word(str(run.state), code),
+        sub_state=sub_state(str(run.state)),
+        execution_type="STOP" if run.stop_requested else "START",
+        retries=run.retries.total,
+        retry_details=_details(run.retries),
+        retry_delay_time=_delay(str(run.state), run.wake_at, run.ended_at),
+        submission_time=created,
+        created_time=created,
+        launched_time=milliseconds(record.started_at),
+        completed_time=milliseconds(run.ended_at) if str(run.state) == "completed" else None,
+        attempt_id=attempt.number,
+        attempt_state=attempt.word,
+        app_id=f"{record.id}.{attempt.number}",
+        app_progress=0.0 if ended is None else 1.0,
+        app_tracking_url="",
+        app_created_time=milliseconds(attempt.created_at),
+        app_launched_time=milliseconds(attempt.started_at),
+        app_completed_time=milliseconds(attempt.ended_at),
+        app_exit_code=None if ended is None else ended.code,
+        app_exit_spec=None if ended is None else exit_spec_view(ended.code),
+        app_exit_diagnostics=None if ended is None else ended.diagnostics,
+        app_exit_messages=exit_messages(ended, as_text=True),
+        app_exit_trigger_message=None if trigger is None else trigger.message,
+        app_exit_trigger_task_role_name=None if trigger is None else trigger.role or None,
+        app_exit_trigger_task_index=None if trigger is None or trigger.index < 0 else trigger.index,
+        app_exit_type=_exit_type(ended),
+        virtual_cluster=record.queue,
+    )
+    return JobDetail(job.framework, job.name, tags, job.job_priority, standing, roles)
+
+
+def _exit_type(ended: Completion | None) -> str | None:
+    return None if ended is None else "Succeeded" if ended.succeeded else "Failed"
+
+
+def _trigger(job: Shown, ended: Completion | None) -> Trigger | None:
+    """The task whose end ended the attempt, by OpenPAI's name of its role."""
+    if ended is None or ended.trigger is None:
+        return None
+    return msgspec.structs.replace(ended.trigger, role=job.roles.get(ended.trigger.role, ended.trigger.role))
+
+
+def exit_messages(ended: Completion | None, *, as_text: bool = False) -> ExitMessages | None:
+    """Who said what of an end: the runtime's block apart from the rest, which is the container's or the launcher's."""
+    if ended is None:
+        return None
+    block: Any = read_error(ended.diagnostics)
+    if block is not None and as_text:
+        block = ended.diagnostics.partition(START)[2].partition(END)[0].strip()
+    said = sentence(ended.diagnostics) or None
+    return ExitMessages(said, block, None) if ended.code > 0 else ExitMessages(None, block, said)
+
+
+def job_attempt(job: Shown, attempt: Attempt, roles: dict[str, RoleLines]) -> JobAttempt:
+    """One attempt of a job, in the words of the history."""
+    record, ended = job.record, attempt.completion
+    messages, trigger = exit_messages(ended), _trigger(job, ended)
+    latest = attempt.number == record.run.attempt
+    told = None
+    if ended is not None and messages is not None:
+        told = ExitDiagnostics(ended.diagnostics, messages.runtime, messages.launcher)
+    return JobAttempt(
+        job_name=job.name,
+        framework_name=job.framework,
+        uid=f"{record.id}.{attempt.number}",
+        user_name=record.user,
+        state=attempt.word,
+        origin_state=sub_state(str(record.run.state)) if latest else "Completed",
+        attempt_index=attempt.number,
+        job_started_time=milliseconds(record.created_at),
+        attempt_started_time=milliseconds(attempt.started_at),
+        attempt_completed_time=milliseconds(attempt.ended_at),
+        exit_code=None if ended is None else ended.code,
+        exit_phrase=None if ended is None else ended.phrase,
+        exit_type=_exit_type(ended),
+        exit_diagnostics=told,
+        app_exit_trigger_message=None if trigger is None else trigger.message,
+        app_exit_trigger_task_role_name=None if trigger is None else trigger.role or None,
+        app_exit_trigger_task_index=None if trigger is None or trigger.index < 0 else trigger.index,
+        app_exit_spec=None if ended is None else exit_spec_view(ended.code),
+        app_exit_diagnostics=None if ended is None else ended.diagnostics,
+        app_exit_messages=messages,
+        total_gpu_number=ceil(record.summary.devices),
+        total_task_number=record.summary.tasks.total,
+        total_task_role_number=len(job.roles),
+        task_roles=roles,
+        is_latest=latest,
+    )
+
+
+# -- tasks ---------------------------------------------------------------------------------------------------------------
+
+
+def roles_of_tasks(job: Shown, tasks: Sequence[TaskRun]) -> dict[str, RoleLines]:
+    """The task roles of the attempt that a job is in; of one that nobody has looked at yet, as its document has them."""
+    run = job.record.run
+    if not tasks and not run.roles:
+        at = job.record.created_at
+        tasks = [TaskRun(role, each, created_at=at) for role, count in job.replicas.items() for each in range(count)]
+    lines: dict[str, list[TaskLine]] = {role: [] for role in job.roles}
+    for task in tasks:
+        lines.setdefault(task.role, []).append(_task_line(job, task))
+    return _role_lines(job, lines)
+
+
+def roles_of_rows(job: Shown, rows: Sequence[Any]) -> dict[str, RoleLines]:
+    """The task roles of an attempt that is over, from the runs of its tasks (by role, index and number)."""
+    latest: dict[tuple[str, int], Any] = {}
+    tries: dict[tuple[str, int], list[Any]] = {}
+    for row in rows:
+        latest[row.role, row.index] = row
+        tries.setdefault((row.role, row.index), []).append(row)
+    lines: dict[str, list[TaskLine]] = {role: [] for role in job.roles}
+    for (role, index), row in latest.items():
+        runs = tries[role, index]
+        kept = msgspec.structs.asdict(task_attempt(job, row))
+        line = TaskLine(
+            **kept,
+            task_index=index,
+            task_uid=_uid(job, row.job_attempt, role, index),
+            task_state=end_word(row.code),
+            retries=len(runs) - 1,
+            accountable_retries=len(runs) - 1,
+            created_time=milliseconds(runs[0].started_at),
+            launched_time=milliseconds(runs[0].started_at),
+            completed_time=milliseconds(row.ended_at),
+        )
+        lines.setdefault(role, []).append(line)
+    return _role_lines(job, lines)
+
+
+def _role_lines(job: Shown, lines: Mapping[str, Sequence[TaskLine]]) -> dict[str, RoleLines]:
+    named = ((job.roles.get(role, role), found) for role, found in lines.items())
+    return {name: RoleLines(RoleStanding(name), tuple(found)) for name, found in named}
+
+
+def _task_line(job: Shown, task: TaskRun) -> TaskLine:
+    state = str(task.state)
+    code = None if task.completion is None else task.completion.code
+    over = state == "completed"
+    given = current_run(job, task)
+    return TaskLine(
+        given.attempt_id,
+        given.attempt_state,
+        given.current_attempt_created_time,
+        given.current_attempt_launched_time,
+        given.current_attempt_completed_time,
+        given.container_id,
+        given.container_ip,
+        given.container_node_name,
+        given.container_ports,
+        given.container_gpus,
+        given.container_log,
+        given.container_exit_code,
+        given.container_exit_spec,
+        given.container_exit_diagnostics,
+        given.hived,
+        task_index=task.index,
+        task_uid=_uid(job, job.record.run.attempt, task.role, task.index),
+        task_state=state_word(state, code),
+        retries=task.retries.total,
+        accountable_retries=task.retries.accountable,
+        created_time=milliseconds(task.created_at),
+        launched_time=given.current_attempt_launched_time,
+        completed_time=milliseconds(task.ended_at) if over else None,
+    )
+
+
+def current_run(job: Shown, task: TaskRun) -> TaskAttempt:
+    """The run that a task is in, or was in last."""
+    place, ended, state = task.placement, task.completion, str(task.state)
+    code = None if ended is None else ended.code
+    created = task.created_at if task.attempt == 0 else task.started_at
+    own = job.record.run.attempt_of(task)
+    return TaskAttempt(
+        attempt_id=task.attempt,
+        attempt_state=attempt_word(state, code),
+        current_attempt_created_time=milliseconds(created),
+        current_attempt_launched_time=milliseconds(task.started_at),
+        current_attempt_completed_time=milliseconds(task.ended_at),
+        container_id=own if place is not None else None,
+        container_ip=task.host or None,
+        container_node_name=None if place is None else node_name(place.node),
+        container_ports=ports_view(task.ports),
+        container_gpus=None if place is None else ",".join(map(str, place.devices)) or None,
+        container_log=_log(job, job.record.run.attempt, task.role, task.index, task.attempt),
+        container_exit_code=code,
+        container_exit_spec=exit_spec_view(code),
+        container_exit_diagnostics=None if ended is None else ended.diagnostics,
+        hived=_hived(job, task.role),
+    )
+
+
+def task_attempt(job: Shown, row: Any, before: Any = None, created_at: float | None = None) -> TaskAttempt:
+    """One run of a task as the history has it; `before` is the run before, from whose end on it was to come."""
+    begun = (
+        row.started_at if before is None and created_at is None else created_at if before is None else before.ended_at
+    )
+    devices = _INDEXES.decode(row.devices)
+    return TaskAttempt(
+        attempt_id=row.task_attempt,
+        attempt_state="RUNNING" if row.ended_at is None else end_word(row.code),
+        current_attempt_created_time=milliseconds(begun),
+        current_attempt_launched_time=milliseconds(row.started_at),
+        current_attempt_completed_time=milliseconds(row.ended_at),
+        container_id=row.id,
+        container_ip=row.host or None,
+        container_node_name=node_name(row.node) if row.node else None,
+        container_ports=ports_view(_PORTS.decode(row.ports)),
+        container_gpus=",".join(map(str, devices)) or None,
+        container_log=_log(job, row.job_attempt, row.role, row.index, row.task_attempt),
+        container_exit_code=row.code,
+        container_exit_spec=exit_spec_view(row.code),
+        container_exit_diagnostics=None if row.code is None else row.diagnostics,
+        hived=_hived(job, row.role),
+    )
+
+
+def task_detail(job: Shown, number: int, key: tuple[str, int], task: TaskRun | None, rows: Sequence[Any]) -> TaskDetail:
+    """One task of attempt `number` of a job with all its runs; `task` is it as it stands, when that attempt is current."""
+    role, index = key
+    runs: list[TaskAttempt] = []
+    for place, row in enumerate(rows):
+        current = task is not None and row.task_attempt == task.attempt
+        created = None if task is None or place else task.created_at
+        runs.append(
+            current_run(job, task)
+            if current and task is not None
+            else task_attempt(job, row, rows[place - 1] if place else None, created)
+        )
+    if task is not None and all(run.attempt_id != task.attempt for run in runs):
+        runs.append(current_run(job, task))
+    line = None if task is None else _task_line(job, task)
+    last = runs[-1]
+    return TaskDetail(
+        task_index=index,
+        task_uid=_uid(job, number, role, index),
+        task_state=last.attempt_state if line is None else line.task_state,
+        retries=len(runs) - 1 if line is None else line.retries,
+        accountable_retries=len(runs) - 1 if line is None else line.accountable_retries,
+        created_time=runs[0].current_attempt_created_time if line is None else line.created_time,
+        launched_time=runs[0].current_attempt_launched_time,
+        completed_time=last.current_attempt_completed_time if line is None else line.completed_time,
+        username=job.record.user,
+        job_name=job.name,
+        job_attempt_id=number,
+        task_role_name=job.roles.get(role, role),
+        attempts=tuple(runs),
+    )
+
+
+def node_name(node: str) -> str:
+    """A machine by its own name, without that of its engine."""
+    return node.partition("/")[2] or node
+
+
+def log_attempt(job: Shown, number: int, role: str, index: int, attempt: int) -> AttemptId:
+    """The id of one run of one task."""
+    return attempt_id(job.record.id, number, role, index, attempt)
+
+
+def _hived(job: Shown, role: str) -> Hived:
+    return Hived(job.groups.get(job.roles.get(role, role)) or None)
+
+
+def _uid(job: Shown, number: int, role: str, index: int) -> str:
+    return f"{job.record.id}.{number}.{role}.{index}"
+
+
+def _log(job: Shown, number: int, role: str, index: int, attempt: int) -> str:
+    where = f"taskRoles/{job.roles.get(role, role)}/taskIndex/{index}/attempts/{attempt}/logs"
+    return f"/api/v2/jobs/{job.ref}/attempts/{number}/{where}"
