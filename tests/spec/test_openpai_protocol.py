@@ -1,0 +1,199 @@
+"""OpenPAI's protocol v2 is taken and refused exactly where OpenPAI takes and refuses it, in its own words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corral.spec.errors import SpecError
+from corral.spec.openpai.protocol import ProtocolError, is_protocol, read_protocol
+from tests.spec.openpai_files import MINIMAL, job_file, recorded, role_of, samples
+
+RECORDED_LENGTH = 300
+"""So many characters of each of OpenPAI's messages were kept."""
+CRASHES = ("Cannot convert undefined", "Cannot use 'in' operator")
+"""Where OpenPAI's own code fell over; we say what is wrong instead."""
+
+
+def test_every_recorded_verdict_agrees_and_is_told_in_the_same_words(data_folder: Path) -> None:
+    verdicts = recorded(data_folder, "golden-v2-verdicts.json")
+    assert len(verdicts) == 434
+    refused = 0
+    for verdict in verdicts:
+        try:
+            read_protocol(verdict["yaml"])
+        except ProtocolError as error:
+            assert not verdict["ok"], (error, verdict["yaml"])
+            refused += 1
+            if verdict["message"].startswith(CRASHES):
+                assert error.problems[0].path == ("taskRoles",)
+            else:
+                assert error.wire[:RECORDED_LENGTH] == verdict["message"]
+        else:
+            assert verdict["ok"], verdict["message"]
+    assert refused == 357
+
+
+def test_every_sample_is_taken(data_folder: Path) -> None:
+    files = samples(data_folder, 2)
+    assert len(files) == 31
+    for file in files:
+        assert read_protocol(file.read_bytes(), file.name)["type"] == "job"
+
+
+def test_the_smallest_job_is_taken_as_it_is() -> None:
+    protocol = read_protocol(MINIMAL)
+    assert protocol["name"] == "j1"
+    assert protocol["taskRoles"]["worker"]["commands"] == ["echo hi"]
+
+
+def test_a_role_without_instances_has_one() -> None:
+    protocol = read_protocol(job_file(taskRoles={"worker": role_of(instances=None)}))
+    assert protocol["taskRoles"]["worker"]["instances"] == 1
+
+
+@pytest.mark.parametrize("version", [2, "2", 2.0])
+def test_the_version_may_be_a_number_or_text(version: object) -> None:
+    assert read_protocol(job_file(protocolVersion=version))["protocolVersion"] in (2, "2")
+
+
+def errors_of(text: str) -> list[dict[str, Any]]:
+    with pytest.raises(ProtocolError) as caught:
+        read_protocol(text)
+    found = json.loads(caught.value.wire)
+    assert isinstance(found, list)
+    return found
+
+
+def test_a_schema_error_is_told_as_ajv_tells_it() -> None:
+    assert errors_of(job_file(taskRoles={"worker": role_of(instances="two")})) == [
+        {
+            "keyword": "type",
+            "dataPath": ".taskRoles['worker'].instances",
+            "schemaPath": "#/properties/taskRoles/patternProperties/%5E%5Ba-zA-Z_%5D%5Ba-zA-Z0-9_%5D*%24"
+            "/properties/instances/type",
+            "params": {"type": "integer"},
+            "message": "should be integer",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "data_path", "keyword"),
+    [
+        ({"name": "x" * 256}, ".name", "maxLength"),
+        ({"name": ""}, ".name", "minLength"),
+        ({"name": "with\nnewline"}, ".name", "pattern"),
+        ({"name": "trailing\n"}, ".name", "pattern"),
+        ({"unknown": 1}, "", "additionalProperties"),
+        ({"jobRetryCount": -1}, ".jobRetryCount", "minimum"),
+        ({"jobRetryCount": 1.5}, ".jobRetryCount", "type"),
+        ({"type": "script"}, ".type", "enum"),
+        ({"secrets": ["a"]}, ".secrets", "type"),
+        ({"taskRoles": {}}, ".taskRoles", "minProperties"),
+        ({"taskRoles": {"1st": role_of()}}, ".taskRoles", "additionalProperties"),
+        ({"taskRoles": {"a": role_of(commands=[])}}, ".taskRoles['a'].commands", "minItems"),
+        ({"taskRoles": {"a": role_of(taskRetryCount=-1)}}, ".taskRoles['a'].taskRetryCount", "minimum"),
+        (
+            {"taskRoles": {"a": role_of(extraContainerOptions={"shmMB": "64"})}},
+            ".taskRoles['a'].extraContainerOptions.shmMB",
+            "type",
+        ),
+        ({"deployments": [{"taskRoles": {}}]}, ".deployments[0]", "required"),
+        (
+            {"deployments": [{"name": "d", "taskRoles": {"worker": {"preCommands": []}}}]},
+            ".deployments[0].taskRoles['worker'].preCommands",
+            "minItems",
+        ),
+    ],
+)
+def test_what_is_not_as_described_is_refused_at_its_field(
+    changes: dict[str, Any], data_path: str, keyword: str
+) -> None:
+    first = errors_of(job_file(**changes))[0]
+    assert (first["dataPath"], first["keyword"]) == (data_path, keyword)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message", "path"),
+    [
+        (
+            {"prerequisites": [{"type": "dockerimage", "name": "d", "uri": "a"}] * 2},
+            "Duplicate dockerimage prerequisites d.",
+            ("prerequisites", 1, "name"),
+        ),
+        (
+            {"taskRoles": {"worker": role_of(data="nowhere")}},
+            "Prerequisite nowhere does not exist.",
+            ("taskRoles", "worker", "data"),
+        ),
+        (
+            {"taskRoles": {"worker": role_of(prerequisites=["d", "nowhere"])}},
+            "Prerequisite nowhere does not exist.",
+            ("taskRoles", "worker", "prerequisites", 1),
+        ),
+        (
+            {"deployments": [{"name": "a", "taskRoles": {}}, {"name": "a", "taskRoles": {}}]},
+            "Duplicate deployments a.",
+            ("deployments", 1, "name"),
+        ),
+        (
+            {"defaults": {"deployment": "prod"}},
+            "Default deployment prod does not exist.",
+            ("defaults", "deployment"),
+        ),
+    ],
+)
+def test_what_fits_the_description_and_makes_no_job_is_refused_in_openpais_words(
+    changes: dict[str, Any], message: str, path: tuple[str | int, ...]
+) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        read_protocol(job_file(**changes))
+    assert caught.value.wire == message
+    assert caught.value.problems[0].path == path
+
+
+def test_a_name_of_one_type_may_be_another_types_too() -> None:
+    both = [{"type": "dockerimage", "name": "d", "uri": "a"}, {"type": "data", "name": "d", "uri": ["b"]}]
+    protocol = read_protocol(job_file(prerequisites=both, taskRoles={"worker": role_of(data="d")}))
+    assert protocol["taskRoles"]["worker"]["data"] == "d"
+
+
+def test_a_problem_is_told_with_its_line() -> None:
+    text = MINIMAL.replace("cpu: 1", "cpu: one")
+    with pytest.raises(ProtocolError) as caught:
+        read_protocol(text, "job.yaml")
+    assert str(caught.value).startswith("job.yaml:6:69: taskRoles.worker.resourcePerInstance.cpu: should be integer")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &a [x, x]\nb: &b [*a, *a]\n" + "".join(f"c{i}: &c{i} [*b, *b]\n" for i in range(60_000)),
+        "{" * 100,
+        "protocolVersion: 2\nname: !!python/object:os.system x\n",
+        "x" * (1024 * 1024 + 1),
+        "name: a\nname: b\n",
+    ],
+    ids=["aliases", "depth", "tag", "length", "repeated"],
+)
+def test_hostile_text_is_refused_before_it_costs_anything(text: str) -> None:
+    with pytest.raises(SpecError):
+        read_protocol(text)
+
+
+def test_an_alias_bomb_is_refused() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 10)]
+    with pytest.raises(SpecError, match="aliases"):
+        read_protocol("\n".join(lines))
+
+
+def test_a_document_is_told_apart_by_its_version() -> None:
+    assert is_protocol({"protocolVersion": "nonsense"})
+    assert not is_protocol({"apiVersion": "corral.dev/v1alpha1", "kind": "UnifiedJob", "protocolVersion": 2})
+    assert not is_protocol({"name": "a", "roles": {}})
+    assert not is_protocol(["protocolVersion"])

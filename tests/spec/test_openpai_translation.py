@@ -1,0 +1,303 @@
+"""A job of OpenPAI becomes a complete UnifiedJob that loses nothing but its secrets, and comes back as it was."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corral.spec.errors import SpecError
+from corral.spec.job import UnifiedJob
+from corral.spec.openpai.hived import hived_terms
+from corral.spec.openpai.protocol import ProtocolError, read_protocol
+from corral.spec.openpai.rendering import render
+from corral.spec.openpai.translation import (
+    MASK,
+    asked_storages,
+    job_label,
+    plugins,
+    public_keys,
+    registry_auth,
+    rendered_protocol,
+    to_job,
+    to_protocol,
+)
+from corral.spec.reading import load_job, read_job
+from tests.spec.openpai_files import MINIMAL, job_file, role_of, samples
+
+HUSH = "hush-hush-value"
+
+
+def job_of(**changes: Any) -> UnifiedJob:
+    return load_job(job_file(**changes))
+
+
+def refused(**changes: Any) -> SpecError:
+    with pytest.raises(SpecError) as caught:
+        load_job(job_file(**changes))
+    return caught.value
+
+
+def test_every_sample_becomes_a_job_and_comes_back_as_it_was(data_folder: Path) -> None:
+    for file in samples(data_folder, 2):
+        protocol = read_protocol(file.read_bytes(), file.name)
+        job = UnifiedJob.from_document(to_job(protocol, user="ann").document)
+        stored = UnifiedJob.from_document(json.loads(job.to_json())).to_document()
+        assert to_protocol(stored) == protocol
+        assert rendered_protocol(stored) == render(protocol)
+        again = to_job(read_protocol(yaml.safe_dump(to_protocol(stored), sort_keys=False)), user="ann")
+        assert UnifiedJob.from_document(again.document) == job
+
+
+def test_the_smallest_job_is_what_its_file_says() -> None:
+    job = load_job(MINIMAL)
+    role = job.spec.roles[0]
+    assert (job.name, job.spec.job_type, job.spec.queue, job.priority) == ("j1", "openpai", "default", 10)
+    assert role.image == "ubuntu:22.04"
+    assert role.command == ["bash", "-c", "echo hi"]
+    assert (role.resources.cpu, role.resources.memory, role.resources.devices.count) == ("1", "512Mi", 0)
+    assert role.shm == "512Mi"
+    assert [(port.name, port.count) for port in role.ports] == [("ssh", 1), ("http", 1)]
+    assert job.spec.barrier.enabled
+
+
+def test_resources_ports_and_container_options_have_their_fields() -> None:
+    asked = {"cpu": 4, "memoryMB": 0, "gpu": 2, "ports": {"http": 3, "SynPort": 2, "syn_port": 1, "unused": 0}}
+    role = role_of(resourcePerInstance=asked, extraContainerOptions={"shmMB": 1024, "infiniband": True})
+    job = job_of(taskRoles={"Worker_A": role, "worker_a": role_of()})
+    first = job.spec.roles[0]
+    assert [each.name for each in job.spec.roles] == ["worker-a", "worker-a-2"]
+    assert json.loads(job.metadata.annotations["openpai.corral.dev/roles"]) == {
+        "worker-a": "Worker_A",
+        "worker-a-2": "worker_a",
+    }
+    labels = json.loads(job.metadata.annotations["openpai.corral.dev/ports"])
+    assert {labels[port.name]: port.count for port in first.ports} == {"http": 3, "SynPort": 2, "syn_port": 1, "ssh": 1}
+    assert len({port.name for port in first.ports}) == 4
+    assert (first.resources.memory, first.resources.devices.count, first.shm) == ("0", 2, "1024Mi")
+    assert job.spec.network.rdma == "required"
+
+
+@pytest.mark.parametrize(
+    ("completion", "failed", "succeeded"),
+    [
+        ({}, 1, 3),
+        ({"minFailedInstances": None, "minSucceededInstances": None}, 1, 3),
+        ({"minFailedInstances": 0, "minSucceededInstances": 0}, 1, 3),
+        ({"minFailedInstances": 2, "minSucceededInstances": 1}, 2, 1),
+        ({"minFailedInstances": -1, "minSucceededInstances": -1}, -1, -1),
+        ({"minFailedInstances": -3, "minSucceededInstances": -3}, -1, -1),
+        ({"minFailedInstances": 10**9, "minSucceededInstances": 10**9}, -1, -1),
+    ],
+)
+def test_completion_has_openpais_defaults(completion: dict[str, Any], failed: int, succeeded: int) -> None:
+    job = job_of(taskRoles={"worker": role_of(instances=3, completion=completion)})
+    policy = job.spec.roles[0].completion
+    assert (policy.min_failed, policy.min_succeeded) == (failed, succeeded)
+
+
+def test_a_task_is_tried_again_by_itself_only_without_gang_allocation() -> None:
+    roles = {"worker": role_of(taskRetryCount=4)}
+    gang = job_of(jobRetryCount=3, taskRoles=roles)
+    assert (gang.spec.retry_policy.fancy, gang.spec.retry_policy.max_retries) == (True, 3)
+    assert (gang.spec.roles[0].retry_policy.fancy, gang.spec.roles[0].retry_policy.max_retries) == (False, 0)
+    alone = job_of(taskRoles=roles, extras={"gangAllocation": False})
+    assert (alone.spec.roles[0].retry_policy.fancy, alone.spec.roles[0].retry_policy.max_retries) == (True, 4)
+    assert not alone.spec.barrier.enabled
+
+
+def test_roles_that_are_not_counted_say_how_many_they_are() -> None:
+    job = job_of(taskRoles={"a": role_of(instances=2), "b": role_of(instances=5)})
+    assert (job.replicas_of("a"), job.replicas_of("b"), job.total_tasks) == (2, 5, 7)
+
+
+def test_what_is_asked_of_hived_is_asked_of_the_scheduler() -> None:
+    hived = {
+        "jobPriorityClass": "oppo",
+        "lazyPreemptionEnable": True,
+        "taskRoles": {"worker": {"skuType": "V100", "skuNum": 2, "affinityGroupName": "g"}},
+    }
+    role = role_of(resourcePerInstance={"cpu": 1, "memoryMB": 1, "gpu": 2})
+    job = job_of(defaults={"virtualCluster": "vc1"}, extras={"hivedScheduler": hived}, taskRoles={"worker": role})
+    assert (job.spec.queue, job.priority, job.spec.lazy_preemption) == ("vc1", -1, True)
+    assert (job.spec.roles[0].resources.devices.model, job.spec.roles[0].resources.devices.count) == ("V100", 2)
+    pinned = {"taskRoles": {"worker": {"pinnedCellId": "cell-1"}}}
+    assert job_of(extras={"hivedScheduler": pinned}).spec.pinned_cell == "cell-1"
+
+
+@pytest.mark.parametrize(
+    ("hived", "at"),
+    [
+        ({"jobPriorityClass": "crit"}, ("jobPriorityClass",)),
+        ({"jobPriorityClass": 100}, ("jobPriorityClass",)),
+        ({"taskRoles": {"worker": {"skuType": "A", "pinnedCellId": "b"}}}, ("taskRoles", "worker", "pinnedCellId")),
+        ({"taskRoles": {"worker": {"skuNum": 0}}}, ("taskRoles", "worker", "skuNum")),
+        ({"taskRoles": {"nobody": {"skuNum": 1}}}, ("taskRoles", "nobody")),
+        ({"taskRoles": 3}, ("taskRoles",)),
+        ({"lazyPreemptionEnable": "yes"}, ("lazyPreemptionEnable",)),
+        (
+            {
+                "taskRoles": {
+                    "worker": {"skuType": "A", "affinityGroupName": "g"},
+                    "other": {"skuType": "B", "affinityGroupName": "g"},
+                }
+            },
+            ("taskRoles", "other"),
+        ),
+    ],
+)
+def test_what_hived_would_not_be_asked_is_refused(hived: Any, at: tuple[str, ...]) -> None:
+    error = refused(extras={"hivedScheduler": hived}, taskRoles={"worker": role_of(), "other": role_of()})
+    assert isinstance(error, ProtocolError)
+    assert error.problems[0].path == ("extras", "hivedScheduler", *at)
+
+
+def test_a_role_of_hived_may_say_nothing() -> None:
+    hived = {"hivedScheduler": {"taskRoles": {"worker": None, "other": {"skuNum": 4, "skuType": None}}}}
+    terms = hived_terms({"taskRoles": {"worker": {}, "other": {}}, "extras": hived})
+    assert (terms.priority, terms.roles["worker"].sku_count, terms.roles["other"].sku_count) == ("test", 0, 4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"taskRoles": 1.5}, ("taskRoles",)),
+        ({"taskRoles": []}, ("taskRoles",)),
+        (
+            {"taskRoles": {"a": role_of(resourcePerInstance={"cpu": 1, "memoryMB": 1, "gpu": -3})}},
+            ("taskRoles", "a", "resourcePerInstance", "gpu"),
+        ),
+        (
+            {"taskRoles": {"a": role_of(resourcePerInstance={"cpu": 1, "memoryMB": 1, "gpu": 0, "ports": [1]})}},
+            ("taskRoles", "a", "resourcePerInstance", "ports"),
+        ),
+        ({"taskRoles": {"a": role_of(instances=10_001)}}, ("taskRoles",)),
+        ({"defaults": {"virtualCluster": "no such name!"}}, ("defaults", "virtualCluster")),
+    ],
+)
+def test_what_openpai_takes_and_no_job_can_be_is_refused_at_its_field(changes: Any, path: tuple[str, ...]) -> None:
+    assert refused(**changes).problems[0].path == path
+
+
+def test_a_refusal_stands_at_the_line_that_is_to_blame() -> None:
+    problem = refused(extras={"hivedScheduler": {"jobPriorityClass": "crit"}}).problems[0]
+    lines = job_file(extras={"hivedScheduler": {"jobPriorityClass": "crit"}}).splitlines()
+    assert "jobPriorityClass" in lines[problem.line - 1]
+
+
+def test_secrets_go_beside_the_job_and_never_into_it() -> None:
+    image = {
+        "type": "dockerimage",
+        "name": "d",
+        "uri": "private/image",
+        "auth": {"username": "me", "password": "<% $secrets.docker %>", "registryuri": "registry.example"},
+    }
+    role = role_of(commands=["login <% $secrets.docker %> <% $secrets.deep.token %>"])
+    text = job_file(
+        secrets={"docker": HUSH, "deep": {"token": HUSH, "list": [1.0, "b"]}, "../../etc": "x"},
+        prerequisites=[image],
+        taskRoles={"worker": role},
+    )
+    read = read_job(text)
+    assert dict(read.secrets) == {
+        "docker": HUSH,
+        "deep.token": HUSH,
+        "deep.list.0": "1",
+        "deep.list.1": "b",
+        "../../etc": "x",
+    }
+    assert HUSH not in read.job.to_json()
+    assert HUSH not in repr(read)
+    delivered = {secret.name: secret.file for secret in read.job.spec.roles[0].secrets}
+    assert delivered["openpai.docker"] == ".openpai/secrets/docker"
+    assert delivered["openpai.../../etc"] == ".openpai/secrets/..%2F..%2Fetc"
+    assert to_protocol(read.job.to_document())["secrets"] == MASK
+    assert read.job.spec.roles[0].command[-1] == role["commands"][0]
+    protocol = read_protocol(text)
+    assert registry_auth(protocol, "d") == {"username": "me", "password": HUSH, "registryuri": "registry.example"}
+    assert HUSH not in json.dumps(to_job(protocol).protocol)
+
+
+def test_a_registrys_password_in_clear_is_masked_too() -> None:
+    image = {"type": "dockerimage", "name": "d", "uri": "a", "auth": {"username": "me", "password": HUSH}}
+    job = job_of(prerequisites=[image])
+    assert HUSH not in job.to_json()
+    assert to_protocol(job.to_document())["prerequisites"][0]["auth"] == {"username": "me", "password": MASK}
+
+
+def test_more_secrets_than_a_task_can_have_are_refused() -> None:
+    assert refused(secrets={f"s{number}": "x" for number in range(101)}).problems[0].path == ("secrets",)
+
+
+@pytest.mark.parametrize(
+    ("extras", "storages"),
+    [
+        ({}, None),
+        ({"storages": []}, []),
+        (
+            {"storages": [{"name": "data"}, {"name": "home", "mountPath": "/home/me"}]},
+            [{"name": "data", "mountPath": "/mnt/data"}, {"name": "home", "mountPath": "/home/me"}],
+        ),
+        (
+            {
+                "com.microsoft.pai.runtimeplugin": [
+                    {"plugin": "teamwise_storage", "parameters": {"storageConfigNames": ["old"]}}
+                ]
+            },
+            [{"name": "old", "mountPath": "/mnt/old"}],
+        ),
+        ({"com.microsoft.pai.runtimeplugin": [{"plugin": "teamwise_storage"}]}, []),
+    ],
+)
+def test_storages_are_asked_for_in_the_new_way_or_the_old(extras: Any, storages: Any) -> None:
+    assert asked_storages({"extras": extras}) == storages
+    uses = job_of(extras=extras).spec.storages
+    named = [{"name": use.name, "mountPath": use.mount_path} for use in uses]
+    assert named == ([{"name": "", "mountPath": ""}] if storages == [] else storages or [])
+
+
+def test_plugins_are_carried_and_what_can_be_none_is_passed_over() -> None:
+    given = [{"plugin": "ssh", "parameters": {"jobssh": True}}, "abc", 3]
+    job = job_of(extras={"com.microsoft.pai.runtimeplugin": given})
+    assert plugins(to_protocol(job.to_document())) == given[:1]
+    assert plugins({"extras": {"com.microsoft.pai.runtimeplugin": "abc"}}) == []
+
+
+def test_parameters_and_the_name_can_be_given_with_the_file() -> None:
+    role = role_of(commands=["train --lr <% $parameters.lr %> --model <% $parameters.model %>"])
+    text = job_file(parameters={"lr": 0.1, "model": "a"}, taskRoles={"worker": role})
+    job = load_job(text, parameters={"lr": "0.010"}, name="renamed")
+    assert job.spec.roles[0].command[-1] == "train --lr 0.010 --model a"
+    assert job.metadata.annotations["openpai.corral.dev/name"] == "renamed"
+
+
+@given(st.from_regex(r"[a-zA-Z0-9_-]{1,255}", fullmatch=True), st.from_regex(r"[a-zA-Z0-9_-]{1,255}", fullmatch=True))
+def test_different_names_of_openpai_are_different_names_here(one: str, other: str) -> None:
+    assert (job_label(one) == job_label(other)) == (one == other)
+    assert load_job(job_file(name=one)).metadata.annotations["openpai.corral.dev/name"] == one
+
+
+def test_a_job_of_ours_has_no_protocol() -> None:
+    with pytest.raises(SpecError, match="not made from a file of OpenPAI"):
+        to_protocol({"metadata": {"name": "a"}})
+
+
+def test_an_accounts_public_keys_are_one_a_line() -> None:
+    kept = [{"title": "a", "value": "ssh-rsa AAA me\n"}, {"value": 3}, "x", {"value": " ssh-rsa BBB\nevil"}]
+    assert public_keys({"sshKeys": kept}) == "ssh-rsa AAA me\nssh-rsa BBB evil"
+    assert public_keys({"sshKeys": None}) == ""
+
+
+def test_v1_files_are_read_by_the_same_door_comments_and_all(data_folder: Path) -> None:
+    files = samples(data_folder, 1)
+    assert len(files) == 22
+    for file in files:
+        job = read_job(file.read_bytes(), filename=file.name, user="ann").job
+        assert job.spec.job_type == "openpai"
+        assert job.metadata.annotations["openpai.corral.dev/version"] == "1"
+        assert to_protocol(job.to_document())["type"] == "job"
