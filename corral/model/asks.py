@@ -190,7 +190,7 @@ def _within_reach(rules: NodeRules | None, claims: Iterable[str]) -> NodeRules |
 
 
 def _volume_claims(spec: JobSpec, role: Role) -> list[str]:
-    """The volume claims that a role mounts: by its podTemplate, and for the job's data."""
+    """The volume claims that a role mounts: by its podTemplate, for the job's data, and those of its storages' names."""
     pod = role.kubernetes.pod_template.get("spec")
     volumes = pod.get("volumes") if isinstance(pod, dict) else None
     named = [
@@ -200,6 +200,7 @@ def _volume_claims(spec: JobSpec, role: Role) -> list[str]:
     ]
     uris = [*(entry.uri for entry in spec.inputs), *(entry.uri for entry in spec.outputs)]
     data = [uri for uri in uris if uri.startswith(_CLAIM)]
+    named += [use.name for use in spec.storages]
     return sorted({*filter(None, named), *(uri.removeprefix(_CLAIM).partition("/")[0] for uri in data)})
 
 

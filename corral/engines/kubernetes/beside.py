@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from corral.engines.kubernetes.places import gathered, reach
+from corral.engines.kubernetes.storages import moved
 from corral.kernel.errors import InvalidInput
 from corral.model.launch import RuntimePlan, TaskLaunch
 
@@ -51,6 +52,7 @@ class Beside:
         self._plan = plan
         self._inputs = [(reach(uri, places, writable=False), path) for uri, path in plan.inputs]
         self._outputs = [(path, reach(uri, places, writable=True)) for path, uri in plan.outputs]
+        self._storages = moved(launch.storages)
 
     def plan(self, common: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
         """What the runtime in the sidecar is to do; `variables` are those of the task's container."""
@@ -59,6 +61,7 @@ class Beside:
             **common,
             "inputs": [(found.uri, path) for found, path in self._inputs],
             "outputs": [(path, found.uri) for path, found in self._outputs],
+            "storages": [(mount.uri, mount.path, mount.read_only) for _, mount in self._storages],
             "stage_command": ["python3", "-m", "corral.storage", "stage"],
             "env": dict(variables),
             "checkpoint": checkpoint if checkpoint.startswith(f"{common['work']}/") else "",
@@ -102,6 +105,7 @@ class Beside:
                 *both,
                 {"name": "corral-given", "mountPath": GIVEN, "readOnly": True},
                 *({"name": at.name, "mountPath": at.path} | _access(at.writable) for at in places),
+                *({"name": name, "mountPath": mount.path} for name, mount in self._storages),
             ],
         }
         pinned = spec.get("securityContext", {})
@@ -109,7 +113,7 @@ class Beside:
             # The task may run under any uid, and what it keeps to itself is moved as well.
             sidecar["securityContext"] = {"runAsUser": 0, "runAsGroup": 0, "allowPrivilegeEscalation": False}
         spec.setdefault("initContainers", []).append(sidecar)
-        if self._outputs:
+        if self._outputs or any(not mount.read_only for _, mount in self._storages):
             pod["metadata"]["labels"][OUTPUTS] = "true"
             spec["terminationGracePeriodSeconds"] = STAGE_OUT_SECONDS
 
@@ -135,4 +139,6 @@ def _access(writable: bool) -> dict[str, bool]:
 
 def moves_data(launch: TaskLaunch) -> bool:
     """Whether the task has data moved before or after it."""
+    if moved(launch.storages):
+        return True
     return launch.runtime is not None and bool(launch.runtime.inputs or launch.runtime.outputs)

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from corral.engines.kubernetes.podparts import ClaimedDevice, PodParts, PodSettings, Toleration
+from corral.engines.kubernetes.storages import storage_volumes
 from corral.engines.kubernetes.templates import TASK, check_template, merged
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import AttemptId, parse_attempt_id
@@ -154,8 +155,7 @@ def _resources(launch: TaskLaunch, parts: PodParts) -> dict[str, Any]:
 
 
 def _volumes(launch: TaskLaunch, parts: PodParts) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    volumes: list[dict[str, Any]] = []
-    mounts: list[dict[str, Any]] = []
+    volumes, mounts = storage_volumes(launch.storages)
     if launch.shm_bytes:
         volumes.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": str(launch.shm_bytes)}})
         mounts.append({"name": "shm", "mountPath": "/dev/shm"})

@@ -176,6 +176,6 @@ def needs_runtime(launch: TaskLaunch) -> bool:
         return False
     words = (*launch.command, *launch.env.values())
     refers = any(reference in word for word in words for reference in _REFERENCES)
-    moves = plan.inputs or plan.outputs
+    moves = plan.inputs or plan.outputs or any(mount.is_moved for mount in launch.storages)
     asked = (plan.code_digest, moves, plan.barrier, plan.resolve, plan.openpai, plan.checkpoint, refers)
     return any(map(bool, asked))
