@@ -13,6 +13,7 @@ from corral.spec.dialects.dispatch import is_foreign, translated
 from corral.spec.errors import Path, Problem, SpecError, describe, did_you_mean, shorten
 from corral.spec.job import API_VERSION, KIND, UnifiedJob
 from corral.spec.openpai.door import is_openpai, read_openpai, readable, said_at
+from corral.spec.openpai.names import JOB_TYPE as OPENPAI
 from corral.spec.short import ShortJob
 from corral.spec.source import MAX_DEPTH, MAX_NODES, Source, parse_source, plain_json
 from corral.spec.templates import render
@@ -20,6 +21,9 @@ from corral.spec.translate import problems_of
 
 TEXT_UNDER: Final = frozenset({"env", "labels", "annotations", "nodeSelector", "command", "parameters"})
 """Below these keys an unquoted `yes`, `3.10` or `0755` is the text that was written."""
+
+FILLED_IN_ELSEWHERE: Final = frozenset({OPENPAI})
+"""Jobs whose templates are not ours: what is left of them in a canonical document is for the task to fill in."""
 
 BUILT_IN_JOB_TYPES: Final = (
     "pytorch", "tensorflow", "jax", "mpi", "horovod", "cntk", "shell", "notebook", "external",
@@ -90,7 +94,8 @@ def _load(
     canonical = bool(source.data.keys() & {"apiVersion", "kind", "spec"})
     home = source.data.get("spec") if canonical else source.data
     given = home.get("parameters") if isinstance(home, dict) else None
-    source.data = render(source, given, parameters, TEXT_UNDER)
+    if not (canonical and isinstance(home, dict) and home.get("jobType") in FILLED_IN_ELSEWHERE):
+        source.data = render(source, given, parameters, TEXT_UNDER)
     _override(source.data, canonical, parameters, name)
     job = _read_canonical(source) if canonical else _read_short(source)
     if job_types is not None and job.spec.job_type not in job_types:
