@@ -10,12 +10,24 @@ from corral.service.machines import Machines
 from corral.service.openid_sessions import OpenIdSessions
 from corral.service.openpai_accounts import OpenPaiAccounts
 from corral.service.openpai_imported import OpenPaiImported
+from corral.service.openpai_logs import OpenPaiLogs
 from corral.service.overview import Overview
 from corral.service.submitting import Submitting
 from corral.service.yielding import Yielding
 
 
-class Service(Submitting, Yielding, Machines, Overview, Configuring, Inside, OpenIdSessions, OpenPaiImported, OpenPaiAccounts):
+class Service(
+    OpenPaiLogs,
+    Submitting,
+    Yielding,
+    Machines,
+    Overview,
+    Configuring,
+    Inside,
+    OpenIdSessions,
+    OpenPaiImported,
+    OpenPaiAccounts,
+):
     """Everything that a caller may do."""
 
     async def ready(self) -> Readiness:

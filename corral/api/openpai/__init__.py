@@ -6,7 +6,7 @@ from typing import Final
 
 from fastapi import APIRouter, FastAPI
 
-from corral.api.openpai import authn, groups, oidc, tokens, users
+from corral.api.openpai import authn, groups, joblist, jobs, oidc, tasks, tokens, users
 from corral.api.wire import Json
 
 MOUNTS: Final[tuple[tuple[str, APIRouter], ...]] = (
@@ -15,6 +15,10 @@ MOUNTS: Final[tuple[tuple[str, APIRouter], ...]] = (
     ("/api/v2/tokens", tokens.router),
     ("/api/v2/users", users.router),
     ("/api/v2/groups", groups.router),
+    ("/api/v2", joblist.router),
+    ("/api/v2", jobs.router),
+    ("/api/v2", tasks.router),
+    ("/api/internal", tasks.internal),
     ("/api/v1", authn.router),
     ("/api/v1", oidc.router),
     ("/api/v1/token", tokens.router),
