@@ -10,12 +10,13 @@ import structlog
 from corral.control.fold import Folder
 from corral.control.receipts import Yielded
 from corral.control.world import Job
-from corral.kernel.ids import JobId
+from corral.kernel.ids import JobId, TaskKey
 from corral.model.cordons import CORDONS_CHANGED
 from corral.model.documents import CONFIGURED
 from corral.model.events import (
     DependencyFailed,
     HoldReleased,
+    MigrateRequested,
     RestartRequested,
     ResumeRequested,
     ScaleRequested,
@@ -101,6 +102,9 @@ class Intents:
             case IntentKind.TAGS:
                 job.summary = msgspec.structs.replace(job.summary, tags=tuple(intent.data["tags"]))
                 self._folder.draft.jobs.add(job.id)
+            case IntentKind.MIGRATE:
+                key = TaskKey(str(intent.data["role"]), int(intent.data["index"]))
+                self._folder.event(job, MigrateRequested(key, intent.actor), now)
             case IntentKind.RESUME:
                 self._folder.event(job, ResumeRequested(intent.actor), now)
             case IntentKind.DELETE:

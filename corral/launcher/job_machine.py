@@ -13,7 +13,7 @@ from corral.launcher.completion import incomplete, verdict
 from corral.launcher.machine import Machine, Row, go, ignore
 from corral.launcher.orders import Ask, End, Give, Spare, TakeBack
 from corral.launcher.retry import Decision, decide_retry
-from corral.launcher.scaling import HELD, UNPLACED, can_spare, check_scale, scale_role, settle_growth
+from corral.launcher.scaling import HELD, UNPLACED, can_spare, check_scale, migrate_task, scale_role, settle_growth
 from corral.launcher.task_machine import fold_task, stop_command
 from corral.model.commands import StopTask
 from corral.model.events import (
@@ -21,6 +21,7 @@ from corral.model.events import (
     DependencyFailed,
     HoldReleased,
     JobEvent,
+    MigrateRequested,
     Placed,
     Preempted,
     RestartRequested,
@@ -339,6 +340,10 @@ def _resume(change: Change, run: JobRun, event: ResumeRequested) -> None:
         begin(change)
 
 
+def _migrate(change: Change, run: JobRun, event: MigrateRequested) -> None:
+    migrate_task(change, event)
+
+
 def _checkpointed(change: Change, run: JobRun, event: Checkpointed) -> None:
     """Work that is saved is not lost when the attempt ends; the latest word counts."""
     if event.job_attempt == run.attempt and event.at > (run.checkpointed_at or 0.0):
@@ -451,7 +456,9 @@ _BEGUN = "the job has begun, and its dependencies are looked at before that only
 _DECIDED = "how the attempt ends is decided"
 _NO_TIMER = "the job waits for no time"
 _OVER = "the job is over"
-_LATE: tuple[type, ...] = (Preempted, Checkpointed, SuspendRequested, ResumeRequested, StopRequested, TimePassed)
+_LATE: tuple[type, ...] = (
+    Preempted, Checkpointed, SuspendRequested, ResumeRequested, MigrateRequested, StopRequested, TimePassed,
+)  # fmt: skip
 _NOT_SUSPENDED = "the job is not suspended"
 _NOTHING_HELD = "nothing of the job runs"
 
@@ -460,12 +467,14 @@ _TO_YIELD: dict[type, Row] = {
     Checkpointed: go(_checkpointed),
     SuspendRequested: go(_suspend, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
     ResumeRequested: ignore(_NOT_SUSPENDED),
+    MigrateRequested: go(_migrate),
 }
 _YIELDS_ALREADY: dict[type, Row] = {
     Preempted: ignore(_DECIDED),
     Checkpointed: ignore(_DECIDED),
     SuspendRequested: go(_suspend_next),
     ResumeRequested: go(_resume),
+    MigrateRequested: ignore(_DECIDED),
 }
 
 JOB_MACHINE: Machine[S] = Machine(
@@ -474,6 +483,7 @@ JOB_MACHINE: Machine[S] = Machine(
     {
         S.CREATION_PENDING: {
             Preempted: ignore(_NOTHING_HELD),
+            MigrateRequested: ignore(_NOTHING_HELD),
             Checkpointed: ignore(_NOTHING_HELD),
             SuspendRequested: go(_suspend_next),
             ResumeRequested: go(_resume, S.CREATION_REQUESTED),
@@ -490,6 +500,7 @@ JOB_MACHINE: Machine[S] = Machine(
         S.CREATION_REQUESTED: {
             **_TO_YIELD,
             Preempted: ignore(_NOTHING_HELD),
+            MigrateRequested: ignore(_NOTHING_HELD),
             Checkpointed: ignore(_NOTHING_HELD),
             HoldReleased: ignore(_NOT_HELD),
             DependencyFailed: ignore(_BEGUN),

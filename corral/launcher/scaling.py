@@ -11,8 +11,9 @@ from corral.kernel.ids import TaskKey
 from corral.launcher.change import Change
 from corral.launcher.orders import Ask, End, Rest, Spare
 from corral.launcher.task_machine import create_task, fold_task
-from corral.model.events import ScaleRequested
-from corral.model.exits import DELETE_TASK_REQUESTED, classify, preempted
+from corral.model.events import MigrateRequested, ScaleRequested
+from corral.model.exits import DELETE_TASK_REQUESTED, MIGRATED, PREEMPTED, classify, preempted
+from corral.model.outcome import Completion, ExitClass
 from corral.model.runs import TaskRun
 from corral.model.states import TaskState
 
@@ -56,6 +57,16 @@ def can_spare(change: Change, going: list[TaskRun]) -> bool:
     there = sorted(task.index for task in change.tasks() if task.role == role and task.state in HELD)
     left = len(there) - len(going) + change.roles[role].succeeded
     return left >= max(1, least) and there[0] not in {task.index for task in going}
+
+
+def migrate_task(change: Change, event: MigrateRequested) -> None:
+    """End one task that holds a place, so that it begins again in another: to end was asked for, and is no failure."""
+    task = change.task(event.task)
+    if task is None or task.state not in HELD:
+        return
+    why = f"{event.by} migrates {task.key}"
+    change.tell("task.migrating", f"{why}: it ends here and begins elsewhere", task)
+    fold_task(change, task, Spare(Completion(PREEMPTED, MIGRATED, ExitClass.TRANSIENT, why)))
 
 
 def settle_growth(change: Change, name: str) -> None:

@@ -70,6 +70,13 @@ class ResumeRequested(msgspec.Struct, frozen=True, tag=True):
     by: str
 
 
+class MigrateRequested(msgspec.Struct, frozen=True, tag=True):
+    """Somebody wants one running task to end and to begin elsewhere; no retry is counted, and the others run on."""
+
+    task: TaskKey
+    by: str
+
+
 class HoldReleased(msgspec.Struct, frozen=True, tag=True):
     """What the job waited for (dependencies) is there."""
 
@@ -131,6 +138,7 @@ JobEvent = (
     | Checkpointed
     | SuspendRequested
     | ResumeRequested
+    | MigrateRequested
     | HoldReleased
     | DependencyFailed
     | Placed

@@ -96,6 +96,8 @@ ATTEMPT_COMPLETED: Final = -220
 DELETE_TASK_REQUESTED: Final = -230
 NODE_LOST: Final = -1001
 PREEMPTED: Final = -1003
+MIGRATED: Final = "ContainerMigrateTaskRequested"
+"""FrameworkLauncher's phrase for a task's end that was asked for so that it begins elsewhere; its code is `PREEMPTED`."""
 DEADLINE_EXCEEDED: Final = -1004
 GANG_TIMED_OUT: Final = 251
 """Not all tasks of an attempt started in time; also what an engine says of a task that the cluster refuses for now."""

@@ -36,6 +36,8 @@ class IntentKind(StrEnum):
     """End it like one that is preempted, and hold it."""
     RESUME = "job.resume-requested"
     """Let a suspended job go on."""
+    MIGRATE = "job.migrate-requested"
+    """Have one running task end and begin elsewhere; `data`: {"role": str, "index": int}."""
     DELETE = "job.delete-requested"
     """Remove it from the store, once it is over."""
     TAGS = "job.tags-changed"

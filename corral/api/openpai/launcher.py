@@ -1,0 +1,159 @@
+"""Why: FrameworkLauncher's clients ask its own addresses, such as `/v1/Frameworks`, and are answered as they were there.
+
+A call needs a token, as everywhere here; the header `UserName` says for whom an administrator's program launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+import msgspec
+from fastapi import APIRouter, Header, Query, Request
+
+from corral.api.callers import service_of
+from corral.api.openpai.callers import AnyCaller
+from corral.api.wire import Json
+from corral.kernel.errors import InvalidInput
+from corral.model import openpai_launcher as views
+from corral.model.openpai_launcher import Framework
+from corral.service.openpai_launcher import ACL, CLUSTER, COMPLETED_RETAIN_SECONDS
+
+router = APIRouter()
+
+AsUser = Annotated[str, Header(alias="UserName", max_length=254)]
+OfUser = Annotated[str, Query(alias="UserName", max_length=254)]
+_PARTS: Final[dict[str, Callable[[Framework], dict[str, Any]]]] = {
+    "FrameworkStatus": views.framework_status,
+    "FrameworkRequest": views.framework_request,
+    "AggregatedFrameworkStatus": views.aggregated_status,
+    "AggregatedFrameworkRequest": views.aggregated_request,
+}
+
+
+@router.get("/Frameworks")
+async def list_frameworks(request: Request, actor: AnyCaller, user: OfUser = "") -> Json:
+    """Every Framework that is requested, in short."""
+    found = await service_of(request).frameworks(actor, user, _address(request))
+    return Json({"summarizedFrameworkInfos": [views.summarized(each) for each in found]})
+
+
+@router.put("/Frameworks/{name}")
+async def put_framework(request: Request, actor: AnyCaller, name: str, as_user: AsUser = "") -> Json:
+    """Launch a Framework, or change it."""
+    body = await _body(request)
+    await service_of(request).launch(actor, name, body, as_user=as_user, address=_address(request))
+    return _accepted()
+
+
+@router.get("/Frameworks/{name}")
+async def get_framework(request: Request, actor: AnyCaller, name: str) -> Json:
+    """Everything of one Framework."""
+    return Json(views.framework_info(await service_of(request).framework(actor, name, _address(request))))
+
+
+@router.delete("/Frameworks/{name}")
+async def delete_framework(request: Request, actor: AnyCaller, name: str, as_user: AsUser = "") -> Json:
+    """Stop and remove a Framework."""
+    await service_of(request).remove_framework(actor, name, as_user=as_user)
+    return _accepted()
+
+
+@router.get("/Frameworks/{name}/{part}")
+async def get_framework_part(request: Request, actor: AnyCaller, name: str, part: str) -> Json:
+    """The status or the request of a Framework, with or without those of its tasks."""
+    view = _PARTS.get(part)
+    if view is None:
+        raise InvalidInput("no-such-part", f"A Framework has {', '.join(_PARTS)}, and no {part[:60]}.")
+    return Json(view(await service_of(request).framework(actor, name, _address(request))))
+
+
+@router.put("/Frameworks/{name}/TaskRoles/{role}/TaskNumber")
+async def put_task_number(request: Request, actor: AnyCaller, name: str, role: str, as_user: AsUser = "") -> Json:
+    """Have a role be of another number of tasks."""
+    await service_of(request).rescale_framework(actor, name, role, await _body(request), as_user=as_user)
+    return _accepted()
+
+
+@router.put("/Frameworks/{name}/ExecutionType")
+async def put_execution_type(request: Request, actor: AnyCaller, name: str, as_user: AsUser = "") -> Json:
+    """Stop a Framework, or say that it is to run."""
+    await service_of(request).execute_framework(actor, name, await _body(request), as_user=as_user)
+    return _accepted()
+
+
+@router.put("/Frameworks/{name}/MigrateTasks/{container}")
+async def put_migrate_task(request: Request, actor: AnyCaller, name: str, container: str, as_user: AsUser = "") -> Json:
+    """Have the task in a container begin elsewhere."""
+    await service_of(request).migrate_task(actor, name, container, await _body(request), as_user=as_user)
+    return _accepted()
+
+
+@router.put("/Frameworks/{name}/ApplicationProgress")
+async def put_progress(request: Request, actor: AnyCaller, name: str, as_user: AsUser = "") -> Json:
+    """Say how far a Framework is."""
+    await service_of(request).override_progress(actor, name, await _body(request), as_user=as_user)
+    return _accepted()
+
+
+@router.get("/LauncherRequest")
+async def get_launcher_request(request: Request, actor: AnyCaller) -> Json:
+    """What administrators have asked of the launcher."""
+    service = service_of(request)
+    return Json(
+        {
+            "launchingDataDeploymentVersion": None,
+            "launchedDataDeploymentVersion": None,
+            "clusterConfiguration": await service.launcher_configuration(actor, CLUSTER),
+            "aclConfiguration": await service.launcher_configuration(actor, ACL),
+        }
+    )
+
+
+@router.get("/LauncherStatus")
+async def get_launcher_status(request: Request, actor: AnyCaller) -> Json:
+    """How the launcher is configured."""
+    most = service_of(request).most_launched_tasks
+    host = request.url.hostname or ""
+    return Json(views.launcher_status(actor.user, _address(request), host, most, COMPLETED_RETAIN_SECONDS))
+
+
+@router.get("/LauncherRequest/ClusterConfiguration")
+async def get_cluster_configuration(request: Request, actor: AnyCaller) -> Json:
+    """Which sorts of GPU the nodes are said to have."""
+    return Json(await service_of(request).launcher_configuration(actor, CLUSTER))
+
+
+@router.put("/LauncherRequest/ClusterConfiguration")
+async def put_cluster_configuration(request: Request, actor: AnyCaller) -> Json:
+    """Say which sorts of GPU the nodes have."""
+    await service_of(request).configure_launcher(actor, CLUSTER, await _body(request))
+    return _accepted()
+
+
+@router.get("/LauncherRequest/AclConfiguration")
+async def get_acl_configuration(request: Request, actor: AnyCaller) -> Json:
+    """Who may write into which namespace."""
+    return Json(await service_of(request).launcher_configuration(actor, ACL))
+
+
+@router.put("/LauncherRequest/AclConfiguration")
+async def put_acl_configuration(request: Request, actor: AnyCaller) -> Json:
+    """Say who may write into which namespace; it holds from the answer on."""
+    await service_of(request).configure_launcher(actor, ACL, await _body(request))
+    return Json(None)
+
+
+async def _body(request: Request) -> Any:
+    try:
+        return msgspec.json.decode(await request.body())
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInput("malformed-body", f"The body is not JSON: {error}.") from None
+
+
+def _accepted() -> Json:
+    return Json(None, 202)
+
+
+def _address(request: Request) -> str:
+    return str(request.base_url).rstrip("/")

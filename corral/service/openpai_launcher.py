@@ -1,0 +1,399 @@
+"""Why: who launched Frameworks by REST goes on to; what they ask is kept by its name, and the job it is now is found there.
+
+A Framework outlives its jobs: with another version of its descriptor it is another job. Writing into somebody's namespace
+(`NAMESPACE~NAME`) is theirs, an administrator's, and theirs whom an administrator has listed for it; a job is always
+changed as the account whose it is, so the rules about jobs stay the only ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from corral.kernel.errors import CorralError, Forbidden, InvalidInput, NotFound
+from corral.kernel.ids import JobId, parse_attempt_id
+from corral.model.openpai_launcher import Asked, Framework
+from corral.model.states import TaskState
+from corral.model.writes import IntentKind
+from corral.service.actor import Actor
+from corral.service.base import job_resource
+from corral.service.rules import Decision, Resource
+from corral.service.submitting import Submitting
+from corral.service.yielding import Yielding
+from corral.spec.openpai import descriptor as descriptors
+from corral.spec.openpai.launcher import Cluster, launcher_job
+from corral.spec.openpai.names import ROLES
+from corral.store.kept import Kept
+
+FRAMEWORK, CONFIGURATION = "framework", "launcher"
+CLUSTER, ACL = "ClusterConfiguration", "AclConfiguration"
+MOST_TASKS: Final = 500_000
+"""The tasks of all Frameworks together (FrameworkLauncher's maxTotalTaskNumber)."""
+COMPLETED_RETAIN_SECONDS: Final = 43_200
+_ASKED: Final = msgspec.json.Decoder(Asked)
+_MOST_CHILDREN: Final = 10_000
+
+
+class TooManyTasks(CorralError):
+    """All Frameworks together would have more tasks than are taken."""
+
+    status = 429
+
+
+class OpenPaiLauncher(Submitting, Yielding):
+    """FrameworkLauncher's requests."""
+
+    most_launched_tasks = MOST_TASKS
+    _launching: asyncio.Lock | None = None
+
+    # -- asking --------------------------------------------------------------------------------------------------------
+
+    async def launch(self, actor: Actor, name: str, body: Any, *, as_user: str = "", address: str = "") -> None:
+        """Add a Framework, change it on the fly, or (with another version) begin it anew.
+
+        Raises SpecError, Forbidden, TooManyTasks.
+        """
+        _check_name(name)
+        wanted = descriptors.read_descriptor(body)
+        self._launching = self._launching or asyncio.Lock()
+        async with self._launching:
+            known = await self.store.kept(FRAMEWORK, name)
+            owner = await self._owner(actor, name, known, as_user or wanted["user"]["name"])
+            wanted["user"] = {"name": owner.user}
+            await self._check_total(name, descriptors.total_tasks(wanted))
+            await self._check_parent(name, wanted)
+            before = None if known is None else _ASKED.decode(known.body)
+            if known is None or before is None or not before.job:
+                await self._begin(owner, name, wanted, None, address)
+            elif before.descriptor["version"] != wanted["version"]:
+                await self._end_job(owner, before.job)
+                await self._begin(owner, name, wanted, before, address)
+            else:
+                await self._change(owner, name, before, wanted)
+        if wanted["executionType"] == descriptors.STOP:
+            await self._stop_with_children(name)
+
+    async def rescale_framework(self, actor: Actor, name: str, role: str, body: Any, *, as_user: str = "") -> None:
+        """Have a role of a Framework be of another number of tasks.
+
+        Raises SpecError, InvalidInput for a role that is not there, NotFound, Forbidden, TooManyTasks.
+        """
+        number = descriptors.task_number(body)
+        owner, asked = await self._asked(actor, name, as_user)
+        if role not in asked.descriptor["taskRoles"]:
+            roles = ", ".join(asked.descriptor["taskRoles"])
+            raise InvalidInput("unknown-role", f"The Framework {name} has no task role {role[:100]}; it has {roles}.")
+        wanted = _with_number(asked.descriptor, role, number)
+        await self._check_total(name, descriptors.total_tasks(wanted))
+        await self._change(owner, name, asked, wanted)
+
+    async def execute_framework(self, actor: Actor, name: str, body: Any, *, as_user: str = "") -> None:
+        """Stop a Framework, or say that it is to run; one that a stop has ended stays as it is, as it did there.
+
+        Raises SpecError, NotFound, Forbidden.
+        """
+        value = descriptors.execution_type(body)
+        owner, asked = await self._asked(actor, name, as_user)
+        await self._change(owner, name, asked, {**asked.descriptor, "executionType": value})
+        if value == descriptors.STOP:
+            await self._stop_with_children(name)
+
+    async def override_progress(self, actor: Actor, name: str, body: Any, *, as_user: str = "") -> None:
+        """Say how far a Framework is.
+
+        Raises SpecError, NotFound, Forbidden.
+        """
+        progress = descriptors.application_progress(body)
+        await self._asked(actor, name, as_user)
+        await self._keep(name, lambda asked: msgspec.structs.replace(asked, progress=progress))
+
+    async def migrate_task(self, actor: Actor, name: str, container: str, body: Any, *, as_user: str = "") -> None:
+        """Have a task of a Framework end where it is and begin elsewhere; no retry is counted.
+
+        Raises SpecError, NotFound for a container that it does not have, Forbidden.
+        """
+        request = descriptors.migrate_request(body)
+        owner, asked = await self._asked(actor, name, as_user)
+        task = await self._task_in(name, asked.job, container)
+        record, decision = await self.job_for(owner, asked.job, "job.scale")
+        data = {"role": task[0], "index": task[1]}
+        line = self.line(actor, "job.migrate", job_resource(record), decision, container=container)
+        at = self.clock.now()
+        await self.store.intend(record.id, IntentKind.MIGRATE, data, actor=actor.user, at=at, audit=line)
+        await self._keep(
+            name, lambda one: msgspec.structs.replace(one, migrations={**one.migrations, container: request})
+        )
+
+    async def remove_framework(self, actor: Actor, name: str, *, as_user: str = "") -> None:
+        """Stop and remove a Framework, whether it was requested or not.
+
+        Raises Forbidden.
+        """
+        _check_name(name)
+        known = await self.store.kept(FRAMEWORK, name)
+        await self._owner(actor, name, known, as_user)
+        if known is not None:
+            await self._remove(known)
+
+    # -- looking -------------------------------------------------------------------------------------------------------
+
+    async def framework(self, actor: Actor, name: str, address: str = "") -> Framework:
+        """One Framework and how it stands.
+
+        Raises NotFound.
+        """
+        await self.check(actor, "job.read", Resource("job"))
+        known = await self.store.kept(FRAMEWORK, name)
+        found = None if known is None else await self._framework(known, address)
+        if found is None:
+            raise _not_requested(name)
+        tasks = await self.store.tasks_of(found.record.id)
+        return msgspec.structs.replace(found, tasks=tuple(tasks))
+
+    async def frameworks(self, actor: Actor, user: str = "", address: str = "") -> list[Framework]:
+        """All Frameworks that are requested, without their tasks; only those of one user when that is said."""
+        await self.check(actor, "job.list", Resource("job"))
+        found = []
+        for known in await self.store.kept_of(FRAMEWORK):
+            if user and known.owner != user:
+                continue
+            if (framework := await self._framework(known, address)) is not None:
+                found.append(framework)
+        return found
+
+    # -- the launcher's own configuration --------------------------------------------------------------------------------
+
+    async def launcher_configuration(self, actor: Actor, kind: str) -> dict[str, Any]:
+        """What an administrator has said of the cluster, or of who may write where."""
+        await self.check(actor, "cluster.read", Resource("cluster"))
+        return await self._configuration(kind)
+
+    async def configure_launcher(self, actor: Actor, kind: str, body: Any) -> None:
+        """Say something of the cluster, or of who may write where.
+
+        Raises SpecError, Forbidden.
+        """
+        read = {CLUSTER: descriptors.cluster_configuration, ACL: descriptors.acl_configuration}[kind]
+        decision = await self.check(actor, "document.apply", Resource("document", kind))
+        said, now = read(body), self.clock.now()
+        line = self.line(actor, "document.apply", Resource("document", kind), decision)
+
+        def change(known: Kept | None) -> Kept:
+            first = now if known is None else known.created_at
+            return Kept(CONFIGURATION, kind, actor.user, json.dumps(said), first, now)
+
+        await self.store.keep(CONFIGURATION, kind, change, audit=line)
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    async def _configuration(self, kind: str) -> dict[str, Any]:
+        known = await self.store.kept(CONFIGURATION, kind)
+        if known is None:
+            return {CLUSTER: {"nodes": {}}, ACL: {"namespaceAcls": {}}}[kind]
+        found: dict[str, Any] = json.loads(known.body)
+        return found
+
+    async def _owner(self, actor: Actor, name: str, known: Kept | None, as_user: str) -> Actor:
+        """As whom a Framework is written: its owner where it is there, once the actor may write it.
+
+        Raises Forbidden.
+        """
+        acting = actor
+        if as_user and as_user != actor.user:
+            if not actor.is_admin:
+                raise Forbidden("not-allowed", f"{actor.user} may not launch as {as_user[:100]}; an administrator may.")
+            acting = await self.account(as_user)
+        namespace = name.partition("~")[0] if "~" in name else ""
+        owner = known.owner if known is not None else acting.user
+        listed = await self._may_write(namespace) if namespace else ()
+        allowed = actor.is_admin or acting.user in (namespace or owner, *listed)
+        decision = Decision(allowed, "namespace")
+        if not allowed:
+            resource = Resource("job", name, owner=owner)
+            await self.note(actor, "job.submit", resource, decision)
+            whose = f"the namespace {namespace}" if namespace else f"what {owner} launched"
+            raise Forbidden("not-allowed", f"{acting.user} may not write into {whose}; an administrator can allow it.")
+        return acting if owner == acting.user else await self.account(owner)
+
+    async def _may_write(self, namespace: str) -> tuple[str, ...]:
+        """Who may write into a namespace besides the account that it is called like."""
+        spaces = (await self._configuration(ACL))["namespaceAcls"]
+        return tuple(user["name"] for user in spaces.get(namespace, {}).get("users", ()))
+
+    async def _asked(self, actor: Actor, name: str, as_user: str) -> tuple[Actor, Asked]:
+        """A Framework that is to be changed, and as whom."""
+        known = await self.store.kept(FRAMEWORK, name)
+        owner = await self._owner(actor, name, known, as_user)
+        if known is None or await self._framework(known, "") is None:
+            raise _not_requested(name)
+        return owner, _ASKED.decode(known.body)
+
+    async def _framework(self, known: Kept, address: str) -> Framework | None:
+        """A Framework with its job; None, and forgotten, when its job has been removed."""
+        asked = _ASKED.decode(known.body)
+        record = await self.store.find_job(asked.job) if asked.job else None
+        if record is None:
+            if asked.job:
+                await self.store.keep(FRAMEWORK, known.name, lambda now: None if now == known else now)
+            return None
+        return Framework(known.name, asked, record, address=address)
+
+    async def _begin(self, owner: Actor, name: str, wanted: dict[str, Any], before: Asked | None, address: str) -> None:
+        """Submit the job of a Framework, and keep which one it is."""
+        now = self.clock.now()
+        nodes = (await self._configuration(CLUSTER))["nodes"]
+        sorts = {node: said["gpuType"] for node, said in nodes.items() if said["gpuType"]}
+        document = launcher_job(name, wanted, owner.user, Cluster(self.openpai_fs_uri, address, sorts))
+        key = hashlib.sha256(f"{name}\0{wanted['version']}\0{before.job if before else ''}".encode()).hexdigest()
+        again = f"{now:.6f}" if before is None else ""
+        submitted = await self.submit(
+            owner,
+            json.dumps(document),
+            idempotency_key=f"launcher:{key[:40]}:{again}",
+            wait_for_capacity=True,
+            unique_name="none",
+        )
+        assert submitted.detail is not None
+        first = now if before is None else before.first_at
+        asked = Asked(wanted, submitted.detail.id, first, now)
+        body = msgspec.json.encode(asked).decode()
+        await self.store.keep(FRAMEWORK, name, lambda _: Kept(FRAMEWORK, name, owner.user, body, first, now))
+
+    async def _change(self, owner: Actor, name: str, before: Asked, wanted: dict[str, Any]) -> None:
+        """Bring a Framework that goes on to what is wanted of it: the sizes of its roles, and whether it runs."""
+        record = await self.store.find_job(before.job)
+        if record is not None and record.live:
+            await self._rescale(owner, before, wanted)
+            if wanted["executionType"] == descriptors.STOP and not record.run.stop_requested:
+                await self.stop(owner, before.job)
+        now = self.clock.now()
+        await self._keep(name, lambda asked: msgspec.structs.replace(asked, descriptor=wanted, last_at=now))
+
+    async def _rescale(self, owner: Actor, before: Asked, wanted: dict[str, Any]) -> None:
+        roles = before.descriptor["taskRoles"]
+        changed = {
+            role: said["taskNumber"]
+            for role, said in wanted["taskRoles"].items()
+            if role in roles and said["taskNumber"] != roles[role]["taskNumber"]
+        }
+        if not changed:
+            return
+        record, decision = await self.job_for(owner, before.job, "job.scale")
+        notes = json.loads(record.doc)["metadata"]["annotations"]
+        names: Mapping[str, str] = json.loads(notes[ROLES])
+        own = {role: label for label, role in names.items()}
+        if left_out := [role for role in changed if role not in own]:
+            why = f"The role {left_out[0]} began with no task, so it is no part of the job"
+            raise InvalidInput("role-without-tasks", f"{why}; give the Framework another version to begin it anew.")
+        for role, number in changed.items():
+            data = {"role": own[role], "replicas": number}
+            line = self.line(owner, "job.scale", job_resource(record), decision, **data)
+            at = self.clock.now()
+            await self.store.intend(record.id, IntentKind.SCALE, data, actor=owner.user, at=at, audit=line)
+
+    async def _keep(self, name: str, change: Callable[[Asked], Asked]) -> None:
+        """Change what is kept of a Framework, as it is kept at that moment."""
+        now = self.clock.now()
+
+        def run(known: Kept | None) -> Kept | None:
+            if known is None:
+                return None
+            body = msgspec.json.encode(change(_ASKED.decode(known.body))).decode()
+            return msgspec.structs.replace(known, body=body, changed_at=now)
+
+        await self.store.keep(FRAMEWORK, name, run)
+
+    async def _end_job(self, owner: Actor, job: str) -> None:
+        """Have a job end, if it has not."""
+        record = await self.store.find_job(job)
+        if record is not None and record.live and not record.run.stop_requested:
+            await self.stop(owner, job)
+
+    async def _remove(self, known: Kept) -> None:
+        asked = _ASKED.decode(known.body)
+        owner = await self.account(known.owner)
+        await self._end_job(owner, asked.job)
+        await self.store.keep(FRAMEWORK, known.name, lambda _: None)
+        if asked.job:
+            self.behind(self.delete(owner, asked.job, stop=True))
+        for child in await self._children(known.name, "deleteOnParentDeleted"):
+            await self._remove(child)
+
+    async def _stop_with_children(self, name: str) -> None:
+        """Stop what asked to be stopped when its parent is."""
+        for child in await self._children(name, "stopOnParentStopped"):
+            asked = _ASKED.decode(child.body)
+            if asked.descriptor["executionType"] == descriptors.STOP:
+                continue
+            owner = await self.account(child.owner)
+            await self._change(owner, child.name, asked, {**asked.descriptor, "executionType": descriptors.STOP})
+            await self._stop_with_children(child.name)
+
+    async def _children(self, name: str, when: str) -> list[Kept]:
+        found = []
+        for known in await self.store.kept_of(FRAMEWORK):
+            parent = _ASKED.decode(known.body).descriptor["parentFramework"]
+            if parent is not None and parent["parentFrameworkName"] == name != known.name and parent[when]:
+                found.append(known)
+        return found[:_MOST_CHILDREN]
+
+    async def _check_parent(self, name: str, wanted: dict[str, Any]) -> None:
+        parent = wanted["parentFramework"]
+        if parent is None or not parent["deleteOnParentDeleted"] or parent["parentFrameworkName"] == name:
+            return
+        if await self.store.kept(FRAMEWORK, parent["parentFrameworkName"]) is None:
+            why = f"The parent {parent['parentFrameworkName']} is not there, and {name} is to go when it goes."
+            raise InvalidInput("no-parent", f"{why} Launch the parent first.")
+
+    async def _check_total(self, name: str, tasks: int) -> None:
+        others = sum(
+            descriptors.total_tasks(_ASKED.decode(known.body).descriptor)
+            for known in await self.store.kept_of(FRAMEWORK)
+            if known.name != name
+        )
+        if others + tasks > self.most_launched_tasks:
+            what = (
+                f"All Frameworks together would have {others + tasks} tasks, and {self.most_launched_tasks} are taken"
+            )
+            raise TooManyTasks("too-many-tasks", f"{what}; try again when others have been deleted.")
+
+    async def _task_in(self, name: str, job: str, container: str) -> tuple[str, int]:
+        """The role and index of the task that runs in a container now.
+
+        Raises NotFound.
+        """
+        gone = NotFound("no-container", f"The Framework {name} runs nothing in a container {container[:200]}.")
+        try:
+            key = parse_attempt_id(container)
+        except ValueError:
+            raise gone from None
+        record = await self.store.find_job(job)
+        task = None if record is None else await self.store.task(job, key.role, key.index)
+        if record is None or task is None or key.job != JobId(job) or key.job_attempt != record.run.attempt:
+            raise gone
+        if task.attempt != key.task_attempt or task.state not in (TaskState.PREPARING, TaskState.RUNNING):
+            raise gone
+        return key.role, key.index
+
+
+def _check_name(name: str) -> None:
+    if not descriptors.NAME.fullmatch(name):
+        raise InvalidInput("bad-name", f"A Framework's name has {descriptors.NAMED}.")
+    namespace, sign, rest = name.partition("~")
+    if sign and (not namespace or not rest or "~" in rest):
+        why = "A Framework of a namespace is called NAMESPACE~NAME, with one ~ and something on both of its sides."
+        raise InvalidInput("bad-name", why)
+
+
+def _with_number(descriptor: dict[str, Any], role: str, number: int) -> dict[str, Any]:
+    roles = descriptor["taskRoles"]
+    return {**descriptor, "taskRoles": {**roles, role: {**roles[role], "taskNumber": number}}}
+
+
+def _not_requested(name: str) -> NotFound:
+    return NotFound("framework-not-found", f"There is no Framework {name[:300]}; PUT it first.")
