@@ -69,7 +69,7 @@ class OpenPaiLogs(OpenPaiJobs, Inside):
     async def openpai_log(self, attempt: str, stream: str, expires: int, signature: str) -> list[TaskLog]:
         """The log that a signed address is of, in the order in which its parts are read.
 
-        What keeps its streams apart has `all` as one after the other.
+        What keeps its streams apart has `all` as one after the other; what does not has the same at every address.
         """
         good = hmac.compare_digest(signature, self._signed(attempt, stream, expires))
         if not good or expires <= self.clock.now() or stream not in STREAMS:
@@ -78,7 +78,8 @@ class OpenPaiLogs(OpenPaiJobs, Inside):
         if record is None or self.logs is None:
             raise no_log()
         identity = AttemptId(attempt)
-        parts = await self.logs.streams(identity) if stream == "all" else (stream,)
+        kept = await self.logs.streams(identity)
+        parts = (stream,) if stream in kept else kept
         return [await self._source(record, identity, part) for part in parts]
 
     def _signed(self, attempt: str, stream: str, expires: int) -> str:
