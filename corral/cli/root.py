@@ -56,6 +56,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "validate": ("documents", "Documents", "Check a job file without a server."),
     "convert": ("documents", "Documents", "Show a job file's canonical form."),
     "crd": ("documents", "Documents", "Print the definition of UnifiedJob objects for Kubernetes."),
+    "openpai": ("openpai", "Other", "Bring over jobs and clusters of OpenPAI."),
     "completion": ("extras", "Other", "Print a shell's completion script."),
     "version": ("extras", "Other", "Print the version."),
 }

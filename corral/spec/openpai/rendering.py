@@ -76,6 +76,11 @@ def names_used(text: str, root: str) -> set[str]:
     return used
 
 
+def unfilled(text: str) -> list[str]:
+    """What the templates in the text name, in order."""
+    return list(dict.fromkeys(match[1] for match in _TEMPLATE.finditer(text)))
+
+
 def look_up(values: Mapping[str, Any], name: str) -> Any:
     """What `name` (`$data.uri[0]`) names in `values`; None for what is not there."""
     here: Any = values
