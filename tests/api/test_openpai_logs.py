@@ -1,4 +1,4 @@
-"""Why: OpenPAI hands out addresses of logs that are opened without a token; each must open just one log, and not for ever."""
+"""Why: OpenPAI hands out addresses of logs that are opened without a token; each must open one log, and not for ever."""
 
 from __future__ import annotations
 
