@@ -105,6 +105,7 @@ lock:  ## Solve the requirements anew (LOCKFLAGS=--upgrade takes newer ones)
 	@cd web && node lock.mjs
 	@for name in pytorch tensorflow jax mpi notebook horovod; do $(COMPILE) --overrides requirements/frameworks/overrides.in \
 	  examples/$$name/requirements.txt -o requirements/frameworks/$$name.txt || exit 1; done
+	@printf 'tensorboard>=2.20\nsetuptools<81\n' | $(COMPILE) -o requirements/frameworks/tensorboard.txt -
 	@printf 'horovod==0.28.1\n' | $(COMPILE) --no-deps -o requirements/frameworks/horovod-source.txt -
 
 .PHONY: clean

@@ -6,12 +6,14 @@ It stands behind the sentence that people read, in what the task's end says of i
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NamedTuple
 
 START, END = "[PAI_RUNTIME_ERROR_START]", "[PAI_RUNTIME_ERROR_END]"
 _MOST_LINE = 300
 _MOST_LOG = 1024
 _INDENT = "  "
+_NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
 class RuntimeFault(NamedTuple):
@@ -63,7 +65,7 @@ def read_error(diagnostics: str) -> dict[str, Any] | None:
         return None
     found: dict[str, Any] = {}
     inner = found
-    for line in text.strip().splitlines():
+    for line in text.strip().split("\n"):
         name, colon, value = line.strip().partition(":")
         if not colon:
             continue
@@ -77,8 +79,10 @@ def read_error(diagnostics: str) -> dict[str, Any] | None:
 
 
 def _quoted(text: str, most: int) -> str:
-    """YAML's double-quoted text is JSON's; of what is too long the end tells most."""
-    return json.dumps(text if len(text) <= most else f"…{text[-most:]}", ensure_ascii=False)
+    """YAML's double-quoted text is JSON's, without what only YAML takes amiss; of what is too long the end tells most."""
+    shown = json.dumps(text if len(text) <= most else f"...{text[-most:]}", ensure_ascii=False)
+    shown = _NOT_IN_YAML.sub(lambda match: f"\\u{ord(match[0]):04x}", shown)
+    return shown.replace("[PAI_RUNTIME_ERROR_", "\\u005bPAI_RUNTIME_ERROR_")
 
 
 def _value(text: str) -> Any:

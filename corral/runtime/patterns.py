@@ -1,6 +1,6 @@
 """Why: "exit code 1" tells nobody anything; the last lines of the log often say what went wrong, in known words.
 
-Codes 221-235 and their phrases are OpenPAI's (its runtime's exit specification); the expressions are our own.
+Codes 221-235 and 254 and their phrases are OpenPAI's (its runtime's exit specification); the expressions are our own.
 """
 
 from __future__ import annotations
@@ -37,6 +37,17 @@ def _pattern(code: int, phrase: str, words: str, *exits: int) -> Pattern:
 _USAGE: Final = r"^\S+: error: (?:unrecognized arguments|the following arguments are required|argument .*invalid).*$"
 """What Python's argparse prints."""
 
+_SAVE_PATH: Final = (
+    r"^.*(?:RuntimeError: Parent directory .* does not exist|Unable to (?:synchronously )?create file .*No such file"
+    r"|Failed to create a (?:NewWriteableFile|directory):).*$"
+)
+"""What PyTorch, HDF5 and TensorFlow print."""
+_NO_IMAGE: Final = (
+    r"^.*(?:manifest .*unknown|manifest for .* not found|pull access denied for|No such image:"
+    r"|repository .* not found|invalid reference format).*$"
+)
+"""What Docker and Podman print before their 125, which stands for "no container was started"."""
+
 PATTERNS: Final = (
     _pattern(223, "ContainerCudaUncorrectableECCError", r"^.*uncorrectable ECC error.*$"),
     _pattern(221, "ContainerTensorflowOOMKilled", r"^.*ResourceExhaustedError.*OOM when allocating.*$"),
@@ -45,12 +56,14 @@ PATTERNS: Final = (
     _pattern(225, "ContainerCudaDnnVersionMismatch", r"^.*Loaded runtime CuDNN library.*but source was compiled with.*$"),
     _pattern(222, "ContainerMPISegvFault", r"^.*(?:mpirun|mpiexec|ORTE).*exited on signal 11.*$"),
     _pattern(229, "ContainerIncorrectDataModelError", r"^RuntimeError: Error\(s\) in loading state_dict.*$"),
+    _pattern(230, "ContainerInvalidSavePath", _SAVE_PATH),
     _pattern(231, "ContainerSyntaxError", r"^(?:SyntaxError|IndentationError|TabError): .*$"),
     _pattern(232, "ContainerImportError", r"^(?:ImportError|ModuleNotFoundError): .*$"),
     _pattern(233, "ContainerIndexOutOfRange", r"^IndexError: .*out of (?:range|bounds).*$"),
     _pattern(228, "ContainerIncorrectParameterError", _USAGE, 2),
     _pattern(234, "ContainerSigvFault", r"^.*Segmentation fault.*$", 139),
     _pattern(235, "ContainerEngineCoreDump", r"^.*core dumped.*$", 132, 134, 136, 139),
+    _pattern(254, "ContainerImageNotExists", _NO_IMAGE, 125),
 )  # fmt: skip
 
 

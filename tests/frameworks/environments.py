@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-NAMES: Final = ("pytorch", "tensorflow", "jax", "mpi", "notebook", "horovod")
+NAMES: Final = ("pytorch", "tensorflow", "jax", "mpi", "notebook", "horovod", "tensorboard")
 _PLACES: Final = {"pytorch": "examples/pytorch"}
 """The demo's own environment is the one that PyTorch is tested in: it is large, and once is enough."""
 

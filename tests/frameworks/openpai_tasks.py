@@ -1,4 +1,4 @@
-"""Runs the tasks of an OpenPAI job as the local engine does: each under the real runtime, with a server that tells peers."""
+"""Runs the tasks of an OpenPAI job as the local engine does: under the real runtime, with a server that tells peers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def with_plugins(*plugins: dict[str, Any], **extras: Any) -> dict[str, Any]:
 
 def gang_of(said: Protocol, *, image: bool = False) -> tuple[Gang, dict[str, str]]:
     """The gang that the protocol describes, and the job's own secrets; without its image unless asked for."""
-    job = to_job(read_protocol(yaml.safe_dump(said)), user=USER)
+    job = to_job(read_protocol(yaml.safe_dump(said, sort_keys=False)), user=USER)
     for role in job.document["spec"]["roles"]:
         role["image"] = role["image"] if image else ""
     document = UnifiedJob.from_document(job.document)
@@ -147,7 +147,7 @@ class Tasks:
         role = self.gang.job.role(name.rpartition("-")[0])
         asked = [(port.name, port.count) for port in role.ports]
         asked += [(port.name, port.count) for port in self.rendered[name].ports]
-        return {port: [_free_port() for _ in range(count)] for port, count in asked}
+        return {port: [free_port() for _ in range(count)] for port, count in asked}
 
     def _start(self, name: str) -> None:
         base, task = self.folder / name, self.rendered[name]
@@ -210,7 +210,8 @@ def _peers(tasks: Tasks) -> type[BaseHTTPRequestHandler]:
     return Answers
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens at now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

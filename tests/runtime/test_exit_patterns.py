@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.runtime.patterns import PATTERNS, TAIL_BYTES, recognise, tail_of
+from corral.runtime.patterns import PATTERNS, TAIL_BYTES, recognise, tail_of, tails_of
 
 LOGS = {
     221: (
@@ -20,11 +20,13 @@ LOGS = {
     226: (1, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB"),
     228: (2, "train.py: error: unrecognized arguments: --epocs"),
     229: (1, "RuntimeError: Error(s) in loading state_dict for Net:"),
+    230: (1, "RuntimeError: Parent directory /no/such does not exist."),
     231: (1, "SyntaxError: invalid syntax"),
     232: (1, "ModuleNotFoundError: No module named 'torch'"),
     233: (1, "IndexError: list index out of range"),
     234: (139, "Segmentation fault (core dumped)"),
     235: (134, "Aborted (core dumped)"),
+    254: (125, "docker: Error response from daemon: manifest for a/b:c not found: manifest unknown: manifest unknown."),
 }
 
 
@@ -34,6 +36,32 @@ def test_a_known_fault_is_recognised(code: int) -> None:
     found = recognise(exit_code, f"epoch 1\n{line}\ndone\n".encode())
     assert found is not None and (found.code, found.line) == (code, line)
     assert recognise(0, line.encode()) is None
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "line", "code"),
+    [
+        (1, "OSError: Unable to synchronously create file (unable to open file: No such file or directory)", 230),
+        (1, "tensorflow.python.framework.errors_impl.NotFoundError: Failed to create a directory: /x/y", 230),
+        (125, "docker: Error response from daemon: pull access denied for x, repository does not exist.", 254),
+        (125, "Error: initializing source docker://x/y:z: reading manifest z in x/y: manifest unknown", 254),
+    ],
+)
+def test_a_fault_is_known_by_each_programs_words(exit_code: int, line: str, code: int) -> None:
+    found = recognise(exit_code, line.encode())
+    assert found is not None and found.code == code
+
+
+def test_a_program_that_talks_of_images_and_ends_otherwise_has_its_own_fault() -> None:
+    assert recognise(1, b"Error: manifest unknown") is None
+
+
+def test_the_two_streams_are_both_read_where_they_are_apart(tmp_path: Path) -> None:
+    (tmp_path / "log.stdout").write_text("ImportError: one")
+    (tmp_path / "log.stderr").write_text("all is well")
+    found = recognise(1, tails_of(str(tmp_path / "log.stderr")))
+    assert found is not None and found.line == "ImportError: one"
+    assert tails_of(str(tmp_path / "log.stdout")) == b"ImportError: one"
 
 
 def test_every_pattern_has_an_example() -> None:
