@@ -1,0 +1,116 @@
+"""Why: one user's programs may make so many calls at OpenPAI's API, as its services let them; ours has no limit by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from corral.api.limits import CallLimit, CallLimits, Calls, Counting
+from corral.kernel.errors import TooManyRequests
+from corral.settings import Settings
+from tests.api.harness import Server, serving
+from tests.api.openpai_caller import Pai, signed_in
+
+AT = 1000.0
+
+
+class Steady:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = AT
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def refused(counting: Counting, user: str, method: str, path: str) -> bool:
+    try:
+        counting.take(user, method, path)
+    except TooManyRequests as error:
+        assert error.code == "too-many-calls" and error.message.endswith("try again.")
+        return True
+    return False
+
+
+def test_a_user_has_so_many_calls_in_a_window_and_others_have_theirs() -> None:
+    clock = Steady()
+    limit = CallLimit(2, 60.0, clock)
+    limit.take("ann", "calls")
+    clock.now += 59
+    limit.take("ann", "calls")
+    with pytest.raises(TooManyRequests) as too_many:
+        limit.take("ann", "calls")
+    assert too_many.value.details["retryAfter"] == 1
+    limit.take("bob", "calls")
+    clock.now += 1
+    limit.take("ann", "calls")
+
+
+def test_no_limit_is_no_limit() -> None:
+    counting = Counting(Calls(), Steady())
+    assert not any(refused(counting, "ann", "GET", "/api/v3/jobs") for _ in range(2000))
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "most", "seconds"),
+    [
+        ("GET", "/api/v2/users", 600, 60),
+        ("GET", "/api/v2/jobs", 120, 60),
+        ("GET", "/api/v1/jobs", 120, 60),
+        ("GET", "/api/v1/user/ann/jobs", 120, 60),
+        ("GET", "/api/v2/jobs/ann~x", 600, 60),
+        ("PUT", "/api/v2/jobs/ann~x/executionType", 600, 60),
+    ],
+)
+def test_openpais_calls_have_the_values_of_its_services(method: str, path: str, most: int, seconds: float) -> None:
+    clock = Steady()
+    counting = Counting(CallLimits().openpai, clock)
+    assert [refused(counting, "ann", method, path) for _ in range(most + 1)] == [False] * most + [True]
+    assert not refused(counting, "bob", method, path)
+    clock.now += seconds
+    assert not refused(counting, "ann", method, path)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/api/v2/jobs"),
+        ("POST", "/api/v1/jobs"),
+        ("PUT", "/api/v1/jobs/x"),
+        ("POST", "/api/v1/user/ann/jobs"),
+        ("PUT", "/api/v1/user/ann/jobs/x"),
+    ],
+)
+def test_submissions_are_counted_by_the_hour(method: str, path: str) -> None:
+    clock = Steady()
+    counting = Counting(Calls(0, 0, 3), clock)
+    assert [refused(counting, "ann", method, path) for _ in range(4)] == [False, False, False, True]
+    clock.now += 3599
+    assert refused(counting, "ann", method, path)
+    clock.now += 1
+    assert not refused(counting, "ann", method, path)
+
+
+def test_the_settings_say_what_openpai_had_and_leave_our_own_api_alone() -> None:
+    settings = Settings()
+    assert (settings.openpai_calls_per_minute, settings.openpai_lists_per_minute) == (600, 120)
+    assert settings.openpai_submits_per_hour == 3600
+    assert (settings.calls_per_minute, settings.lists_per_minute, settings.submits_per_hour) == (0, 0, 0)
+
+
+def test_too_many_calls_are_refused_by_the_server(tmp_path: Path) -> None:
+    def limited(server: Server) -> None:
+        server.app.state.openpai_calls = Counting(Calls(5), Steady())
+        server.app.state.calls = Counting(Calls(7, 2, 0), Steady())
+
+    with serving(tmp_path, limited) as server:
+        ann, bob = signed_in(server, "ann"), signed_in(server, "bob")
+        assert [ann.call("GET", "/api/v2/users").status_code for _ in range(6)] == [200] * 5 + [429]
+        answer = ann.call("GET", "/rest-server/api/v2/groups")
+        assert answer.json()["code"] == "TooManyRequestsError" and int(answer.headers["retry-after"]) == 60
+        assert bob.get("/api/v2/users")
+        assert Pai(server.url).refused("GET", "/api/v2/users")[0] == 401
+        assert [ann.call("GET", "/api/v3/jobs").status_code for _ in range(3)] == [200, 200, 429]
+        assert ann.call("GET", "/api/v3/jobs").json()["code"] == "too-many-calls"
