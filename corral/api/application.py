@@ -20,6 +20,7 @@ from corral.api import (
     exec,
     faults,
     hived,
+    importing,
     jobs,
     logs,
     oidc,
@@ -122,7 +123,21 @@ def create_app(
     app.add_middleware(Guard, code_limit=code_limit, secure=secure)
     app.add_middleware(Pylon)
     faults.install(app)
-    for room in (session, oidc, jobs, logs, events, exec, code, cluster, documents, yielding, accounts, runtime):
+    for room in (
+        session,
+        oidc,
+        importing,
+        jobs,
+        logs,
+        events,
+        exec,
+        code,
+        cluster,
+        documents,
+        yielding,
+        accounts,
+        runtime,
+    ):
         app.include_router(room.router, prefix="/api/v3", default_response_class=Json)
     app.include_router(hived.router, prefix="/v1/inspect", default_response_class=Json)
     openpai.mount(app)

@@ -99,6 +99,7 @@ class AsyncClient:
     put_secret = _asks(operations.accounts.put_secret)
     delete_secret = _asks(operations.accounts.delete_secret)
     audit = _asks(operations.accounts.audit)
+    import_openpai = _asks(operations.accounts.import_openpai)
 
     # -- jobs
 

@@ -57,10 +57,7 @@ class People(Sessions):
         """
         resource = Resource("user", name)
         decision = await self.check(actor, "user.create", resource, role=role)
-        if not _USER.fullmatch(name):
-            raise InvalidInput(
-                "bad-user-name", "A user name has up to 63 of A-Z, a-z, 0-9, _ . - and is neither . nor two of them."
-            )
+        check_user_name(name)
         _check_role(role)
         if not self.several_users and await self.store.count_users() > 0:
             raise Conflict(
@@ -216,6 +213,17 @@ class People(Sessions):
         if user is None:
             raise NotFound("user-not-found", f"There is no user {name[:100]}.")
         return user
+
+
+def check_user_name(name: str) -> None:
+    """Refuse what cannot be an account's name.
+
+    Raises InvalidInput.
+    """
+    if not _USER.fullmatch(name):
+        raise InvalidInput(
+            "bad-user-name", "A user name has up to 63 of A-Z, a-z, 0-9, _ . - and is neither . nor two of them."
+        )
 
 
 def _owner(actor: Actor) -> str:

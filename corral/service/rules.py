@@ -66,8 +66,19 @@ def _owner(actor: Actor, _: str, resource: Resource) -> bool:
 
 RUNTIME: Final = frozenset({"runtime.peers", "runtime.report", "runtime.checkpoint", "runtime.code"})
 OPEN: Final = frozenset(
-    {"job.list", "job.read", "job.validate", "cluster.read", "queue.read", "code.put", "event.read", "document.read",
-     "user.glance", "group.read", "openpai.logs"}
+    {
+        "job.list",
+        "job.read",
+        "job.validate",
+        "cluster.read",
+        "queue.read",
+        "code.put",
+        "event.read",
+        "document.read",
+        "user.glance",
+        "group.read",
+        "openpai.logs",
+    }
 )
 OWN_JOB: Final = frozenset(
     {
@@ -86,6 +97,7 @@ ADMINISTRATION: Final = frozenset(
     {
         "user.list", "user.create", "user.change", "user.delete", "user.link", "group.list", "group.change", "audit.read",
         "document.apply", "document.rollback", "document.delete", "node.cordon", "node.uncordon", "node.drain",
+        "openpai.import",
     }
 )  # fmt: skip
 IN_PERSON: Final = (OWN_THINGS | ADMINISTRATION) - {"user.read", "user.list", "group.list", "code.read"}

@@ -7,25 +7,25 @@ from corral.model.views import Readiness
 from corral.service.documents import Configuring
 from corral.service.inside import Inside
 from corral.service.machines import Machines
-from corral.service.openid_sessions import OpenIdSessions
 from corral.service.openpai_accounts import OpenPaiAccounts
-from corral.service.openpai_imported import OpenPaiImported
+from corral.service.openpai_cluster_lists import OpenPaiClusterLists
+from corral.service.openpai_clusters import OpenPaiClusters
+from corral.service.openpai_importing import OpenPaiImporting
 from corral.service.openpai_logs import OpenPaiLogs
 from corral.service.overview import Overview
-from corral.service.submitting import Submitting
 from corral.service.yielding import Yielding
 
 
 class Service(
     OpenPaiLogs,
-    Submitting,
+    OpenPaiClusterLists,
+    OpenPaiClusters,
+    OpenPaiImporting,
     Yielding,
     Machines,
     Overview,
     Configuring,
     Inside,
-    OpenIdSessions,
-    OpenPaiImported,
     OpenPaiAccounts,
 ):
     """Everything that a caller may do."""

@@ -104,3 +104,8 @@ def delete_secret(name: str) -> Call[None]:
 def audit(*, limit: int = 200, after: str = "") -> Call[Page[Record]]:
     """A page of the audit log, newest first."""
     return call("GET", "/audit", {"limit": limit, "after": after})
+
+
+def import_openpai(given: Record, *, dry_run: bool = False, replace: bool = False) -> Call[Record]:
+    """Bring over groups, accounts, tokens and jobs of an OpenPAI cluster; what became of each."""
+    return call("POST", "/openpai/import", {"dryRun": dry_run, "replace": replace}, data=given)
