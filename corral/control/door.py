@@ -27,7 +27,7 @@ from corral.control.guarantees import broken_by
 from corral.control.logdoor import LogDoor
 from corral.control.loop import Control
 from corral.control.overview import Views
-from corral.engines.base import Engine, ExecSession
+from corral.engines.base import Engine, ExecSession, Listing
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId, JobId
 from corral.model.configuration import configuration_of
@@ -102,6 +102,7 @@ class Door:
             Route("/trial", self._trial, methods=["POST"]),
             Route("/configuration/check", self._check_configuration, methods=["POST"]),
             Route("/stop-all", self._stop_all, methods=["POST"]),
+            Route("/cluster/{kind:str}", self._listed),
             Route("/objects/{job}/scale", self._scale_object, methods=["POST"]),
             *Views(self._world_is_there).routes(),
             *([LogDoor(self._logs).route()] if self._logs is not None else []),
@@ -188,6 +189,16 @@ class Door:
         while request.query_params.get("wait") == "true" and control.world.jobs.keys() & set(jobs):
             await control.cycled()
         return JSONResponse(jobs)
+
+    async def _listed(self, request: Request) -> Response:
+        """The nodes or pods of the cluster that tasks run on, as it tells of them; null where they run on none."""
+        kind, namespace = request.path_params["kind"], request.query_params.get("namespace", "")
+        if kind not in ("nodes", "pods"):
+            raise NotFound("no-such-list", f"A cluster's nodes and pods can be listed, not its {kind[:50]}.")
+        for engine in self._control.engines.values():
+            if isinstance(engine, Listing):
+                return Response(await engine.listed_objects(kind, namespace), media_type="application/json")
+        return JSONResponse(None)
 
     async def _scale_object(self, request: Request) -> Response:
         """Have the object that a job was born as ask for other replicas; false where nobody has such an object."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from corral.kernel.errors import CorralError
 from corral.kernel.ids import AttemptId
@@ -87,6 +87,18 @@ class Engine(Protocol):
         """A TCP connection to one of the ports that the task was given: what is sent is its input, what comes its output.
 
         Raises NotFound when the attempt is not running here, or has no such port.
+        """
+        ...
+
+
+@runtime_checkable
+class Listing(Protocol):
+    """An engine whose machines and tasks are objects of a cluster, which administrators may look at as they are."""
+
+    async def listed_objects(self, kind: str, namespace: str = "") -> bytes:
+        """The cluster's own answer, as JSON: its `nodes`, or its `pods` (of one namespace, or of all).
+
+        Raises the house's errors, Forbidden where Corral may not look.
         """
         ...
 

@@ -101,7 +101,7 @@ def _node_view(row: NodeRow, holders: Sequence[HolderRow], cordon: Cordon | None
         _device_view(node, device, held.get(device.index, ()), shut=device.index in cut or device.parent in held)
         for device in node.devices
     )
-    cpu, memory = _used(holders)
+    cpu, memory = amounts_of(holders)
     return NodeView(
         name=node.name,
         engine=row.engine,
@@ -133,7 +133,7 @@ def _jobs(holders: Iterable[HolderRow]) -> tuple[NodeJob, ...]:
     return tuple(sorted(found.values(), key=lambda job: (job.name, job.id)))
 
 
-def _used(holders: Iterable[HolderRow]) -> tuple[int, int]:
+def amounts_of(holders: Iterable[HolderRow]) -> tuple[int, int]:
     """Thousandths of a processor and bytes that the tasks were given, by their documents."""
     roles: dict[tuple[str, str], tuple[int, int]] = {}
     cpu = memory = 0

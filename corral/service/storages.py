@@ -1,8 +1,8 @@
-"""Why: what of a site's storages a person may use follows from groups, and is decided the same way for lists and for jobs."""
+"""Why: what of a site's storages a person may use follows from groups, and is decided alike for lists and for jobs."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from corral.kernel.errors import NotFound
 from corral.model.configuration import read_revision
@@ -12,7 +12,7 @@ from corral.service.rules import Resource, decide
 from corral.spec.job import UnifiedJob
 from corral.spec.storage import StorageDocument, StorageUse
 
-_MOST: int = 1000
+_MOST: Final = 1000
 """So many storages are shown."""
 
 
@@ -85,8 +85,10 @@ class Storages(ServiceBase):
 
     async def _default_storages(self, actor: Actor) -> list[str]:
         """Of each of the actor's groups the storage that it names first, where there is such a one."""
+        user = await self.store.user(actor.user)
+        memberships = actor.groups if user is None else user.memberships
         groups = {group.name: group for group in await self.store.groups()}
-        named = [groups[name].storages[0] for name in actor.groups if name in groups and groups[name].storages]
+        named = [groups[name].storages[0] for name in memberships if name in groups and groups[name].storages]
         return [name for name in dict.fromkeys(named) if await self._storage(name) is not None]
 
     def _may_use_storage(self, actor: Actor, name: str) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from corral.service import Actor, Resource, decide
-from corral.service.rules import ACTIONS, ADMINISTRATION, OPEN, OWN_JOB, OWN_THINGS, RULES, RUNTIME
+from corral.service.rules import ACTIONS, ADMINISTRATION, OPEN, OWN_JOB, OWN_THINGS, RULES, RUNTIME, STORAGE
 
-ANN = Actor("ann", queues=("gold",))
+ANN = Actor("ann", queues=("gold",), storages=("data",))
 BOB = Actor("bob")
 ROOT = Actor("root", "admin")
 JOB = Actor("ann", "job", kind="job", job="j1")
@@ -31,6 +31,8 @@ CASES = [
     (ANN, "job.submit", Resource("queue", queue="gold", restricted=True), True, "queue-granted"),
     (BOB, "job.submit", Resource("queue", queue="gold", restricted=True), False, "queue-not-granted"),
     (BOB, "job.submit", Resource("queue", queue="default"), True, "queue-open"),
+    (ANN, "storage.use", Resource("storage", "data"), True, "storage-granted"),
+    (BOB, "storage.use", Resource("storage", "data"), False, "storage-not-granted"),
     (APP, "token.create", Resource("token", owner="ann"), False, "application-token"),
     (ROOTS_APP, "user.create", Resource("user"), False, "application-token"),
     (ROOTS_APP, "user.list", Resource("user"), True, "administrator"),
@@ -73,7 +75,7 @@ def test_nobody_touches_what_is_anothers(action: str) -> None:
 
 
 def test_no_action_is_in_two_groups() -> None:
-    groups = [OPEN, OWN_JOB, OWN_THINGS, ADMINISTRATION, RUNTIME]
+    groups = [OPEN, OWN_JOB, OWN_THINGS, ADMINISTRATION, RUNTIME, STORAGE]
     assert sum(map(len, groups)) + 1 == len(ACTIONS)
 
 

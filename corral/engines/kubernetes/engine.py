@@ -27,6 +27,7 @@ from corral.engines.kubernetes.mirror import Change
 from corral.engines.kubernetes.objects import Pod
 from corral.engines.kubernetes.podcalls import CALL_SECONDS, PodCalls
 from corral.engines.kubernetes.podevents import PodEvents
+from corral.engines.kubernetes.resources import NODES, PODS, Call
 from corral.engines.kubernetes.runtimes import Runtimes
 from corral.engines.kubernetes.sessions import open_session
 from corral.engines.kubernetes.settings import KubernetesSettings
@@ -115,6 +116,14 @@ class KubernetesEngine:
             seed=seed,
         )
         self._tasks: set[asyncio.Task[None]] = set()
+
+    async def listed_objects(self, kind: str, namespace: str = "") -> bytes:
+        """The nodes or pods of the cluster, as its API server tells of them.
+
+        Raises the house's errors, Forbidden where Corral may not look.
+        """
+        resource = {"nodes": NODES, "pods": PODS}[kind]
+        return await self._pods.ask(Call("list", resource, namespace if resource.namespaced else ""))
 
     def documents(self, kinds: Iterable[ObjectAddress]) -> KubernetesDocuments:
         """The objects of some kinds on this cluster, over the engine's own connections."""

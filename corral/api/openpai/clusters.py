@@ -1,0 +1,92 @@
+"""Why: OpenPAI's clients look at virtual clusters and SKU types here, and its administrators divide the machines."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Request
+
+from corral.api.callers import service_of
+from corral.api.openpai.bodies import body_of
+from corral.api.openpai.callers import Administrator, AnyCaller
+from corral.api.wire import Json
+from corral.service.openpai_clusters import check_name
+
+router = APIRouter()
+
+
+class Division(msgspec.Struct, frozen=True, rename="camel"):
+    """How much of the machines a virtual cluster has, in percent."""
+
+    vc_capacity: float
+    vc_max_capacity: float | None = None
+    description: Annotated[str, msgspec.Meta(max_length=4096)] = ""
+    external_name: Annotated[str, msgspec.Meta(max_length=4096)] = ""
+
+
+class Status(msgspec.Struct, frozen=True, rename="camel"):
+    """Whether a virtual cluster takes jobs: `stopped` or `running`."""
+
+    vc_status: str
+
+
+@router.get("/virtual-clusters")
+async def list_virtual_clusters(request: Request, actor: AnyCaller) -> Json:
+    """Every virtual cluster by name; with `nodes` in the query the devices of every machine instead."""
+    service = service_of(request)
+    if "nodes" in request.query_params:
+        return Json(await service.devices_by_node(actor))
+    return Json(await service.virtual_clusters(actor))
+
+
+@router.get("/virtual-clusters/{name}")
+async def get_virtual_cluster(request: Request, actor: AnyCaller, name: str) -> Json:
+    """One virtual cluster."""
+    return Json(await service_of(request).virtual_cluster(actor, name))
+
+
+@router.put("/virtual-clusters/{name}")
+async def put_virtual_cluster(request: Request, actor: Administrator, name: str) -> Json:
+    """Make a virtual cluster, or give it another part of the machines."""
+    check_name(name)
+    asked = await body_of(request, Division)
+    made = await service_of(request).set_virtual_cluster(
+        actor,
+        name,
+        asked.vc_capacity,
+        asked.vc_max_capacity,
+        description=asked.description,
+        external_name=asked.external_name,
+    )
+    word = "Create" if made else "Update"
+    return _done(f"{word} virtual cluster {name} to capacity {asked.vc_capacity:g} successfully.")
+
+
+@router.put("/virtual-clusters/{name}/status")
+async def put_virtual_cluster_status(request: Request, actor: Administrator, name: str) -> Json:
+    """Have a virtual cluster take no new jobs, or take them again."""
+    check_name(name)
+    asked = await body_of(request, Status)
+    await service_of(request).set_virtual_cluster_status(actor, name, asked.vc_status)
+    word = "Stop" if asked.vc_status == "stopped" else "Activate"
+    return _done(f"{word} virtual cluster {name} successfully.")
+
+
+@router.delete("/virtual-clusters/{name}")
+async def delete_virtual_cluster(request: Request, actor: Administrator, name: str) -> Json:
+    """Delete a virtual cluster without jobs."""
+    await service_of(request).remove_virtual_cluster(actor, name)
+    return _done(f"Remove virtual cluster {name} successfully.")
+
+
+@router.get("/cluster/sku-types")
+async def sku_types(request: Request, actor: AnyCaller) -> Json:
+    """What comes with one device of each model; with `vc` of those of one virtual cluster."""
+    return Json(await service_of(request).sku_types(actor, request.query_params.get("vc", "")))
+
+
+def _done(message: str) -> Json:
+    body: dict[str, Any] = {"status": HTTPStatus.CREATED.value, "message": message}
+    return Json(body, status_code=HTTPStatus.CREATED)

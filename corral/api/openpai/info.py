@@ -1,0 +1,42 @@
+"""Why: a client's first question is what it talks to; the answer is that of the OpenPAI whose API this is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import PlainTextResponse
+
+from corral.api.wire import Json
+
+VERSION: Final = "v1.8.1"
+"""The release of OpenPAI whose REST API is served."""
+
+router = APIRouter()
+legacy = APIRouter()
+_EVERY: Final = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"]
+
+
+@router.get("/info")
+async def info(request: Request) -> Json:
+    """What is served here, and how people sign in."""
+    oidc = getattr(request.app.state, "oidc", None) is not None
+    told = {
+        "name": "PAI RESTful API",
+        "version": VERSION,
+        "launcherType": "k8s",
+        "authnMethod": "OIDC" if oidc else "basic",
+    }
+    return Json(told)
+
+
+@router.api_route("", methods=_EVERY)
+async def root() -> PlainTextResponse:
+    """A line that says which API this is."""
+    return PlainTextResponse("PAI RESTful API v2 (beta version)")
+
+
+@legacy.api_route("", methods=_EVERY)
+async def legacy_root() -> PlainTextResponse:
+    """The same of the first version."""
+    return PlainTextResponse("PAI RESTful API v1")

@@ -1,0 +1,159 @@
+"""Why: OpenPAI's clients list what a user may mount, and read what it is; the credentials of none are ever told.
+
+The two deprecated addresses tell the same in the words of OpenPAI's first storages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from corral.api.callers import service_of
+from corral.api.openpai.callers import AnyCaller
+from corral.api.wire import Json
+from corral.kernel.errors import Forbidden, NotFound
+from corral.service.actor import Actor
+from corral.service.openpai_refusals import OpenPaiRefusal
+from corral.service.storages import Granted
+from corral.spec.storage import StorageDocument
+
+router = APIRouter()
+_OPENPAIS = ("nfs", "samba", "azureFile", "azureBlob", "dshuttle")
+
+
+@router.get("/storages")
+async def list_storages(request: Request, actor: AnyCaller) -> Json:
+    """The storages that the caller may use; with `default=true` those that their jobs get unasked."""
+    found = await service_of(request).storages(actor)
+    if request.query_params.get("default") == "true":
+        found = [each for each in found if each.default]
+    return Json({"storages": [_summary(each) for each in found]})
+
+
+@router.get("/storages/{name}")
+async def get_storage(request: Request, actor: AnyCaller, name: str) -> Json:
+    """One storage."""
+    return Json(_detail(await _granted(request, actor, name)))
+
+
+@router.get("/storage/config")
+async def list_configs(request: Request, actor: AnyCaller) -> Json:
+    """The storages as OpenPAI's first configurations told of them."""
+    found = _named(await service_of(request).storages(actor), request)
+    return Json([_config(each) for each in found])
+
+
+@router.get("/storage/config/{name}")
+async def get_config(request: Request, actor: AnyCaller, name: str) -> Json:
+    """One of them."""
+    return Json(_config(_one(await service_of(request).storages(actor), name, "Config")))
+
+
+@router.get("/storage/server")
+async def list_servers(request: Request, actor: AnyCaller) -> Json:
+    """The servers that storages are on."""
+    found = _named(await service_of(request).storages(actor), request)
+    return Json([_server(each.storage) for each in found])
+
+
+@router.get("/storage/server/{name}")
+async def get_server(request: Request, actor: AnyCaller, name: str) -> Json:
+    """One of them."""
+    return Json(_server(_one(await service_of(request).storages(actor), name, "Server").storage))
+
+
+async def _granted(request: Request, actor: Actor, name: str) -> Granted:
+    try:
+        return await service_of(request).storage(actor, name)
+    except NotFound as error:
+        raise OpenPaiRefusal("NoStorageError", error.message) from None
+    except Forbidden:
+        message = f"User {actor.user} is not allowed to access {name[:200]}."
+        raise OpenPaiRefusal("ForbiddenUserError", message) from None
+
+
+def _named(found: Iterable[Granted], request: Request) -> list[Granted]:
+    """Those that `names` in the query names; all of them without it."""
+    names = request.query_params.getlist("names")
+    return [each for each in found if not names or each.storage.name in names]
+
+
+def _one(found: Iterable[Granted], name: str, what: str) -> Granted:
+    for each in found:
+        if each.storage.name == name:
+            return each
+    raise OpenPaiRefusal("UnknownError", f"{what} not found.")
+
+
+def _summary(granted: Granted) -> dict[str, Any]:
+    storage = granted.storage
+    return {"name": storage.name, "share": storage.share, "volumeName": storage.name, "default": granted.default}
+
+
+def _detail(granted: Granted) -> dict[str, Any]:
+    storage = granted.storage
+    told = _summary(granted) | {
+        "type": storage.type if storage.type in _OPENPAIS else "other",
+        "data": _data(storage),
+        "readOnly": storage.read_only,
+    }
+    if storage.mount_options:
+        told["mountOptions"] = storage.mount_options
+    if storage.secret_name:
+        told["secretName"] = storage.secret_name
+    return told
+
+
+def _data(storage: StorageDocument) -> dict[str, Any]:
+    match storage.type:
+        case "nfs":
+            return {"server": storage.server, "path": storage.path}
+        case "samba":
+            return {"address": storage.address}
+        case "azureFile":
+            return {"shareName": storage.share_name} | _account(storage)
+        case "azureBlob":
+            return {"containerName": storage.container_name} | _account(storage)
+        case "dshuttle":
+            return dict(storage.attributes)
+        case "folder":
+            return {"path": storage.path}
+        case "uri":
+            return {"uri": storage.uri}
+        case "pvc":
+            return {"claim": storage.claim or storage.name}
+    return {}
+
+
+def _account(storage: StorageDocument) -> dict[str, str]:
+    return {"accountName": storage.account_name} if storage.account_name else {}
+
+
+def _config(granted: Granted) -> dict[str, Any]:
+    storage = granted.storage
+    mount = {
+        "mountPoint": f"/mnt/{storage.name}",
+        "path": "" if storage.share else "${PAI_USER_NAME}",
+        "server": storage.name,
+        "permission": "ro" if storage.read_only else "rw",
+    }
+    return {"name": storage.name, "default": granted.default, "servers": [storage.name], "mountInfos": [mount]}
+
+
+def _server(storage: StorageDocument) -> dict[str, Any]:
+    kind = storage.type.lower() if storage.type in _OPENPAIS else "other"
+    data: dict[str, str] = {}
+    match storage.type:
+        case "nfs":
+            data = {"address": storage.server, "rootPath": storage.path}
+        case "samba":
+            host, _, share = storage.address.removeprefix("//").partition("/")
+            data = {"address": host, "rootPath": share, "domain": ""}
+        case "azureFile":
+            host = f"{storage.account_name}.file.core.windows.net"
+            data = {"dataStore": host, "fileShare": storage.share_name, "accountName": storage.account_name}
+        case "azureBlob":
+            data = {"dataStore": "", "containerName": storage.container_name, "accountName": storage.account_name}
+    return {"spn": storage.name, "type": kind, "data": data, "extension": {}}
