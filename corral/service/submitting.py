@@ -27,6 +27,7 @@ from corral.service.actor import Actor
 from corral.service.capacity import Capacity, impossible
 from corral.service.job_detail import job_detail, reasons_view
 from corral.service.openpai_listing import listing_of
+from corral.service.openpai_quota import OpenPaiQuota
 from corral.service.rules import Decision, Resource
 from corral.service.storages import Storages
 from corral.spec.errors import SpecError, did_you_mean
@@ -74,7 +75,7 @@ class _Terms(msgspec.Struct, frozen=True):
     unique_name: str = "live"
 
 
-class Submitting(Storages):
+class Submitting(OpenPaiQuota, Storages):
     """Submit and validate."""
 
     _fits: set[bytes] = set()  # replaced before anything is added
@@ -140,6 +141,7 @@ class Submitting(Storages):
             raise InvalidInput("array-object", "An object is one job; submit an array with `corral submit`.")
         admission = await self.store.admission()
         decision = await self._check_queue(actor, job, admission)
+        job = await self._in_cells(job, admission.nodes)
         job = await self._with_code(actor, self._with_image(job, no_image), code_digest)
         self._check_container(job, admission)
         sealed = await self._sealed_secrets(actor, job, own_secrets)

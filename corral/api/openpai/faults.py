@@ -120,6 +120,7 @@ _BY_CODE: Final[dict[str, Callable[[CorralError], OpenPaiRefusal]]] = {
     "queue-not-found": _as("NoVirtualClusterError"),
     "task-not-found": _as("NoTaskError"),
     "impossible-request": _as("NoEnoughQuotaError"),
+    "no-enough-quota": _as("NoEnoughQuotaError"),
 }
 _BY_STATUS: Final = {
     400: "InvalidParametersError",
