@@ -6,7 +6,21 @@ from typing import Final
 
 from fastapi import APIRouter, FastAPI
 
-from corral.api.openpai import authn, groups, joblist, jobs, oidc, tasks, tokens, users
+from corral.api.openpai import (
+    alerts,
+    authn,
+    clusters,
+    groups,
+    info,
+    joblist,
+    jobs,
+    kubernetes,
+    oidc,
+    storages,
+    tasks,
+    tokens,
+    users,
+)
 from corral.api.wire import Json
 
 MOUNTS: Final[tuple[tuple[str, APIRouter], ...]] = (
@@ -18,9 +32,17 @@ MOUNTS: Final[tuple[tuple[str, APIRouter], ...]] = (
     ("/api/v2", joblist.router),
     ("/api/v2", jobs.router),
     ("/api/v2", tasks.router),
+    ("/api/v2", info.router),
+    ("/api/v2", clusters.router),
+    ("/api/v2", storages.router),
+    ("/api/v2", kubernetes.router),
+    ("/api/v2", alerts.router),
     ("/api/internal", tasks.internal),
     ("/api/v1", authn.router),
     ("/api/v1", oidc.router),
+    ("/api/v1", info.legacy),
+    ("/api/v1", clusters.router),
+    ("/api/v1", kubernetes.router),
     ("/api/v1/token", tokens.router),
     ("/api/v1/user", users.legacy),
 )

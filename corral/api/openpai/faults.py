@@ -118,6 +118,8 @@ _BY_CODE: Final[dict[str, Callable[[CorralError], OpenPaiRefusal]]] = {
     "name-taken": _as("ConflictJobError"),
     "unknown-queue": _as("NoVirtualClusterError", status=404),
     "queue-not-found": _as("NoVirtualClusterError"),
+    "queue-closed": _as("ConflictVcError"),
+    "storage-not-found": _as("NoStorageError"),
     "task-not-found": _as("NoTaskError"),
     "impossible-request": _as("NoEnoughQuotaError"),
     "no-enough-quota": _as("NoEnoughQuotaError"),
