@@ -28,7 +28,6 @@ CHECKPOINT_SECONDS: Final = 5.0
 
 _jobs, _idempotency = tables.jobs, tables.idempotency
 _NAMED: Final = select(_jobs.c.id).where(_jobs.c.user == bindparam("u"), _jobs.c.name == bindparam("n")).limit(1)
-_NAMED_LIVE: Final = _NAMED.where(_jobs.c.live)
 _pai = tables.openpai_jobs
 _SUBMITTED_AS: Final = (
     select(_jobs.c.id)
@@ -37,6 +36,9 @@ _SUBMITTED_AS: Final = (
     .limit(1)
 )
 _NOT_OPENPAIS: Final = _NAMED.where(_jobs.c.job_type != JOB_TYPE)
+_TAKEN_EVER: Final = {False: (_NAMED,), True: (_SUBMITTED_AS, _NOT_OPENPAIS)}
+"""What finds the jobs that have a name already, by whether it is one in OpenPAI's language."""
+_TAKEN_NOW: Final = {kind: tuple(query.where(_jobs.c.live) for query in each) for kind, each in _TAKEN_EVER.items()}
 _REPEATED: Final = select(_idempotency).where(
     _idempotency.c.user == bindparam("u"), _idempotency.c.key == bindparam("k"), _idempotency.c.at > bindparam("since")
 )
@@ -301,12 +303,8 @@ def _remember_key(transaction: Transaction, job: NewJob, seq: int) -> None:
 def _check_name(transaction: Transaction, job: NewJob) -> None:
     if job.unique_name == "none":
         return
-    ever = job.unique_name == "ever"
-    if job.openpai is None:
-        name, queries = job.name, (_NAMED if ever else _NAMED_LIVE,)
-    else:
-        name, queries = job.openpai.name, (_SUBMITTED_AS, _NOT_OPENPAIS)
-        queries = queries if ever else tuple(query.where(_jobs.c.live) for query in queries)
+    name = job.name if job.openpai is None else job.openpai.name
+    queries = (_TAKEN_EVER if job.unique_name == "ever" else _TAKEN_NOW)[job.openpai is not None]
     if any(transaction.read(query, {"u": job.user, "n": name}).first() is not None for query in queries):
         raise Conflict(
             "name-taken", f"{job.user} has a job named {name} already; choose another name, or stop that one first."
