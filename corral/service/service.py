@@ -11,13 +11,19 @@ from corral.service.openpai_accounts import OpenPaiAccounts
 from corral.service.openpai_cluster_lists import OpenPaiClusterLists
 from corral.service.openpai_clusters import OpenPaiClusters
 from corral.service.openpai_importing import OpenPaiImporting
+from corral.service.openpai_launcher import OpenPaiLauncher
 from corral.service.openpai_logs import OpenPaiLogs
+from corral.service.openpai_templates import OpenPaiTemplates
+from corral.service.openpai_v1 import OpenPaiV1
 from corral.service.overview import Overview
 from corral.service.yielding import Yielding
 
 
 class Service(
+    OpenPaiV1,
     OpenPaiLogs,
+    OpenPaiLauncher,
+    OpenPaiTemplates,
     OpenPaiClusterLists,
     OpenPaiClusters,
     OpenPaiImporting,

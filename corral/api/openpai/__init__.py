@@ -15,11 +15,14 @@ from corral.api.openpai import (
     joblist,
     jobs,
     kubernetes,
+    launcher,
     oidc,
     storages,
     tasks,
+    templates,
     tokens,
     users,
+    yarn_jobs,
 )
 from corral.api.wire import Json
 
@@ -43,6 +46,9 @@ MOUNTS: Final[tuple[tuple[str, APIRouter], ...]] = (
     ("/api/v1", info.legacy),
     ("/api/v1", clusters.router),
     ("/api/v1", kubernetes.router),
+    ("/api/v2", templates.router),
+    ("/api/v1", yarn_jobs.router),
+    ("/v1", launcher.router),
     ("/api/v1/token", tokens.router),
     ("/api/v1/user", users.legacy),
 )

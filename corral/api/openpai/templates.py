@@ -1,0 +1,73 @@
+"""Why: OpenPAI's marketplace of 2019 shared and searched job templates under `/api/v2/template`; its clients still can."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any, Final
+
+import msgspec
+from fastapi import APIRouter, Request
+
+from corral.api.callers import service_of
+from corral.api.openpai.callers import AnyCaller
+from corral.api.openpai.readers import Reader
+from corral.api.wire import Json
+from corral.service.openpai_templates import TemplateRefusal
+
+router = APIRouter()
+
+_DIGITS: Final = 6
+
+
+@router.get("/template")
+async def search(request: Request, actor: Reader) -> Json:
+    """A page of the templates that have some words in them."""
+    query = request.query_params
+    words = query.get("query", "")
+    if not words:
+        return _refused(TemplateRefusal(400, 'Failed to extract "query" parameter in the request.'))
+    service = service_of(request)
+    return await _answer(service.templates(actor, words=words, kind=query.get("type", ""), page=_page(request)))
+
+
+@router.post("/template")
+async def share(request: Request, actor: AnyCaller) -> Json:
+    """Share a template, or a new version of one's own."""
+    try:
+        item = msgspec.json.decode(await request.body())
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _refused(TemplateRefusal(400, "Failed to parse template content."))
+    try:
+        summary, new = await service_of(request).share_template(actor, item)
+    except TemplateRefusal as refusal:
+        return _refused(refusal)
+    return Json(summary, 201 if new else 200)
+
+
+@router.get("/template/{kind}")
+async def list_of(request: Request, actor: Reader, kind: str) -> Json:
+    """A page of the templates of a type."""
+    return await _answer(service_of(request).templates(actor, kind=kind, page=_page(request)))
+
+
+@router.get("/template/{kind}/{name}")
+async def fetch(request: Request, actor: Reader, kind: str, name: str) -> Json:
+    """One template."""
+    return await _answer(service_of(request).template(actor, kind, name, request.query_params.get("version", "")))
+
+
+async def _answer(found: Awaitable[dict[str, Any]]) -> Json:
+    try:
+        return Json(await found)
+    except TemplateRefusal as refusal:
+        return _refused(refusal)
+
+
+def _refused(refusal: TemplateRefusal) -> Json:
+    """The marketplace's own shape of a refusal: its status stands where others have a name."""
+    return Json({"code": refusal.status, "message": refusal.message}, refusal.status)
+
+
+def _page(request: Request) -> int:
+    text = request.query_params.get("pageno", "")
+    return int(text) if text.isascii() and text.isdigit() and 0 < len(text) <= _DIGITS and int(text) else 1

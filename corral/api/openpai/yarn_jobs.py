@@ -1,0 +1,243 @@
+"""Why: clients of the YARN era call `/api/v1/jobs`, with a namespace before it or none, and know its answers.
+
+States are told in FrameworkLauncher's words, and what later releases added is left in where it does no harm. Reads need a
+token unless the server is set to answer anybody, which OpenPAI did.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+from urllib.parse import quote
+
+import msgspec
+from fastapi import APIRouter, Path, Request
+from starlette.responses import Response
+
+from corral.api.callers import service_of
+from corral.api.openpai.callers import AnyCaller
+from corral.api.openpai.jobs import as_yaml, value_of
+from corral.api.openpai.readers import Reader
+from corral.api.wire import Json
+from corral.model.openpai import OpenPaiFilter
+from corral.model.openpai_views import JobDetail, JobLine
+from corral.service.actor import Actor
+from corral.service.openpai_refusals import OpenPaiRefusal
+from corral.service.openpai_v1 import LEGACY
+from corral.spec.openpai.v1 import OBSOLETE, OBSOLETE_WARNING
+
+router = APIRouter()
+
+Name = Annotated[str, Path(max_length=300)]
+_MOST: Final = 50_000
+_SUB_STATES: Final = {
+    "AttemptCreationPending": "FRAMEWORK_WAITING",
+    "AttemptCreationRequested": "APPLICATION_WAITING",
+    "AttemptPreparing": "APPLICATION_WAITING",
+    "AttemptRunning": "APPLICATION_RUNNING",
+    "AttemptDeletionPending": "APPLICATION_RETRIEVING_DIAGNOSTICS",
+    "AttemptDeletionRequested": "APPLICATION_RETRIEVING_DIAGNOSTICS",
+    "AttemptDeleting": "APPLICATION_RETRIEVING_DIAGNOSTICS",
+    "AttemptCompleted": "APPLICATION_COMPLETED",
+    "Completed": "FRAMEWORK_COMPLETED",
+}
+_STOPPING: Final = "STOPPING"
+_SSH: Final = "ssh"
+
+
+@router.get("/jobs")
+async def list_jobs(request: Request, actor: Reader) -> Json:
+    """All jobs, or those of one user, the latest first."""
+    user = request.query_params.get("username", "")
+    return await _list(request, actor, user)
+
+
+@router.get("/user/{user}/jobs")
+async def list_jobs_of(request: Request, actor: Reader, user: Name) -> Json:
+    """The jobs of one namespace, the latest first."""
+    return await _list(request, actor, user)
+
+
+@router.post("/jobs")
+async def submit(request: Request, actor: AnyCaller) -> Json:
+    """Submit a job under a name that is its own in the whole cluster."""
+    return await _submit(request, actor)
+
+
+@router.post("/user/{user}/jobs")
+async def submit_into(request: Request, actor: AnyCaller, user: Name) -> Json:
+    """Submit a job into a namespace."""
+    return await _submit(request, actor, user)
+
+
+@router.get("/jobs/{name}")
+async def get_job(request: Request, actor: Reader, name: Name) -> Json:
+    """One job."""
+    return await _get(request, actor, name)
+
+
+@router.get("/user/{user}/jobs/{name}")
+async def get_job_of(request: Request, actor: Reader, user: Name, name: Name) -> Json:
+    """One job of a namespace."""
+    return await _get(request, actor, name, user)
+
+
+@router.put("/jobs/{name}")
+async def put_job(request: Request, actor: AnyCaller, name: Name) -> Json:
+    """Submit a job under the name that the address has."""
+    return await _submit(request, actor, name=name)
+
+
+@router.put("/user/{user}/jobs/{name}")
+async def put_job_into(request: Request, actor: AnyCaller, user: Name, name: Name) -> Json:
+    """Submit a job into a namespace under the name that the address has."""
+    return await _submit(request, actor, user, name)
+
+
+@router.delete("/jobs/{name}")
+async def delete_job(request: Request, actor: AnyCaller, name: Name) -> Json:
+    """Stop and remove a job."""
+    return await _delete(request, actor, name)
+
+
+@router.delete("/user/{user}/jobs/{name}")
+async def delete_job_of(request: Request, actor: AnyCaller, user: Name, name: Name) -> Json:
+    """Stop and remove a job of a namespace."""
+    return await _delete(request, actor, name, user)
+
+
+@router.put("/jobs/{name}/executionType")
+async def execute(request: Request, actor: AnyCaller, name: Name) -> Json:
+    """Stop a job, or begin it anew."""
+    return await _execute(request, actor, name)
+
+
+@router.put("/user/{user}/jobs/{name}/executionType")
+async def execute_of(request: Request, actor: AnyCaller, user: Name, name: Name) -> Json:
+    """Stop a job of a namespace, or begin it anew."""
+    return await _execute(request, actor, name, user)
+
+
+@router.get("/jobs/{name}/config")
+async def get_config(request: Request, actor: Reader, name: Name) -> Response:
+    """What a job was submitted as."""
+    return await _config(request, actor, name)
+
+
+@router.get("/user/{user}/jobs/{name}/config")
+async def get_config_of(request: Request, actor: Reader, user: Name, name: Name) -> Response:
+    """What a job of a namespace was submitted as."""
+    return await _config(request, actor, name, user)
+
+
+@router.get("/jobs/{name}/ssh")
+async def get_ssh(request: Request, actor: Reader, name: Name) -> Json:
+    """How the tasks of a job are reached by SSH."""
+    return await _ssh(request, actor, name)
+
+
+@router.get("/user/{user}/jobs/{name}/ssh")
+async def get_ssh_of(request: Request, actor: Reader, user: Name, name: Name) -> Json:
+    """How the tasks of a job of a namespace are reached by SSH."""
+    return await _ssh(request, actor, name, user)
+
+
+def job_line(line: JobLine) -> dict[str, Any]:
+    """One line of the list, in the words of v1."""
+    told: dict[str, Any] = msgspec.to_builtins(line)
+    shown = {
+        "name": told["name"],
+        "username": told["username"],
+        "state": _state(told["state"]),
+        "subState": _SUB_STATES[told["subState"]],
+        "executionType": told["executionType"],
+        "retries": told["retries"],
+        "retryDetails": told["retryDetails"],
+        "createdTime": told["createdTime"],
+        "completedTime": told["completedTime"],
+        "appExitCode": told["appExitCode"],
+        "virtualCluster": told["virtualCluster"],
+        "totalGpuNumber": told["totalGpuNumber"],
+        "totalTaskNumber": told["totalTaskNumber"],
+        "totalTaskRoleNumber": told["totalTaskRoleNumber"],
+    }
+    return {**shown, "legacy": True} if LEGACY in line.tags else shown
+
+
+def job_detail(detail: JobDetail) -> dict[str, Any]:
+    """One job, in the words of v1."""
+    told: dict[str, Any] = msgspec.to_builtins(detail)
+    status = told["jobStatus"]
+    status["name"] = told["name"]
+    status["state"] = _state(status["state"])
+    status["subState"] = _SUB_STATES[status["subState"]]
+    for role in told["taskRoles"].values():
+        for task in role["taskStatuses"]:
+            task["containerPorts"] = {label: str(port) for label, port in task["containerPorts"].items()}
+    return {"name": told["name"], "jobStatus": status, "taskRoles": told["taskRoles"]}
+
+
+def _state(state: str) -> str:
+    """v1 has no word for a job that is being stopped: it still runs."""
+    return "RUNNING" if state == _STOPPING else state
+
+
+async def _list(request: Request, actor: Actor, user: str) -> Json:
+    wanted = OpenPaiFilter(users=(user,) if user else (), limit=_MOST)
+    found = await service_of(request).openpai_list(actor, wanted)
+    return Json([job_line(line) for line in found.data])
+
+
+async def _submit(request: Request, actor: Actor, namespace: str = "", name: str = "") -> Json:
+    v1 = await service_of(request).v1_submit(actor, await request.body(), namespace=namespace, name=name)
+    made = v1["jobName"]
+    address = str(request.url.replace(query="", fragment=""))
+    location = address if name else f"{address.rstrip('/')}/{quote(made, safe='~')}"
+    headers = {"Location": location}
+    if OBSOLETE in v1:
+        headers["X-Warning"] = OBSOLETE_WARNING
+    return Json({"message": f"update job {made} successfully"}, 202, headers)
+
+
+async def _get(request: Request, actor: Actor, name: str, namespace: str = "") -> Json:
+    _, found = await service_of(request).v1_find(actor, name, namespace)
+    return Json(job_detail(found))
+
+
+async def _delete(request: Request, actor: Actor, name: str, namespace: str = "") -> Json:
+    await service_of(request).v1_remove(actor, name, namespace)
+    return Json({"message": f"deleted job {name} successfully"}, 202)
+
+
+async def _execute(request: Request, actor: Actor, name: str, namespace: str = "") -> Json:
+    await service_of(request).v1_execute(actor, name, await value_of(request), namespace)
+    return Json({"message": f"execute job {name} successfully"}, 202)
+
+
+async def _config(request: Request, actor: Actor, name: str, namespace: str = "") -> Response:
+    found = await service_of(request).v1_config(actor, name, namespace)
+    if "yaml" in request.headers.get("accept", ""):
+        return Response(as_yaml(found), media_type="text/yaml; charset=utf-8")
+    return Json(found)
+
+
+async def _ssh(request: Request, actor: Actor, name: str, namespace: str = "") -> Json:
+    """The tasks that listen for SSH. A key is made inside of the job, so it is named and not handed out."""
+    user, found = await service_of(request).v1_find(actor, name, namespace)
+    told = msgspec.to_builtins(found)
+    reached = [
+        {"id": task["containerId"], "sshIp": task["containerIp"], "sshPort": str(task["containerPorts"][_SSH])}
+        for role in told["taskRoles"].values()
+        for task in role["taskStatuses"]
+        if task["containerId"] and task["containerIp"] and _SSH in task["containerPorts"]
+    ]
+    if not reached:
+        raise OpenPaiRefusal("NoJobSshInfoError", f"SSH info of job {name[:300]} is not found.")
+    own = f"{user}~{name}"
+    folder = f"/Container/{user}/{own}/ssh/keyFiles"
+    pair = {
+        "folderPath": f"{service_of(request).openpai_fs_uri}{folder}",
+        "publicKeyFileName": f"{own}.pub",
+        "privateKeyFileName": own,
+        "privateKeyDirectDownloadLink": "",
+    }
+    return Json({"containers": reached, "keyPair": pair})

@@ -1,0 +1,146 @@
+"""Why: OpenPAI's marketplace let people share jobs as templates and find others'; here the server itself keeps them.
+
+OpenPAI kept them in a GitHub repository, as whoever had given it an access token; a version was a commit. Here it is a
+digest of the template, the latest of each name are kept, and only who shared a template changes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from corral.kernel.errors import CorralError
+from corral.service.actor import Actor
+from corral.service.base import ServiceBase
+from corral.service.rules import Resource
+from corral.store.kept import Kept
+
+KIND: Final = "template"
+TYPES: Final = ("job", "dockerimage", "script", "data", "output")
+PAGE: Final = 5
+MOST_BYTES: Final = 256 * 1024
+_MOST_VERSIONS: Final = 20
+_LONGEST_NAME: Final = 255
+
+
+class TemplateRefusal(CorralError):
+    """What cannot be had of templates, in OpenPAI's words."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__("template", message)
+        self.status = status
+
+
+class OpenPaiTemplates(ServiceBase):
+    """Templates: shared, searched, listed and read."""
+
+    async def share_template(self, actor: Actor, item: Any) -> tuple[dict[str, Any], bool]:
+        """Keep a template, or a new version of one's own; what lists show of it, and whether it is new.
+
+        Raises TemplateRefusal.
+        """
+        kind, name = _named(item)
+        text = json.dumps(item, ensure_ascii=False, sort_keys=True)
+        if len(text.encode()) > MOST_BYTES:
+            raise TemplateRefusal(400, f"A template has at most {MOST_BYTES // 1024} KiB.")
+        version = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+        now = self.clock.now()
+
+        def change(known: Kept | None) -> Kept:
+            if known is not None and known.owner != actor.user and not actor.is_admin:
+                raise TemplateRefusal(403, f"The template {name} is {known.owner}'s; share yours under another name.")
+            versions = {} if known is None else json.loads(known.body)["versions"]
+            versions.pop(version, None)
+            kept = {**versions, version: item}
+            latest = dict(list(kept.items())[-_MOST_VERSIONS:])
+            owner, first = (actor.user, now) if known is None else (known.owner, known.created_at)
+            return Kept(KIND, _key(kind, name), owner, json.dumps({"versions": latest}), first, now)
+
+        kept = await self.store.keep(KIND, _key(kind, name), change)
+        assert kept is not None
+        summary = {"type": kind, "name": name, "version": version, "contributor": kept.owner}
+        return summary, kept.created_at == now
+
+    async def template(self, actor: Actor, kind: str, name: str, version: str = "") -> dict[str, Any]:
+        """One template, the latest version of it or that one.
+
+        Raises TemplateRefusal.
+        """
+        await self.check(actor, "document.read", Resource("document", name))
+        _check_kind(kind)
+        known = await self.store.kept(KIND, _key(kind, name))
+        versions = {} if known is None else json.loads(known.body)["versions"]
+        chosen = version or next(reversed(versions), "")
+        if chosen not in versions:
+            raise TemplateRefusal(404, "Failed to find any matched template.")
+        found: dict[str, Any] = versions[chosen]
+        return {**found, "version": chosen}
+
+    async def templates(self, actor: Actor, *, words: str = "", kind: str = "", page: int = 1) -> dict[str, Any]:
+        """A page of the templates of a type, or of those that have words in them, the best first.
+
+        Raises TemplateRefusal.
+        """
+        await self.check(actor, "document.read", Resource("document"))
+        if kind:
+            _check_kind(kind)
+        wanted = words.lower().split()
+        found = []
+        for known in await self.store.kept_of(KIND):
+            version, item = list(json.loads(known.body)["versions"].items())[-1]
+            if kind and item["type"] != kind:
+                continue
+            score = _score(item, wanted)
+            if not wanted or score:
+                found.append((-score, known.name, _summary(known, version, item, score)))
+        found.sort(key=lambda each: each[:2])
+        shown = [line for _, _, line in found[(page - 1) * PAGE : page * PAGE]]
+        return {"totalCount": len(found), "pageNo": page, "pageSize": PAGE, "items": shown}
+
+
+def _named(item: Any) -> tuple[str, str]:
+    """The type and the name of a template.
+
+    Raises TemplateRefusal where it has none.
+    """
+    kind = item.get("type") if isinstance(item, dict) else None
+    name = item.get("name") if isinstance(item, dict) else None
+    if not isinstance(kind, str) or not isinstance(name, str) or not kind or not name:
+        raise TemplateRefusal(400, "Failed to parse template content.")
+    _check_kind(kind)
+    if len(name) > _LONGEST_NAME or "/" in name or not name.isprintable():
+        raise TemplateRefusal(400, f"A template's name has at most {_LONGEST_NAME} printable characters, and no slash.")
+    return kind, name
+
+
+def _check_kind(kind: str) -> None:
+    if kind not in TYPES:
+        raise TemplateRefusal(400, "Found illegal type value in the request.")
+
+
+def _key(kind: str, name: str) -> str:
+    return f"{kind}/{name}"
+
+
+def _summary(known: Kept, version: str, item: Mapping[str, Any], score: int) -> dict[str, Any]:
+    return {
+        "type": item["type"],
+        "name": item["name"],
+        "contributor": item.get("contributor") or known.owner,
+        "version": version,
+        "description": item.get("description"),
+        "score": score,
+    }
+
+
+def _score(item: Mapping[str, Any], words: list[str]) -> int:
+    """How well a template fits: each word in its name counts most, in its text least; 0 when one is nowhere."""
+    name, text = str(item["name"]).lower(), json.dumps(item, ensure_ascii=False).lower()
+    total = 0
+    for word in words:
+        if word not in text:
+            return 0
+        total += 3 if word in name else 1
+    return total

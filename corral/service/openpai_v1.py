@@ -1,0 +1,159 @@
+"""Why: jobs of the YARN era came in another language, into namespaces or none; they become jobs like all others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import posixpath
+from typing import Any, Final
+
+from corral.kernel.errors import CorralError, Forbidden
+from corral.model.openpai import OpenPaiFilter
+from corral.model.openpai_views import JobDetail
+from corral.service.actor import Actor
+from corral.service.openpai_jobs import OpenPaiJobs
+from corral.service.openpai_refusals import OpenPaiRefusal, bad_parameters, no_job
+from corral.service.rules import Resource
+from corral.spec.errors import SpecError
+from corral.spec.openpai.v1 import TOO_MANY_OF_A_ROLE, read_v1
+from corral.spec.openpai.v1_job import to_v1, v1_job, with_folders
+from corral.storage.stage import place
+
+LEGACY: Final = "openpai:legacy"
+"""The tag of a job that was submitted without a namespace, under a name that is its own in the whole cluster."""
+_MOST_AUTH: Final = 64 * 1024
+_AUTH_LINES: Final = 3
+_MOST_NAMESAKES: Final = 50_000
+
+
+class OpenPaiV1(OpenPaiJobs):
+    """Jobs of protocol v1."""
+
+    async def v1_submit(self, actor: Actor, text: bytes, *, namespace: str = "", name: str = "") -> dict[str, Any]:
+        """Accept a v1 job, in a user's namespace or in none; the checked document. `name` replaces its own.
+
+        Raises OpenPaiRefusal.
+        """
+        try:
+            v1 = read_v1(text)
+        except SpecError as error:
+            said = TOO_MANY_OF_A_ROLE if TOO_MANY_OF_A_ROLE in error.message else ""
+            raise OpenPaiRefusal("InvalidParametersError", said or error.message) from None
+        if name:
+            v1["jobName"] = name
+        owner = await self._of_namespace(actor, namespace)
+        if not namespace and await self.v1_owner(v1["jobName"]):
+            raise OpenPaiRefusal("ConflictJobError", f"Job name {v1['jobName']} already exists")
+        auth = await self._registry(v1, owner.user)
+        try:
+            job = v1_job(v1, user=owner.user, fs_uri=self.openpai_fs_uri, auth=auth)
+        except SpecError as error:
+            raise OpenPaiRefusal("InvalidParametersError", error.message) from None
+        if not namespace:
+            spec = job.document["spec"]
+            spec["tags"] = [*spec.get("tags", ()), LEGACY]
+        await self.openpai_submit_job(owner, job, v1["jobName"])
+        return v1
+
+    async def v1_owner(self, name: str) -> str:
+        """Whose job of a name is the latest; "" when there is none."""
+        found = await self.store.openpai_jobs(OpenPaiFilter(keyword=name, limit=_MOST_NAMESAKES))
+        return next((job.user for job in found.jobs if job.name == name), "")
+
+    async def v1_find(self, actor: Actor, name: str, namespace: str = "") -> tuple[str, JobDetail]:
+        """A job by its name, in a user's namespace or anywhere: whose it is, and how it stands.
+
+        Raises OpenPaiRefusal NoJobError.
+        """
+        user = namespace or await self.v1_owner(name)
+        if not user:
+            raise no_job(name)
+        try:
+            return user, await self.openpai_job(actor, user, name)
+        except OpenPaiRefusal as error:
+            if error.code == "NoJobError":
+                raise OpenPaiRefusal("NoJobError", f"Job {name[:300]} is not found.") from None
+            raise
+
+    async def v1_config(self, actor: Actor, name: str, namespace: str = "") -> dict[str, Any]:
+        """What a job was submitted as: the v1 document, or the protocol of a v2 job with its secrets masked.
+
+        Raises OpenPaiRefusal.
+        """
+        user, _ = await self.v1_find(actor, name, namespace)
+        record = await self.openpai_find(user, name)
+        found = to_v1(json.loads(record.doc))
+        return await self.openpai_config(actor, user, name) if found is None else found
+
+    async def v1_remove(self, actor: Actor, name: str, namespace: str = "") -> None:
+        """Stop and remove a job; its end need not have come when this returns.
+
+        Raises OpenPaiRefusal.
+        """
+        user, _ = await self.v1_find(actor, name, namespace)
+        record = await self.openpai_find(user, name)
+        try:
+            await self.check(actor, "job.delete", Resource("job", record.id, owner=record.user, queue=record.queue))
+            if record.live and not record.run.stop_requested:
+                await self.stop(actor, record.id)
+        except Forbidden:
+            why = f"User {actor.user} is not allowed to remove job {name}."
+            raise OpenPaiRefusal("ForbiddenUserError", why) from None
+        self.behind(self.delete(actor, record.id, stop=True))
+
+    async def v1_execute(self, actor: Actor, name: str, value: str, namespace: str = "") -> None:
+        """Stop a job, or begin it anew.
+
+        Raises OpenPaiRefusal.
+        """
+        user, _ = await self.v1_find(actor, name, namespace)
+        try:
+            await self.openpai_execute(actor, user, name, value)
+        except OpenPaiRefusal as error:
+            if error.code != "ForbiddenUserError":
+                raise
+            why = f"User {actor.user} is not allowed to execute job {name}."
+            raise OpenPaiRefusal("ForbiddenUserError", why) from None
+
+    async def _of_namespace(self, actor: Actor, namespace: str) -> Actor:
+        """As whom a job of a namespace is submitted.
+
+        Raises OpenPaiRefusal where the actor may not write into it.
+        """
+        if not namespace or namespace == actor.user:
+            return actor
+        if not actor.is_admin:
+            why = f"User {actor.user} is not allowed to do operation in the namespace of {namespace[:200]}."
+            raise OpenPaiRefusal("ForbiddenUserError", why)
+        return await self.account(namespace)
+
+    async def _registry(self, v1: dict[str, Any], user: str) -> tuple[str, str, str] | None:
+        """What a job's authFile says: registry, user name and password, a line each.
+
+        Only files of the default file system are read, so that nobody has the server open its own.
+        Raises OpenPaiRefusal.
+        """
+        if not v1["authFile"]:
+            return None
+        settled = with_folders(v1, user, self.openpai_fs_uri)["authFile"]
+        uri = settled if "://" in settled else f"{self.openpai_fs_uri}{settled}"
+        root = f"{self.openpai_fs_uri}/"
+        path = uri.removeprefix(root)
+        if not self.openpai_fs_uri or not uri.startswith(root) or posixpath.normpath(f"/{path}") != f"/{path}":
+            raise bad_parameters(f"The authFile {v1['authFile'][:300]} is not on the cluster's default file system.")
+        try:
+            text = await asyncio.to_thread(_read, uri)
+        except (CorralError, OSError):
+            raise bad_parameters(f"Cannot read Authentication file {v1['authFile'][:300]}.") from None
+        lines = [line.strip() for line in text.strip().splitlines()]
+        if len(lines) != _AUTH_LINES:
+            raise bad_parameters(f"Authentication file {v1['authFile'][:300]} has wrong format.")
+        return lines[0], lines[1], lines[2]
+
+
+def _read(uri: str) -> str:
+    """The text of a small file."""
+    filesystem, path = place(uri)
+    with filesystem.open(path, "rb") as file:
+        data: bytes = file.read(_MOST_AUTH)
+    return data.decode("utf-8", "replace")
