@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from corral.api.callers import current_actor, service_of
 
 _JOBS: Final = "/api/v3/jobs"
-_JOB: Final = re.compile(r"/api/v3/jobs/([A-Za-z0-9][A-Za-z0-9._~-]{0,199})")
+_JOB: Final = re.compile(r"/api/v3/jobs/([A-Za-z0-9._-][A-Za-z0-9._~-]{0,199})")
 _ENCODER: Final = msgspec.json.Encoder()
 
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from corral.kernel.errors import Conflict
 from corral.model.accounts import ADMIN_GROUP, DEFAULT_GROUP, Group, User
 from corral.model.openpai_accounts import GroupChanges, OpenPaiGroup, OpenPaiMember, OpenPaiUser, UserChanges
 from corral.service import jwts
@@ -51,19 +52,23 @@ class OpenPaiAccounts(OpenPaiTokens, People):
         """
         await self.check(actor, "user.create", Resource("user", name))
         bounded(told.extension or {})
+        taken = OpenPaiRefusal("ConflictUserError", f"User name {name[:200]} already exists.")
         if await self.store.user(name) is not None:
-            raise OpenPaiRefusal("ConflictUserError", f"User name {name[:200]} already exists.")
+            raise taken
         groups = await self._for_clusters(actor, told.virtual_cluster or (), ())
-        await self.create_user(
-            actor,
-            name,
-            role="admin" if told.admin else "user",
-            groups=groups,
-            password=told.password,
-            email=told.email or "",
-            extension=told.extension,
-            shortest=SHORTEST_PASSWORD,
-        )
+        try:
+            await self.create_user(
+                actor,
+                name,
+                role="admin" if told.admin else "user",
+                groups=groups,
+                password=told.password,
+                email=told.email or "",
+                extension=told.extension,
+                shortest=SHORTEST_PASSWORD,
+            )
+        except Conflict as error:
+            raise taken if error.code == "user-exists" else error from None
 
     async def openpai_update_user(self, actor: Actor, name: str, told: UserChanges, *, merge: bool) -> None:
         """Change an account as an administrator does; with `merge` its extension keeps what is not given.

@@ -1,4 +1,4 @@
-"""Why: one user's programs may make so many calls at OpenPAI's API, as its services let them; ours has no limit by itself."""
+"""Why: one user's programs may make so many calls at OpenPAI's API, as its services allow; ours has no limit by itself."""
 
 from __future__ import annotations
 

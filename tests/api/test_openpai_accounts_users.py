@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -71,6 +72,15 @@ def test_an_account_is_made_as_asked(server: Server, root: Pai) -> None:
 def test_a_name_is_taken_once(root: Pai, user: str) -> None:
     refused = root.refused("POST", USERS, json={"username": user, "password": PASSWORD})
     assert refused == (409, "ConflictUserError", f"User name {user} already exists.")
+
+
+def test_of_several_at_once_one_gets_the_name(root: Pai) -> None:
+    asked = {"username": "wanted", "password": PASSWORD}
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: root.call("POST", USERS, json=asked), range(8)))
+    assert sorted(answer.status_code for answer in answers) == [201] + [409] * 7
+    told = {answer.json()["message"] for answer in answers if answer.status_code == 409}
+    assert told == {"User name wanted already exists."}
 
 
 @pytest.mark.parametrize(
@@ -347,3 +357,40 @@ def test_a_group_that_is_not_there_is_not_found(root: Pai) -> None:
     ):  # fmt: skip
         refused = root.refused(method, f"{GROUPS}{path}", json=body)
         assert refused == (404, "NoGroupError", "Group nothing is not found.")
+
+
+def job(name: str, cluster: str) -> str:
+    """A job in OpenPAI's language for a virtual cluster."""
+    return f"""
+protocolVersion: 2
+name: {name}
+type: job
+prerequisites: [{{type: dockerimage, name: d, uri: "ubuntu:22.04"}}]
+taskRoles:
+  worker: {{instances: 1, dockerImage: d, resourcePerInstance: {{cpu: 1, memoryMB: 512, gpu: 0}}, commands: ["echo hi"]}}
+defaults: {{virtualCluster: {cluster}}}
+"""
+
+
+def test_what_a_group_grants_decides_who_may_submit(server: Server, root: Pai, user: str) -> None:
+    caller = signed(server, user)
+
+    def submit(name: str) -> int:
+        headers = {"content-type": "text/yaml"}
+        answer = caller.call("POST", "/api/v2/jobs", content=job(name, "vc1"), headers=headers)
+        assert answer.status_code == 202 or answer.json()["code"] == "ForbiddenUserError", answer.text
+        return answer.status_code
+
+    ours = "name: at-v3\nqueue: vc1\nroles: {worker: {command: echo, resources: {cpu: 1}}}\n"
+    assert submit("before") == 403
+    assert caller.call("POST", "/api/v3/jobs", content=ours).status_code == 403
+    root.put(f"{USERS}/{user}/group", {"groupname": "vc1"})
+    assert submit("within") == 202
+    assert caller.call("POST", "/api/v3/jobs", content=ours).status_code == 201
+    root.put(f"{GROUPS}/vc1/extension/acls/virtualClusters", {"data": ["vc2"]})
+    root.post(GROUPS, {"groupname": "others", "extension": {"acls": {"virtualClusters": ["vc1"]}}})
+    assert submit("after") == 403
+    root.put(f"{GROUPS}/vc1/extension/acls/virtualClusters", {"data": ["vc1"]})
+    root.delete(f"{GROUPS}/others")
+    root.put(f"{USERS}/{user}/grouplist", {"grouplist": ["admingroup"]})
+    assert submit("as-administrator") == 202
