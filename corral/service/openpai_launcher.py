@@ -74,7 +74,7 @@ class OpenPaiLauncher(Submitting, Yielding):
                 await self._end_job(owner, before.job)
                 await self._begin(owner, name, wanted, before, address)
             else:
-                await self._change(owner, name, before, wanted)
+                await self._change_framework(owner, name, before, wanted)
         if wanted["executionType"] == descriptors.STOP:
             await self._stop_with_children(name)
 
@@ -90,7 +90,7 @@ class OpenPaiLauncher(Submitting, Yielding):
             raise InvalidInput("unknown-role", f"The Framework {name} has no task role {role[:100]}; it has {roles}.")
         wanted = _with_number(asked.descriptor, role, number)
         await self._check_total(name, descriptors.total_tasks(wanted))
-        await self._change(owner, name, asked, wanted)
+        await self._change_framework(owner, name, asked, wanted)
 
     async def execute_framework(self, actor: Actor, name: str, body: Any, *, as_user: str = "") -> None:
         """Stop a Framework, or say that it is to run; one that a stop has ended stays as it is, as it did there.
@@ -99,7 +99,7 @@ class OpenPaiLauncher(Submitting, Yielding):
         """
         value = descriptors.execution_type(body)
         owner, asked = await self._asked(actor, name, as_user)
-        await self._change(owner, name, asked, {**asked.descriptor, "executionType": value})
+        await self._change_framework(owner, name, asked, {**asked.descriptor, "executionType": value})
         if value == descriptors.STOP:
             await self._stop_with_children(name)
 
@@ -264,7 +264,7 @@ class OpenPaiLauncher(Submitting, Yielding):
         body = msgspec.json.encode(asked).decode()
         await self.store.keep(FRAMEWORK, name, lambda _: Kept(FRAMEWORK, name, owner.user, body, first, now))
 
-    async def _change(self, owner: Actor, name: str, before: Asked, wanted: dict[str, Any]) -> None:
+    async def _change_framework(self, owner: Actor, name: str, before: Asked, wanted: dict[str, Any]) -> None:
         """Bring a Framework that goes on to what is wanted of it: the sizes of its roles, and whether it runs."""
         record = await self.store.find_job(before.job)
         if record is not None and record.live:
@@ -331,7 +331,7 @@ class OpenPaiLauncher(Submitting, Yielding):
             if asked.descriptor["executionType"] == descriptors.STOP:
                 continue
             owner = await self.account(child.owner)
-            await self._change(owner, child.name, asked, {**asked.descriptor, "executionType": descriptors.STOP})
+            await self._change_framework(owner, child.name, asked, {**asked.descriptor, "executionType": descriptors.STOP})
             await self._stop_with_children(child.name)
 
     async def _children(self, name: str, when: str) -> list[Kept]:
