@@ -122,6 +122,8 @@ def _applied(
         rest = [each for each in written if each[:2] not in kept]
         done = client.apply(_joined(rest), note="imported from OpenPAI", dry_run=dry_run)["documents"] if rest else []
     except CorralError as error:
+        if error.status >= 500:
+            raise
         yield from (_item(kind.lower(), name, "refused", error.message.splitlines()[0]) for kind, name, _ in written)
         return
     for each in done:

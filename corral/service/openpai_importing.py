@@ -5,6 +5,7 @@ What is here already is not taken from those who changed it since: a difference 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ from corral.service.openpai_imported import SHORTEST, WELL_KNOWN, ImportedSecret
 from corral.service.people import check_user_name
 from corral.service.rules import Resource
 from corral.service.submitting import Submitting
+from corral.spec.reading import read_job
 
 _MASKED: Final = "******"
 
@@ -153,14 +155,25 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
         if _MASKED in given.text:
             why = "Its secrets are masked in the export; write them into the file and submit it again."
             return Imported("job", name, "refused", why)
-        if dry_run and given.user in coming:
-            return Imported("job", name, "created")
+        filename = f"{name}.yaml"
         try:
+            if dry_run and given.user in coming:  # what else it needs may be among what is to come
+                await asyncio.to_thread(read_job, given.text, filename=filename)
+                return Imported("job", name, "created")
             if await self._has_job(given):
                 return Imported("job", name, "unchanged")
-            owner = await self.account(given.user)
-            await self.submit(owner, given.text, filename=f"{name}.yaml", dry_run=dry_run, unique_name="ever")
+            owner, here = await self.account(given.user), await self.store.admission()
+            await self.submit(
+                owner,
+                given.text,
+                filename=filename,
+                dry_run=dry_run,
+                no_image=not here.container_runtime,
+                unique_name="ever",
+            )
         except CorralError as error:
+            if error.status >= 500:
+                raise
             return Imported("job", name, "refused", error.message.splitlines()[0])
         return Imported("job", name, "created")
 

@@ -279,8 +279,8 @@ def _storage(site: Site, name: str, data: Mapping[str, Any]) -> Iterator[Storage
     found = _validated(site, StorageDocument, {"kind": "Storage", "name": name, **data}, "storage", name)
     if found is not None:
         if found.secret_name:
-            where = f"The Secret {found.secret_name} must be in the namespace of the tasks, or credentialsFile be set."
-            site.notes.append(Note("storage", name, where))
+            where = f"Storage {name} needs it in the namespace of the tasks, or credentialsFile be set."
+            site.notes.append(Note("secret", found.secret_name, where))
         yield found
 
 
