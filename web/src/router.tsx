@@ -44,7 +44,7 @@ const root = createRootRouteWithContext<{ client: QueryClient }>()({
 const signIn = createRoute({
   getParentRoute: () => root,
   path: '/sign-in',
-  validateSearch: texts('next'),
+  validateSearch: texts('next', 'refused'),
   component: SignIn,
 });
 

@@ -35,11 +35,12 @@ const provider = new Provider(issuer, {
   },
 });
 
-// In the place of a page with a form: whoever the caller says (`?sub=`) has signed in; `?deny` refuses.
+// The provider's page takes everybody's word: whoever they say (`?sub=`) has signed in; `?deny` refuses.
 provider.use(async (ctx, next) => {
   if (!ctx.path.startsWith('/as/')) return next();
   if (ctx.query.sub === undefined && ctx.query.deny === undefined) {
-    ctx.body = 'Who are you?';
+    ctx.type = 'html';
+    ctx.body = '<form><label>Who are you? <input name="sub"></label><button>Continue</button></form>';
     return;
   }
   const result =

@@ -14,6 +14,7 @@ import type {
   JobSummary,
   Me,
   Node,
+  Oidc,
   Page,
   Queue,
   Task,
@@ -36,6 +37,8 @@ export interface JobFilter {
 }
 
 export const me = queryOptions({ queryKey: ['me'], queryFn: () => call<Me>('/me'), staleTime: Infinity, retry: false });
+
+export const oidc = queryOptions({ queryKey: ['oidc'], queryFn: () => call<Oidc>('/oidc'), staleTime: Infinity });
 
 export const jobs = (filter: JobFilter) =>
   infiniteQueryOptions({

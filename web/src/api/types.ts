@@ -252,6 +252,12 @@ export interface Top {
   running: number;
   jobs: JobSummary[];
 }
+/** Whether one may sign in with OpenID Connect, and what the button for it says. */
+export interface Oidc {
+  enabled: boolean;
+  label: string;
+}
+
 export interface Me {
   user: string;
   role: string;

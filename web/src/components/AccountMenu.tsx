@@ -3,7 +3,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
-import { call } from '../api/client';
+import { address, call } from '../api/client';
 import * as ask from '../api/queries';
 import { chosenTheme, chooseTheme, type Theme } from '../lib/theme';
 
@@ -29,6 +29,8 @@ export function AccountMenu() {
     };
   }, []);
   const leave = async () => {
+    const oidc = await client.fetchQuery(ask.oidc).catch(() => undefined);
+    if (oidc?.enabled) return location.assign(address('/oidc/logout'));
     await call('/logout', { method: 'POST' });
     client.clear();
     await navigate({ to: '/sign-in' });

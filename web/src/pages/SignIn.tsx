@@ -1,9 +1,9 @@
-/** Signing in: a one-time link is used by itself, everybody else has a name and a password. */
+/** Signing in: a one-time link is used by itself, everybody else has a name and a password, or an OpenID provider. */
 
-import { useQueryClient } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useEffect, useState, type FormEvent } from 'react';
-import { ApiError, call } from '../api/client';
+import { ApiError, address, call } from '../api/client';
 import * as ask from '../api/queries';
 import { CommandLine } from '../components/Copy';
 import { useTitle } from '../components/useTitle';
@@ -22,10 +22,23 @@ export function inside(next: string | undefined): string {
   return next && /^\/(?![/\\])/.test(next) ? next : '/';
 }
 
+/** What the server's reasons for refusing a provider's answer mean; an address may say none but these. */
+const REFUSED: Readonly<Record<string, string>> = {
+  'account-disabled': 'Your account is disabled; ask an administrator.',
+  'account-of-another': 'There is an account of your name already that is not linked with you; ask an administrator.',
+  'no-user-name': 'The provider does not say your user name; an administrator sets oidc_user_claim.',
+  'not-in-a-group': 'You are in none of the groups that may sign in; ask an administrator.',
+  'provider-unavailable': 'The sign-in provider does not answer; try again in a moment.',
+  'sign-in-refused': 'The provider did not sign you in; try again.',
+  'single-user': 'This server takes one user, and has one.',
+  'stale-sign-in': 'That sign-in was begun in another window, or too long ago; try again.',
+};
+
 export function SignIn() {
-  const { next } = route.useSearch();
+  const { next, refused } = route.useSearch();
   const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState('');
+  const [problem, setProblem] = useState(refused ? (REFUSED[refused] ?? 'The provider’s answer was refused; try again.') : '');
+  const { data: oidc } = useQuery(ask.oidc);
   const navigate = useNavigate();
   const client = useQueryClient();
   useTitle('Sign in');
@@ -64,6 +77,16 @@ export function SignIn() {
         </svg>
         Sign in to Corral
       </h1>
+      {oidc?.enabled && (
+        <>
+          <a href={address('/oidc/login', { next: inside(next) })} className="btn btn-main !h-10 w-full justify-center">
+            {oidc.label}
+          </a>
+          <p className="flex items-center gap-3 py-5 text-sm text-muted before:h-px before:grow before:bg-line after:h-px after:grow after:bg-line">
+            or with a password
+          </p>
+        </>
+      )}
       <form onSubmit={submit} className="space-y-4">
         <label className="block space-y-1">
           <span className="label">User</span>
@@ -78,7 +101,7 @@ export function SignIn() {
             {problem}
           </p>
         )}
-        <button type="submit" className="btn btn-main !h-10 w-full justify-center" disabled={busy}>
+        <button type="submit" className={`btn ${oidc?.enabled ? '' : 'btn-main'} !h-10 w-full justify-center`} disabled={busy}>
           {busy ? 'Signing in' : 'Sign in'}
         </button>
       </form>
