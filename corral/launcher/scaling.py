@@ -49,7 +49,12 @@ def scale_role(change: Change, event: ScaleRequested) -> None:
 
 
 def can_spare(change: Change, going: list[TaskRun]) -> bool:
-    """Whether the gang runs on without these: enough of the elastic role stay, its first task (rendezvous) among them."""
+    """Whether the job runs on without these.
+
+    Of a gang: when enough of the elastic role stay, its first task (rendezvous) among them; else when any task stays.
+    """
+    if not change.view.gang:
+        return sum(task.state in HELD for task in change.tasks()) > len(going)
     (role, *others) = {task.role for task in going}
     least = change.view.roles[role].min_replicas
     if others or least is None:

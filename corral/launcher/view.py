@@ -43,6 +43,8 @@ class JobView(msgspec.Struct, frozen=True, weakref=True):
     """Between being asked to end and being killed; None: the launch policy's default."""
     stop_signal: str = "TERM"
     exit_table: str = "openpai"
+    gang: bool = True
+    """Whether the tasks need each other: otherwise each comes and goes alone."""
 
 
 _USUAL: Final = RetryView()
@@ -75,6 +77,7 @@ def view_of(job: UnifiedJob, *, one_group: bool = False) -> JobView:
         max_duration_seconds=spec.max_duration_seconds,
         grace_seconds=spec.checkpoint.grace_seconds,
         exit_table=spec.exit_table,
+        gang=spec.gang,
         stop_signal=spec.checkpoint.signal.removeprefix("SIG") or "TERM",
     )
     return _KNOWN.setdefault(msgspec.msgpack.encode(view), view)

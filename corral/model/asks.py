@@ -50,6 +50,8 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
     preemptible: bool
     pinned_cell: str
     lazy_preemption: bool
+    gang: bool = True
+    """Whether the tasks need each other to begin."""
 
     def request(
         self,
@@ -71,6 +73,9 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
         for key in tasks:
             indexes.setdefault(key.role, []).append(key.index)
         held = Counter(placement.role for placement in running)
+        least = {role.role: role.minimum - held[role.role] for role in self.roles}
+        if not self.gang:  # one of them begins, the rest may follow
+            least = dict.fromkeys(least, 0) | {next(role.role for role in self.roles if role.role in indexes): 1}
         return GangRequest(
             job=job,
             job_attempt=attempt,
@@ -79,7 +84,7 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
             priority=self.priority,
             submitted_at=created_at,
             roles=tuple(
-                _for_tasks(role, tuple(sorted(indexes[role.role])), role.minimum - held[role.role])
+                _for_tasks(role, tuple(sorted(indexes[role.role])), least[role.role])
                 for role in self.roles
                 if role.role in indexes
             ),
@@ -119,6 +124,7 @@ def gang_terms(document: UnifiedJob, ports: Mapping[str, int] = NO_PORTS) -> Gan
         preemptible=spec.preemptible,
         pinned_cell=spec.pinned_cell,
         lazy_preemption=spec.lazy_preemption,
+        gang=spec.gang,
     )
     return _KNOWN.setdefault(msgspec.msgpack.encode(terms), terms)
 

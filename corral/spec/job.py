@@ -191,7 +191,9 @@ class UnifiedJob(SpecModel):
         return self.spec.replica_spec.replicas if role == self.counted_role.name else self.role(role).replicas
 
     def gang_size(self) -> dict[str, int]:
-        """The fewest tasks of each role that the job can begin with, by role name, in order."""
+        """The fewest tasks of each role that the job can begin with, by role name, in order; without a gang the first's."""
+        if not self.spec.gang:
+            return {role.name: int(at == 0) for at, role in enumerate(self.spec.roles)}
         minimum = self.spec.replica_spec.min_replicas
         counted = self.counted_role.name
         return {role.name: minimum if role.name == counted else role.replicas for role in self.spec.roles}

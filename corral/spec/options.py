@@ -60,6 +60,10 @@ class Standing(SpecModel):
     topology: Topology = Field(
         default_factory=Topology, description="How close together the whole job is, all roles counted together."
     )
+    gang: bool = Field(
+        True,
+        description="Whether its tasks get their places all at once; without, each starts as soon as there is one for it.",
+    )
 
 
 class JobOptions(SpecModel):

@@ -68,7 +68,7 @@ def test_every_thing_that_a_job_uses_has_its_line(check: Any) -> None:
         "extras.hivedScheduler.taskRoles.worker.skuType": "same",
         "extras.hivedScheduler.taskRoles.worker.skuNum": "differs",
         "extras.hivedScheduler.taskRoles.worker.affinityGroupName": "same",
-        "extras.gangAllocation": "differs",
+        "extras.gangAllocation": "same",
         "extras.storages": "same",
         "extras.com.microsoft.pai.runtimeplugin[0]": "same",
         "extras.com.microsoft.pai.runtimeplugin[1]": "ignored",

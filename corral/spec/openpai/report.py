@@ -202,8 +202,8 @@ def _of_hived(protocol: Mapping[str, Any], terms: HivedTerms) -> Iterator[Use]:
 def _of_extras(protocol: Mapping[str, Any]) -> Iterator[Use]:
     extras = protocol.get("extras", {})
     if not is_gang(protocol):
-        why = "tasks do not wait for each other and are tried again alone; their places are still given together"
-        yield Use("extras.gangAllocation", DIFFERS, why)
+        why = "each task starts as soon as there is a place for it, and is tried again alone"
+        yield Use("extras.gangAllocation", SAME, why)
     storages = asked_storages(protocol)
     if storages is not None:
         named = ", ".join(f"{each['name']} at {each['mountPath']}" for each in storages)

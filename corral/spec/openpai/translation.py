@@ -231,6 +231,8 @@ def _course(protocol: Mapping[str, Any]) -> dict[str, Any]:
     course: dict[str, Any] = {"retryPolicy": {"fancy": retries != -2, "maxRetries": retries}}
     if is_gang(protocol):
         course["barrier"] = {"enabled": True}
+    else:
+        course["gang"] = False
     options = [role.get("extraContainerOptions", {}) for role in protocol["taskRoles"].values()]
     if any(each.get("infiniband") for each in options):
         course["network"] = {"rdma": "required"}
