@@ -17,6 +17,7 @@ from corral.kernel.errors import CorralError, InvalidInput
 
 if TYPE_CHECKING:
     from corral.client.sync import Client
+    from corral.spec.documents import Document
     from corral.spec.openpai.export import Export
     from corral.spec.openpai.site import Site
 
@@ -106,7 +107,9 @@ def _documents(client: Client, site: Site, *, dry_run: bool, replace: bool) -> I
     from corral.spec.storage import StorageDocument
 
     whole = [each for each in site.documents if not isinstance(each, StorageDocument)]
-    for together in (whole, *([each] for each in site.documents if isinstance(each, StorageDocument))):
+    alone = [[each] for each in site.documents if isinstance(each, StorageDocument)]
+    batches: Sequence[Sequence[Document]] = (whole, *alone)
+    for together in batches:
         written = [(*identity(each), _written(each)) for each in together]
         if written:
             yield from _applied(client, written, dry_run=dry_run, replace=replace)

@@ -1,4 +1,4 @@
-"""Why: the button of the organisation's own sign-in is there where it leads somewhere, and the way out ends both sessions."""
+"""Why: the button of the organisation's own sign-in is there where it leads somewhere; the way out ends both sessions."""
 
 from __future__ import annotations
 

@@ -223,11 +223,10 @@ def _add_user(found: Export, data: Mapping[str, Any], *, admin: bool) -> None:
         groups = [each for each in clusters.split(",") if each] if isinstance(clusters, str) else []
         for group in groups:
             found.groups.setdefault(group, ExportedGroup(group, queues=(group,)))
-    password = data.get("password")
-    extension = data.get("extension")
+    password, extension, email = data.get("password"), data.get("extension"), data.get("email")
     found.users[name] = ExportedUser(
         name,
-        data.get("email") if isinstance(data.get("email"), str) and data["email"] else before.email,
+        email if isinstance(email, str) and email else before.email,
         tuple(str(each) for each in groups) or before.groups,
         admin or before.admin,
         password if isinstance(password, str) and _HASH.fullmatch(password) else before.password_hash,

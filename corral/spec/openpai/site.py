@@ -110,7 +110,7 @@ def _layout(export: Export, site: Site, engine: str) -> None:
     nodes: dict[str, dict[str, Any]] = {}
     for machine in _machines(export):
         name = str(machine.get("hostname") or "")
-        sku = skus.get(machine.get("machine-type"))
+        sku = skus.get(str(machine.get("machine-type")))
         if not _works(machine):
             site.notes.append(Note("machine", name, "It is no worker, so it is no node here."))
         elif not isinstance(sku, Mapping):
@@ -261,7 +261,7 @@ def _storages(export: Export, site: Site) -> Iterator[StorageDocument]:
         spec = _of(claim, "spec")
         volume = export.volumes.get(str(spec.get("volumeName", "")))
         labels = _of(_of(claim, "metadata"), "labels")
-        data = {"share": str(labels.get("share", "true")).lower() != "false"}
+        data: dict[str, Any] = {"share": str(labels.get("share", "true")).lower() != "false"}
         if volume is None:
             site.notes.append(
                 Note("storage", name, "Its PersistentVolume is not in the export, so it is a claim here.")
@@ -286,10 +286,10 @@ def _storage(site: Site, name: str, data: Mapping[str, Any]) -> Iterator[Storage
 
 def _volume(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
     """What a PersistentVolume is."""
-    shared = {"mountOptions": list(spec.get("mountOptions") or [])}
+    shared: dict[str, Any] = {"mountOptions": list(spec.get("mountOptions") or [])}
     modes = spec.get("accessModes")
     if isinstance(modes, list) and modes and all(mode == "ReadOnlyMany" for mode in modes):
-        shared["readOnly"] = True  # type: ignore[assignment]
+        shared["readOnly"] = True
     flexible = _of(spec, "flexVolume")
     options = _of(flexible, "options")
     secret = {"secretName": _of(flexible, "secretRef")["name"]} if _of(flexible, "secretRef").get("name") else {}
