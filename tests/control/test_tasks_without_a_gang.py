@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest_asyncio
 
-from corral.kernel.ids import JobId
+from corral.kernel.ids import AttemptId, JobId
 from corral.model.exits import NODE_LOST
 from corral.model.records import ENDED_PHASES
 from tests.control.harness import House, PaperEngine, short
@@ -35,7 +35,7 @@ async def when(house: House, condition: Callable[[], bool]) -> None:
             await house.store.wakeup.wait(0.05)
 
 
-def runs(house: House, job: JobId, role: str = "") -> list[str]:
+def runs(house: House, job: JobId, role: str = "") -> list[AttemptId]:
     return sorted(each for each in house.engine.running if each.startswith(f"{job}.") and role in each)
 
 
