@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from corral.engines.local import storages
 from corral.engines.local.containers import Container, run_command
 from corral.engines.local.storages import Bound, LocalStorages, link_all, mount_command, spec_of, volumes
-from corral.kernel.errors import InvalidInput, NotFound
+from corral.kernel.errors import InvalidInput, NotFound, Unavailable
 from corral.model.launch import RuntimePlan
 from corral.model.storages import Mount, mount_of
 from corral.runtime.build import build_runtime
@@ -131,6 +132,37 @@ async def test_what_a_machine_cannot_mount_is_refused_with_what_to_do(local: Har
 
 
 @needs_namespaces
+@root_only
+async def test_what_a_machine_mounts_itself_is_mounted_once_and_bound_for_each_task(
+    local: Harness, shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mount(_: Mount, target: str) -> list[str]:
+        return ["mount", "--bind", str(shared), target]
+
+    monkeypatch.setattr(storages, "mount_command", mount)
+    far = Mount("far", "nfs", PLACE, source="/export", server="filer")
+    try:
+        for task in (0, 1):
+            end = await local.run("cat", f"{PLACE}/there", task=task, storages=(far,))
+            assert (end.code, local.log(attempt(task))) == (0, "before\n")
+        (mounted,) = (local.folder / "engine/storages").iterdir()
+        assert mounted.is_mount()
+    finally:
+        for each in (local.folder / "engine/storages").iterdir():
+            subprocess.run(["umount", str(each)], check=True)
+
+
+@root_only
+async def test_a_server_that_cannot_be_mounted_now_is_tried_again(
+    local: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storages, "mount_command", lambda *_: ["sh", "-c", "echo 'no route to filer' >&2; exit 32"])
+    with pytest.raises(Unavailable, match="The storage far cannot be mounted now: no route to filer"):
+        await local.engine.start(launch("true", storages=(Mount("far", "nfs", PLACE, source="/x", server="filer"),)))
+    assert local.engine.attempts() == frozenset()
+
+
+@needs_namespaces
 async def test_the_working_folder_may_be_in_a_storage(local: Harness, shared: Path) -> None:
     end = await local.run("pwd", working_dir=PLACE, storages=(folder_mount(shared),))
     assert (end.code, local.log()) == (0, f"{PLACE}\n")
@@ -179,13 +211,12 @@ async def test_data_at_a_uri_are_there_before_the_command_and_kept_after_it(loca
 
 
 def test_a_user_without_rights_mounts_in_a_namespace_of_its_own(tmp_path: Path) -> None:
-    storages = LocalStorages(tmp_path)
     if os.getuid() == 0:
         words = [shutil.which("setpriv") or "", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "--"]
         words += [shutil.which("unshare") or "", "--user", "--map-current-user", "--keep-caps"]
         words += ["--mount", "--propagation", "slave"]
     else:
-        words = list(storages.namespace())
+        words = list(LocalStorages(tmp_path).namespace())
     if not words or subprocess.run([*words, "true"], check=False, capture_output=True).returncode:
         pytest.skip("this machine makes no user namespaces for users without rights")
     folder = Path(tempfile.mkdtemp())
