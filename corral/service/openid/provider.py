@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from joserfc.jwk import KeySet
     from joserfc.jwt import JWTClaimsRegistry
 
-ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+ALGORITHMS: Final = (
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519",
+)  # fmt: skip
 _SECONDS: Final = 10.0
 _BYTES: Final = 1024 * 1024
 _FRESH: Final = 3600.0

@@ -28,7 +28,7 @@ class Provider:
         self.issuer = f"http://127.0.0.1:{port}"
         told = {"issuer": self.issuer, "port": port, "people": people, "clients": [_client(base, secret, redirects)]}
         (self._home / "told.json").write_text(json.dumps(told))
-        command = ["sh", "-c", 'exec node "$0" "$1" <told.json', _SCRIPT, packages.folder()]
+        command: list[str | Path] = ["sh", "-c", 'exec node "$0" "$1" <told.json', _SCRIPT, packages.folder()]
         self._daemon = Daemon("oidc-provider", command, self._home)
         well_known = f"{self.issuer}/.well-known/openid-configuration"
         try:
