@@ -22,6 +22,7 @@ from corral.model.states import TaskState
 from corral.model.writes import IntentKind
 from corral.service.actor import Actor
 from corral.service.base import job_resource
+from corral.service.openpai_removing import Removing
 from corral.service.rules import Decision, Resource
 from corral.service.submitting import Submitting
 from corral.service.yielding import Yielding
@@ -45,7 +46,7 @@ class TooManyTasks(CorralError):
     status = 429
 
 
-class OpenPaiLauncher(Submitting, Yielding):
+class OpenPaiLauncher(Submitting, Yielding, Removing):
     """FrameworkLauncher's requests."""
 
     most_launched_tasks = MOST_TASKS
@@ -317,10 +318,9 @@ class OpenPaiLauncher(Submitting, Yielding):
     async def _remove(self, known: Kept) -> None:
         asked = _ASKED.decode(known.body)
         owner = await self.account(known.owner)
-        await self._end_job(owner, asked.job)
+        if await self.store.find_job(asked.job) is not None:
+            await self.stop_and_remove(owner, asked.job)
         await self.store.keep(FRAMEWORK, known.name, lambda _: None)
-        if asked.job:
-            self.behind(self.delete(owner, asked.job, stop=True))
         for child in await self._children(known.name, "deleteOnParentDeleted"):
             await self._remove(child)
 
@@ -331,7 +331,9 @@ class OpenPaiLauncher(Submitting, Yielding):
             if asked.descriptor["executionType"] == descriptors.STOP:
                 continue
             owner = await self.account(child.owner)
-            await self._change_framework(owner, child.name, asked, {**asked.descriptor, "executionType": descriptors.STOP})
+            await self._change_framework(
+                owner, child.name, asked, {**asked.descriptor, "executionType": descriptors.STOP}
+            )
             await self._stop_with_children(child.name)
 
     async def _children(self, name: str, when: str) -> list[Kept]:

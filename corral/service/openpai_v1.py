@@ -13,7 +13,7 @@ from corral.model.openpai_views import JobDetail
 from corral.service.actor import Actor
 from corral.service.openpai_jobs import OpenPaiJobs
 from corral.service.openpai_refusals import OpenPaiRefusal, bad_parameters, no_job
-from corral.service.rules import Resource
+from corral.service.openpai_removing import Removing
 from corral.spec.errors import SpecError
 from corral.spec.openpai.v1 import TOO_MANY_OF_A_ROLE, read_v1
 from corral.spec.openpai.v1_job import to_v1, v1_job, with_folders
@@ -26,7 +26,7 @@ _AUTH_LINES: Final = 3
 _MOST_NAMESAKES: Final = 50_000
 
 
-class OpenPaiV1(OpenPaiJobs):
+class OpenPaiV1(OpenPaiJobs, Removing):
     """Jobs of protocol v1."""
 
     async def v1_submit(self, actor: Actor, text: bytes, *, namespace: str = "", name: str = "") -> dict[str, Any]:
@@ -93,13 +93,10 @@ class OpenPaiV1(OpenPaiJobs):
         user, _ = await self.v1_find(actor, name, namespace)
         record = await self.openpai_find(user, name)
         try:
-            await self.check(actor, "job.delete", Resource("job", record.id, owner=record.user, queue=record.queue))
-            if record.live and not record.run.stop_requested:
-                await self.stop(actor, record.id)
+            await self.stop_and_remove(actor, record.id)
         except Forbidden:
             why = f"User {actor.user} is not allowed to remove job {name}."
             raise OpenPaiRefusal("ForbiddenUserError", why) from None
-        self.behind(self.delete(actor, record.id, stop=True))
 
     async def v1_execute(self, actor: Actor, name: str, value: str, namespace: str = "") -> None:
         """Stop a job, or begin it anew.

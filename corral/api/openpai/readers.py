@@ -1,4 +1,4 @@
-"""Why: OpenPAI's first version let anybody read; here that is a choice of the site, made in one place for all such routes."""
+"""Why: OpenPAI's first version let anybody read; here that is a choice of the site, made in one place for such routes."""
 
 from __future__ import annotations
 
