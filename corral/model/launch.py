@@ -14,6 +14,8 @@ from corral.model.storages import Mount
 
 KEPT: Final = ".openpai/secrets/"
 """Files in this folder are not written: their content is for the runtime alone."""
+REGISTRIES: Final = ".openpai/registries"
+"""What is delivered as this file is for whoever pulls the image (Docker's `config.json`); the task has no such file."""
 
 
 class PortRequest(msgspec.Struct, frozen=True):
@@ -119,7 +121,12 @@ class TaskLaunch(msgspec.Struct, frozen=True):
     @property
     def given_secrets(self) -> tuple[SecretDelivery, ...]:
         """What the task itself is given."""
-        return tuple(secret for secret in self.secrets if not secret.kept)
+        return tuple(secret for secret in self.secrets if not secret.kept and secret.file != REGISTRIES)
+
+    @property
+    def registries(self) -> str:
+        """What opens the registries of the job's own images, as Docker's `config.json`; "" for none."""
+        return next((secret.value for secret in self.secrets if secret.file == REGISTRIES), "")
 
 
 class Started(msgspec.Struct, frozen=True, tag=True):

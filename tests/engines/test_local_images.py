@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -22,9 +23,9 @@ from corral.engines.local.containers import (
 )
 from corral.kernel.errors import Unavailable
 from corral.model.inventory import Device
-from corral.model.launch import RuntimePlan, SecretDelivery
+from corral.model.launch import REGISTRIES, RuntimePlan, SecretDelivery
 from tests.engines.local_harness import Harness, attempt, collect, launch
-from tests.testbeds import docker
+from tests.testbeds import docker, registry
 
 HERE = Container("/usr/bin/docker", "corral-x", 1000, "/a/work", "/a/work/src", "/a/private/entry")
 
@@ -49,6 +50,22 @@ def test_the_command_line_has_limits_mounts_user_and_no_value_of_a_variable() ->
     ]  # fmt: skip
     plain = run_command(HERE._replace(uid=-1), launch("true", image="i"))
     assert not any(word.startswith(("--user", "--memory", "--cpus", "--shm")) for word in plain)
+
+
+@pytest.mark.parametrize(
+    ("program", "begins"),
+    [
+        ("/usr/bin/docker", ["/usr/bin/docker", "--config=/a/private", "run"]),
+        ("/usr/bin/podman", ["/usr/bin/podman", "run", "--authfile=/a/private/config.json"]),
+    ],
+)
+def test_what_opens_a_registry_is_told_to_the_client_as_a_file(program: str, begins: list[str]) -> None:
+    container = HERE._replace(runtime=program, registries="/a/private/config.json")
+    logins = SecretDelivery("hunter2", file=".openpai/registries")
+    task = launch("true", image="i", secrets=(logins,))
+    argv = run_command(container, task)
+    assert argv[: len(begins)] == begins and "hunter2" not in " ".join(argv)
+    assert task.registries == "hunter2" and not task.given_secrets and not task.kept_secrets
 
 
 def test_devices_are_handed_over_by_vendor_and_described_ones_are_not() -> None:
@@ -121,6 +138,30 @@ async def test_variables_of_the_job_never_reach_the_servers_own_client(docked: H
     traps = {"LD_PRELOAD": "/no/such.so", "DOCKER_HOST": "unix:///nowhere", "PATH": "/bin", "TWO": "a\nb'c"}
     end = await docked.run("sh", "-c", 'echo "$DOCKER_HOST|$TWO"', image=image, env=traps)
     assert end.code == 0 and "unix:///nowhere|a\nb'c\n" in docked.log()
+
+
+async def test_an_image_is_pulled_with_what_the_job_has_for_its_registry(
+    docked: Harness, image: str, daemon: docker.DockerDaemon, tmp_path: Path
+) -> None:
+    if reason := registry.missing():
+        pytest.skip(reason)
+    private = registry.Registry(tmp_path / "registry")
+    named = f"{private.address}/private/three:1"
+    logins = private.secret("any")["stringData"][".dockerconfigjson"]
+    folder = tmp_path / "logins"
+    folder.mkdir()
+    (folder / "config.json").write_text(logins)
+    try:
+        for words in (["tag", image, named], ["--config", str(folder), "push", named], ["rmi", named]):
+            subprocess.run(["docker", "--host", daemon.host, *words], check=True, capture_output=True)
+        refused = await docked.run("true", image=named)
+        assert refused.code == 125, docked.log()
+        opened = (SecretDelivery(logins, file=REGISTRIES),)
+        end = await docked.run("sh", "-c", "ls -a .openpai || echo pulled", image=named, secrets=opened, task=1)
+        assert end.code == 0, docked.log(attempt(1))
+        assert "pulled" in docked.log(attempt(1)) and "registries" not in docked.log(attempt(1))
+    finally:
+        private.close()
 
 
 async def test_secrets_reach_a_container_and_not_its_command_line(docked: Harness, image: str) -> None:

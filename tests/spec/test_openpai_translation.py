@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from corral.spec.openpai.rendering import render
 from corral.spec.openpai.translation import (
     MASK,
     asked_storages,
+    docker_config,
     job_label,
     plugins,
     public_keys,
@@ -205,7 +207,10 @@ def test_secrets_go_beside_the_job_and_never_into_it() -> None:
         taskRoles={"worker": role},
     )
     read = read_job(text)
-    assert dict(read.secrets) == {
+    config = json.loads(read.secrets["$registries"])
+    login = base64.b64encode(f"me:{HUSH}".encode()).decode()
+    assert config == {"auths": {"registry.example": {"username": "me", "password": HUSH, "auth": login}}}
+    assert {name: value for name, value in read.secrets.items() if name != "$registries"} == {
         "docker": HUSH,
         "deep.token": HUSH,
         "deep.list.0": "1",
@@ -215,6 +220,7 @@ def test_secrets_go_beside_the_job_and_never_into_it() -> None:
     assert HUSH not in read.job.to_json()
     assert HUSH not in repr(read)
     delivered = {secret.name: secret.file for secret in read.job.spec.roles[0].secrets}
+    assert delivered["openpai.$registries"] == ".openpai/registries"
     assert delivered["openpai.docker"] == ".openpai/secrets/docker"
     assert delivered["openpai.../../etc"] == ".openpai/secrets/..%2F..%2Fetc"
     assert to_protocol(read.job.to_document())["secrets"] == MASK
@@ -229,6 +235,27 @@ def test_a_registrys_password_in_clear_is_masked_too() -> None:
     job = job_of(prerequisites=[image])
     assert HUSH not in job.to_json()
     assert to_protocol(job.to_document())["prerequisites"][0]["auth"] == {"username": "me", "password": MASK}
+
+
+@pytest.mark.parametrize(
+    ("auth", "host"),
+    [
+        ({"registryuri": "https://me.azurecr.io/"}, "me.azurecr.io"),
+        ({"registryuri": "docker.io"}, "https://index.docker.io/v1/"),
+        ({}, "https://index.docker.io/v1/"),
+        ({"registryuri": "127.0.0.1:5000"}, "127.0.0.1:5000"),
+    ],
+)
+def test_a_registry_is_named_as_dockers_client_knows_it(auth: dict[str, str], host: str) -> None:
+    image = {"type": "dockerimage", "name": "d", "uri": "a", "auth": {"username": "me", "password": HUSH, **auth}}
+    protocol = read_protocol(job_file(prerequisites=[image]))
+    assert list(json.loads(docker_config(protocol))["auths"]) == [host]
+
+
+@pytest.mark.parametrize("password", ["", MASK, "<% $secrets.missing %>"])
+def test_a_login_without_its_password_is_none(password: str) -> None:
+    image = {"type": "dockerimage", "name": "d", "uri": "a", "auth": {"username": "me", "password": password}}
+    assert docker_config(read_protocol(job_file(prerequisites=[image]))) == ""
 
 
 def test_more_secrets_than_a_task_can_have_are_refused() -> None:

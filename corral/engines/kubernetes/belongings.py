@@ -1,7 +1,8 @@
 """Why: what pods mount (secrets, plans, the runtime) must be there before them and must not stay when nobody needs it.
 
 A job's secrets are one Secret, `corral-JOB`, made when its first pod needs it and deleted when its last attempt is
-forgotten; a retry after that makes it again. What one attempt alone may know goes with its pod, which owns it. What a
+forgotten; a retry after that makes it again. What opens the registries of its own images is another, since a kubelet reads
+that. What one attempt alone may know goes with its pod, which owns it. What a
 killed server left is looked for when the next one opens.
 """
 
@@ -29,6 +30,8 @@ from corral.model.launch import TaskLaunch
 
 _log = logging.getLogger(__name__)
 _PAGE: Final = "100"
+_LOGINS: Final = ".dockerconfigjson"
+_LOGINS_TYPE: Final = "kubernetes.io/dockerconfigjson"
 
 
 class Belongings:
@@ -44,8 +47,8 @@ class Belongings:
         """`attempts` are those that are not forgotten."""
         self._calls, self._settings, self._runtimes, self._attempts = calls, settings, runtimes, attempts
         self._runtime_is_there = False
-        self._jobs: set[str] = set()
-        """Those that are known to have a Secret."""
+        self._jobs: dict[str, set[str]] = {}
+        """The Secrets that jobs are known to have, by name."""
         self._unowned: set[AttemptId] = set()
         """Attempts of which a Secret may be there that no pod is known to own."""
         self._one_at_a_time = asyncio.Lock()
@@ -61,11 +64,28 @@ class Belongings:
         metadata = {"name": secret_name(job), "labels": self.labels(launch.attempt)}
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": values}
         async with self._one_at_a_time:
-            self._jobs.add(job)
+            self._jobs.setdefault(job, set()).add(secret_name(job))
             try:
                 await self._create(SECRETS, secret)
             except Conflict:
                 await self._patch(secret_name(job), {"stringData": values})
+
+    async def put_registries(self, launch: TaskLaunch) -> None:
+        """Have a kubelet know what opens the registries of the job's own images."""
+        job = parse_attempt_id(launch.attempt).job
+        values = {_LOGINS: launch.registries}
+        metadata = {"name": registries_name(job), "labels": self.labels(launch.attempt)}
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": metadata,
+            "type": _LOGINS_TYPE,
+            "stringData": values,
+        }
+        async with self._one_at_a_time:
+            self._jobs.setdefault(job, set()).add(registries_name(job))
+            with contextlib.suppress(Conflict):
+                await self._create(SECRETS, secret)
 
     async def give_runtime(self, launch: TaskLaunch) -> None:
         """Have what the pod mounts: the runtime, once for all, and what only this attempt may know."""
@@ -97,12 +117,12 @@ class Belongings:
             await self.drop(attempt)
 
     async def collect(self, job: str) -> None:
-        """Delete the job's Secret when no attempt of the job is left; should it fail, the next opening tries again."""
+        """Delete the job's Secrets when no attempt of the job is left; should it fail, the next opening tries again."""
         async with self._one_at_a_time:
             if job not in self._jobs or job in self._living():
                 return
-            self._jobs.discard(job)
-            await self._delete(secret_name(job))
+            for name in sorted(self._jobs.pop(job)):
+                await self._delete(name)
 
     async def sweep(self, transport: Transport) -> None:
         """Find what an earlier server left: to know it, or to delete what no attempt needs any more."""
@@ -121,8 +141,8 @@ class Belongings:
 
     async def _sort(self, meta: Meta) -> None:
         job = meta.labels.get(JOB_LABEL, "")
-        if meta.name == secret_name(job):
-            self._jobs.add(job)
+        if meta.name in (secret_name(job), registries_name(job)):
+            self._jobs.setdefault(job, set()).add(meta.name)
             await self.collect(job)
         elif not meta.owner_references:
             async with self._one_at_a_time:
@@ -152,6 +172,11 @@ class Belongings:
 def secret_name(job: str) -> str:
     """The name of a job's Secret."""
     return f"corral-{job}"
+
+
+def registries_name(job: str) -> str:
+    """The name of the Secret that opens the registries of a job's own images."""
+    return f"{secret_name(job)}-registries"
 
 
 class _PageMeta(msgspec.Struct):

@@ -12,7 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from corral.engines.kubernetes.belongings import Belongings, secret_name
+import msgspec
+
+from corral.engines.kubernetes.belongings import Belongings, registries_name, secret_name
 from corral.engines.kubernetes.claiming import Claiming
 from corral.engines.kubernetes.exits import PodExit
 from corral.engines.kubernetes.managed import NOTHING, Given
@@ -96,6 +98,8 @@ class Launching:
                 return _refused(why)
             if launch.given_secrets:
                 await self._belongings.put_secrets(launch)
+            if launch.registries:
+                await self._belongings.put_registries(launch)
             if needs_runtime(launch):
                 await self._belongings.give_runtime(launch)
             await self._begin(begun, launch, node, given, manifest)
@@ -159,6 +163,9 @@ class Launching:
             rdma=rdma if launch.rdma else (),
             template=launch.pod_template,
         )
+        if launch.registries:
+            opened = (registries_name(parse_attempt_id(launch.attempt).job), *launch.image_pull_secrets)
+            launch = msgspec.structs.replace(launch, image_pull_secrets=opened)
         manifest = pod_manifest(launch, self._pod_settings, parts)
         metadata = manifest["metadata"]
         metadata["labels"] = {**launch.labels, **metadata["labels"], **labels_of(launch, ports)}

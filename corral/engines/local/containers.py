@@ -39,6 +39,8 @@ class Container(NamedTuple):
     """The file that sets the variables, mounted alone."""
     volumes: tuple[str, ...] = ()
     """The options that give it its storages."""
+    registries: str = ""
+    """The client's `config.json` that opens the registries of the job's own images, in a folder of its own."""
 
 
 def container_runtime(candidates: Iterable[str] = RUNTIMES) -> str | None:
@@ -75,7 +77,7 @@ def client_environment(server: Mapping[str, str] = os.environ) -> dict[str, str]
 
 def run_command(container: Container, launch: TaskLaunch) -> list[str]:
     """The command line that runs the task in its image."""
-    argv = [container.runtime, "run", "--init", f"--name={container.name}", "--network=host"]
+    argv = [*_client(container), "--init", f"--name={container.name}", "--network=host"]
     argv += [f"--volume={container.work}:{container.work}", f"--workdir={container.directory}"]
     argv += [f"--volume={container.entry}:{container.entry}:ro", *container.volumes]
     if container.uid >= 0:
@@ -90,6 +92,15 @@ def run_command(container: Container, launch: TaskLaunch) -> list[str]:
     argv += device_options(launch.devices)
     argv += ["--entrypoint=sh", launch.image, container.entry, *launch.command]
     return argv
+
+
+def _client(container: Container) -> list[str]:
+    """The words that a run begins with; Docker takes the folder of its settings, Podman the file with logins."""
+    if not container.registries:
+        return [container.runtime, "run"]
+    if os.path.basename(container.runtime) == "podman":
+        return [container.runtime, "run", f"--authfile={container.registries}"]
+    return [container.runtime, f"--config={os.path.dirname(container.registries)}", "run"]
 
 
 def device_options(devices: Sequence[Device]) -> list[str]:

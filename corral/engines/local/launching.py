@@ -41,12 +41,9 @@ class Means:
     root: Path
     blobs: BlobStore | None = None
     find_container_runtime: Callable[[], str | None] = lambda: None
-    storages: LocalStorages = field(init=False)
+    storages: LocalStorages = field(default_factory=LocalStorages, init=False)
     _runtime: str = field(default="", init=False)
     _container_runtime: str | None = field(default=None, init=False)
-
-    def __post_init__(self) -> None:
-        self.storages = LocalStorages(self.root)
 
     def runtime(self) -> str:
         """The runtime's zipapp, built when first needed.
@@ -136,9 +133,9 @@ def prepare(
     code = entry = ""
     if launch.image:
         entry = folder.write_private("entry", b"", record.uid)
-        container = Container(
-            means.container_runtime(), record.container, record.uid, base, directory, entry, tuple(volumes(bound))
-        )
+        logins = folder.write_private("config.json", launch.registries.encode(), -1) if launch.registries else ""
+        own = (means.container_runtime(), record.container, record.uid, base, directory, entry)
+        container = Container(*own, tuple(volumes(bound)), logins)
         argv = run_command(container, launch)
     if needs_runtime(launch):
         plan = launch.runtime or RuntimePlan()

@@ -227,8 +227,8 @@ def _of_prerequisites(protocol: Mapping[str, Any]) -> Iterator[Use]:
     for at, each in enumerate(protocol.get("prerequisites", ())):
         field = f"prerequisites[{at}]"
         if each.get("auth") and each["name"] in used:
-            why = "not handed to the container engine: sign its hosts in to the registry, or set image_pull_secrets"
-            yield Use(f"{field}.auth", DIFFERS, why)
+            why = "handed to whoever pulls the image, and to nobody else"
+            yield Use(f"{field}.auth", SAME, why)
         if each.get("plugin") == _CMD:
             yield Use(field, SAME, f"{each['name']}: its callbacks run around the tasks of roles that name it")
         elif each.get("plugin"):

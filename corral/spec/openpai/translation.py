@@ -6,6 +6,7 @@ reads from it what only OpenPAI knows, and it comes back from there as it was.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,8 @@ from corral.spec.openpai.names import (
     NAME,
     PORTS,
     PROTOCOL,
+    REGISTRIES,
+    REGISTRIES_FILE,
     ROLES,
     SECRET_PREFIX,
     SECRETS_FOLDER,
@@ -39,7 +42,9 @@ DEFAULT_QUEUE: Final = "default"
 DEFAULT_SHM_MB: Final = 512
 ALWAYS_THERE: Final = ("ssh", "http")
 """Ports that every task has one of, asked for or not."""
-_MOST_SECRETS: Final = 100
+_MOST_SECRETS: Final = 99
+_DOCKER_HUB: Final = "https://index.docker.io/v1/"
+_OF_DOCKER_HUB: Final = frozenset({"", "docker.io", "index.docker.io", "registry-1.docker.io", "hub.docker.com"})
 _LONGEST_NAME: Final = 63
 
 
@@ -65,6 +70,8 @@ def to_job(protocol: Mapping[str, Any], *, user: str = "") -> OpenPaiJob:
     secrets = dict(_flat(protocol.get("secrets", {}))) if isinstance(protocol.get("secrets"), dict) else {}
     if len(secrets) > _MOST_SECRETS:
         _refuse(("secrets",), f"{len(secrets)} secrets; a job has at most {_MOST_SECRETS}")
+    if registries := docker_config(protocol):
+        secrets[REGISTRIES] = registries
     masked = mask(protocol)
     names = dns_labels(rendered["taskRoles"])
     ports = dns_labels(label for role in rendered["taskRoles"].values() for label in _ports(role))
@@ -175,6 +182,24 @@ def public_keys(extension: Mapping[str, Any]) -> str:
     kept = extension.get("sshKeys")
     values = [each.get("value") for each in kept if isinstance(each, dict)] if isinstance(kept, list) else []
     return "\n".join(" ".join(each.split()) for each in values if isinstance(each, str) and each.strip())
+
+
+def docker_config(protocol: Mapping[str, Any]) -> str:
+    """What opens the registries of the images that task roles have, as Docker's `config.json`; "" when all are open."""
+    logins = {}
+    for image in dict.fromkeys(role["dockerImage"] for role in protocol["taskRoles"].values()):
+        auth = registry_auth(protocol, image)
+        user, password = auth.get("username", ""), auth.get("password", "")
+        if user and password and password != MASK and "<%" not in user + password:
+            login = base64.b64encode(f"{user}:{password}".encode()).decode()
+            logins[_registry(auth.get("registryuri", ""))] = {"username": user, "password": password, "auth": login}
+    return _json({"auths": logins}) if logins else ""
+
+
+def _registry(uri: str) -> str:
+    """The host of a registry as Docker knows it."""
+    host = uri.strip().split("://", 1)[-1].split("/", 1)[0]
+    return _DOCKER_HUB if host in _OF_DOCKER_HUB else host
 
 
 def _teamwise(extras: Mapping[str, Any]) -> list[Any] | None:
@@ -288,8 +313,11 @@ def _ports(role: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _secrets(secrets: Mapping[str, str]) -> dict[str, Any]:
-    """The protocol's own secrets, as files that the runtime keeps in memory."""
+    """The protocol's own secrets, as files that the runtime keeps in memory; those of registries are not for it."""
     files = [{"name": secret_name(each), "file": f"{SECRETS_FOLDER}{quote(each, safe='')}"} for each in secrets]
+    for each in files:
+        if each["name"] == secret_name(REGISTRIES):
+            each["file"] = REGISTRIES_FILE
     return {"secrets": files} if files else {}
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from corral.engines.kubernetes.belongings import registries_name
+from corral.kernel.ids import parse_attempt_id
+from corral.model.launch import REGISTRIES, SecretDelivery
 from tests.engines.kubernetes.engine_harness import Harness, launch
 from tests.testbeds import registry
 from tests.testbeds.kubernetes import images
@@ -56,3 +60,30 @@ async def test_the_jobs_and_the_clusters_logins_pull(
     async with Harness(control_plane, namespace, tmp_path, image_pull_secrets=("pull",)) as at:
         assert (await at.run(of_cluster)).code == 0
         assert at.log(of_cluster.attempt) == "ours\n"
+
+
+async def test_the_logins_of_a_job_are_a_secret_of_its_own_that_goes_with_it(
+    control_plane: ControlPlane, kubelet_node: KubeletNode, namespace: str, tmp_path: Path, private: registry.Registry
+) -> None:
+    logins = private.secret("any")["stringData"][".dockerconfigjson"]
+    task = launch(
+        kubelet_node.name,
+        "echo",
+        "own",
+        image=f"{private.address}/private/one:1",
+        secrets=(SecretDelivery(logins, file=REGISTRIES),),
+    )
+    async with Harness(control_plane, namespace, tmp_path) as at:
+        assert (await at.run(task)).code == 0
+        assert at.log(task.attempt) == "own\n"
+        assert registries_name(parse_attempt_id(task.attempt).job) in secrets_of(control_plane, namespace)
+        await at.engine.forget([task.attempt])
+        async with asyncio.timeout(20):
+            while secrets_of(control_plane, namespace):
+                await asyncio.sleep(0.05)
+
+
+def secrets_of(control_plane: ControlPlane, namespace: str) -> set[str]:
+    """The names of the Secrets that Corral has made here."""
+    found = control_plane.request("GET", f"/api/v1/namespaces/{namespace}/secrets")["items"]
+    return {each["metadata"]["name"] for each in found if each["metadata"]["name"].startswith("corral-")}
