@@ -17,6 +17,7 @@ from corral.model.exits import (
     UNDEFINED_POSITIVE,
     exit_spec,
 )
+from corral.model.openpai_exit_words import EXIT_WORDS
 from corral.model.openpai_views import ExitSpecView
 
 STATES: Final = ("WAITING", "RUNNING", "STOPPING", "STOPPED", "SUCCEEDED", "FAILED")
@@ -132,7 +133,7 @@ def ports_view(ports: Mapping[str, tuple[int, ...]]) -> dict[str, int | str]:
 def _view(code: int) -> ExitSpecView:
     row = exit_spec(code)
     words = (row.phrase, row.issuer, row.causer, row.type, row.stage, row.behavior)
-    return ExitSpecView(code, *words, row.reaction)
+    return ExitSpecView(code, *words, row.reaction, *EXIT_WORDS[code])
 
 
 _SPECS: Final = {code: _view(code) for code in (*EXIT_SPECS, *RESERVED_SPECS)}

@@ -65,6 +65,9 @@ class ExitSpecView(Shape, frozen=True):
     stage: str
     behavior: str
     reaction: str
+    reason: str = ""
+    repro: tuple[str, ...] = ()
+    solution: tuple[str, ...] = ()
 
 
 class ExitMessages(Shape, frozen=True):

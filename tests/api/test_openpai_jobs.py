@@ -237,6 +237,9 @@ def test_a_running_and_an_ended_job_are_told_with_tasks_and_exit_specs(ann: Call
         "stage": "RUNNING",
         "behavior": "UNKNOWN",
         "reaction": "RETRY_TO_MAX",
+        "reason": "The program reached for memory that is not its own",
+        "repro": ["Read through a null pointer"],
+        "solution": ["Read the end of the task's log", "Correct the program and submit the job anew"],
     }
     assert status["appExitMessages"] == {"container": "it went wrong", "runtime": None, "launcher": None}
     assert status["appExitTriggerMessage"] == "1 task failed, and minFailed is 1"
