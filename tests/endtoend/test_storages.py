@@ -15,9 +15,7 @@ from tests.endtoend.platform import Platform, one
 
 pytestmark = [
     pytest.mark.timeout(180),
-    pytest.mark.skipif(
-        not LocalStorages(Path("/")).namespace(), reason="this machine makes no mount namespaces for this user"
-    ),
+    pytest.mark.skipif(not LocalStorages().namespace(), reason="this machine makes no mount namespaces for this user"),
 ]
 
 

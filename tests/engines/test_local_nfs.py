@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import pytest
 
+from corral.engines.local import storages
 from corral.kernel.errors import InvalidInput, Unavailable
 from corral.model.storages import Mount
 from tests.engines.local_harness import Harness, attempt, launch
@@ -93,13 +94,14 @@ def until_it_listens(server: subprocess.Popen[bytes], port: int, folder: Path) -
 
 
 @pytest.fixture
-async def local() -> AsyncIterator[Harness]:
+async def local(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Harness]:
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
+    monkeypatch.setattr(storages, "MOUNTS", folder / "mounts")
     async with Harness(folder, uid_of=lambda user: UID) as harness:
         yield harness
-    for mounted in (folder / "engine/storages").glob("*"):
-        if mounted.is_mount():
+    for mounted in (folder / "mounts").glob("*"):
+        if storages.is_mounted(str(mounted)):
             subprocess.run(["umount", str(mounted)], check=True)
     shutil.rmtree(folder)
 
@@ -140,7 +142,7 @@ async def test_tasks_have_an_nfs_storage_where_the_kernel_mounts_it_and_are_told
     end = await local.run("sh", "-c", f"touch {PLACE}/mine", task=2, storages=(filer.mount(folder="ada"),))
     assert end.code == 0
     assert (filer.folder / "data/ada/mine").stat().st_uid == UID
-    assert len(list((local.folder / "engine/storages").iterdir())) == 1, "mounted once for all of them"
+    assert len(list((local.folder / "mounts").iterdir())) == 1, "mounted once for all of them"
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         away = filer._replace(port=closed.getsockname()[1])

@@ -26,7 +26,7 @@ from tests.engines.local_harness import Harness, attempt, launch
 UID, OTHER = 54_321, 54_322
 PLACE = "/mnt/corral-test-storage"
 root_only = pytest.mark.skipif(os.getuid() != 0, reason="only root can start tasks as other users; run as root")
-no_namespaces = not LocalStorages(Path("/")).namespace()
+no_namespaces = not LocalStorages().namespace()
 needs_namespaces = pytest.mark.skipif(no_namespaces, reason="this machine makes no mount namespaces for this user")
 
 
@@ -140,22 +140,25 @@ async def test_what_a_machine_mounts_itself_is_mounted_once_and_bound_for_each_t
         return ["mount", "--bind", str(shared), target]
 
     monkeypatch.setattr(storages, "mount_command", mount)
+    monkeypatch.setattr(storages, "MOUNTS", local.folder / "mounts")
     far = Mount("far", "nfs", PLACE, source="/export", server="filer")
     try:
         for task in (0, 1):
             end = await local.run("cat", f"{PLACE}/there", task=task, storages=(far,))
             assert (end.code, local.log(attempt(task))) == (0, "before\n")
-        (mounted,) = (local.folder / "engine/storages").iterdir()
-        assert mounted.is_mount()
+        (mounted,) = (local.folder / "mounts").iterdir()
+        assert storages.is_mounted(str(mounted))
     finally:
-        for each in (local.folder / "engine/storages").iterdir():
-            subprocess.run(["umount", str(each)], check=True)
+        for each in (local.folder / "mounts").iterdir():
+            if storages.is_mounted(str(each)):
+                subprocess.run(["umount", str(each)], check=True)
 
 
 @root_only
 async def test_a_server_that_cannot_be_mounted_now_is_tried_again(
     local: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(storages, "MOUNTS", local.folder / "mounts")
     monkeypatch.setattr(storages, "mount_command", lambda *_: ["sh", "-c", "echo 'no route to filer' >&2; exit 32"])
     with pytest.raises(Unavailable, match="The storage far cannot be mounted now: no route to filer"):
         await local.engine.start(launch("true", storages=(Mount("far", "nfs", PLACE, source="/x", server="filer"),)))
@@ -210,13 +213,13 @@ async def test_data_at_a_uri_are_there_before_the_command_and_kept_after_it(loca
     assert (remote / "model").stat().st_mtime == 1_000_000_000, "what nobody changed is not copied back"
 
 
-def test_a_user_without_rights_mounts_in_a_namespace_of_its_own(tmp_path: Path) -> None:
+def test_a_user_without_rights_mounts_in_a_namespace_of_its_own() -> None:
     if os.getuid() == 0:
         words = [shutil.which("setpriv") or "", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "--"]
         words += [shutil.which("unshare") or "", "--user", "--map-current-user", "--keep-caps"]
         words += ["--mount", "--propagation", "slave"]
     else:
-        words = list(LocalStorages(tmp_path).namespace())
+        words = list(LocalStorages().namespace())
     if not words or subprocess.run([*words, "true"], check=False, capture_output=True).returncode:
         pytest.skip("this machine makes no user namespaces for users without rights")
     folder = Path(tempfile.mkdtemp())

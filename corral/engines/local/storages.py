@@ -1,8 +1,9 @@
 """Why: tasks of this machine get their storages at paths of their own: bound, as a volume of their container, or linked.
 
-What a machine can mount itself (NFS, and SMB shares with a file of credentials) is mounted once, below the server's own
-folder, and bound for each task. Everything else is a folder that is there already. Where tasks may have no mount
-namespace of their own, a storage is a symbolic link, if one can be made at its path.
+What a machine can mount itself (NFS, and SMB shares with a file of credentials) is mounted once, where nobody cleans up
+(what deletes the server's own folder shall not get at a file server), and bound for each task. Everything else is a
+folder that is there already. Where tasks may have no mount namespace of their own, a storage is a symbolic link, if one
+can be made at its path.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ import msgspec
 from corral.kernel.errors import InvalidInput, NotFound, Unavailable
 from corral.model.storages import Mount
 
+MOUNTS = Path("/run/corral/storages")
+"""Below it is what this machine has mounted."""
 _MOUNT_SECONDS: Final = 30
 _KINDS: Final = {"nfs": "nfs", "samba": "cifs", "azureFile": "cifs"}
 """What this machine can mount itself, and what the kernel calls it."""
@@ -44,8 +47,7 @@ class Bound(NamedTuple):
 class LocalStorages:
     """The storages of one server's tasks."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root / "storages"
+    def __init__(self) -> None:
         self._mounting = asyncio.Lock()
         self._namespaces: bool | None = None
 
@@ -68,7 +70,7 @@ class LocalStorages:
 
     async def _bring(self, mount: Mount) -> None:
         target = self._mounted_at(mount)
-        if await asyncio.to_thread(os.path.ismount, target):
+        if is_mounted(target):
             return
         if os.geteuid() != 0:
             message = (
@@ -138,7 +140,14 @@ class LocalStorages:
         """One place for each thing that is mounted in one way: a document that changes gets another."""
         said = (mount.type, mount.server, mount.source, mount.account, mount.credentials_file, *mount.options)
         told = hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:12]
-        return str(self._root / f"{mount.name}-{told}")
+        return str(MOUNTS / f"{mount.name}-{told}")
+
+
+def is_mounted(path: str) -> bool:
+    """Whether something is mounted just there; asked of the kernel, since a server that is away holds up who looks."""
+    told = path.replace("\\", "\\134").replace(" ", "\\040")
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
+        return any(line.split(" ", 5)[4] == told for line in mounts)
 
 
 def mount_command(mount: Mount, target: str) -> list[str]:
