@@ -56,7 +56,8 @@ class Settings(BaseSettings):
     tls_key: Path | None = Field(default=None, description="PEM file of the certificate's private key.")
     cluster: Path | None = Field(
         default=None,
-        description="Configuration documents for the first start (Cluster, Queue, Policy); what was applied since wins. "
+        description="Configuration documents for the first start (Cluster, Queue, Policy, Storage); what was applied since "
+        "wins. "
         "Empty: what is stored, else this machine as found.",
     )
     engine: Literal["local", "kubernetes"] = Field(

@@ -50,7 +50,7 @@ def _changes(command: Command) -> Command:
 @_file
 @_changes
 def apply_command(file: str, output: str, **how: Unpack[How]) -> None:
-    """Apply every document of FILE (- reads standard input), or none: Cluster, Queue, VirtualCluster, Policy.
+    """Apply every document of FILE (- reads standard input), or none: Cluster, Queue, VirtualCluster, Policy, Storage.
 
     Only what differs becomes a new revision. A change that would take from jobs that run what they hold by right is
     refused with the numbers (exit code 4), unless --preempt is said.

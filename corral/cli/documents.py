@@ -30,8 +30,8 @@ _files = click.argument("files", nargs=-1, required=True, type=click.Path(exists
 def validate_command(files: Sequence[str], parameters: Sequence[str], cluster: bool, output: str) -> int:
     """Check FILES: every problem with its line, column, what was expected, and what was probably meant.
 
-    Files of jobs and of configuration documents (Cluster, Queue, VirtualCluster, Policy) are told apart by their kind.
-    No server is needed, so what documents say of each other is checked only by `corral apply --dry-run`. Ends with 2
+    Files of jobs and of configuration documents (Cluster, Queue, VirtualCluster, Policy, Storage) are told apart by
+    their kind. No server is needed, so what documents say of each other is checked only by `corral apply --dry-run`. Ends with 2
     when any file cannot be accepted.
     """
     from corral.spec.errors import SpecError

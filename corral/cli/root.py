@@ -48,7 +48,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "drain": ("yielding", "Cluster", "Close machines and have their tasks run elsewhere."),
     "topology": ("topology", "Cluster", "Show the cells that a link matrix or a topology.conf tells."),
     "top": ("cluster", "Cluster", "Watch what runs, live."),
-    "apply": ("configuration", "Configuration", "Apply Cluster, Queue and Policy documents."),
+    "apply": ("configuration", "Configuration", "Apply Cluster, Queue, Policy and Storage documents."),
     "diff": ("configuration", "Configuration", "Show what a file would change, or what changed."),
     "history": ("configuration", "Configuration", "List a document's revisions."),
     "rollback": ("configuration", "Configuration", "Make an earlier revision the current one again."),

@@ -2,7 +2,7 @@
 
 import type { AppliedDocument, Finding } from '../api/types';
 
-export const KINDS = ['Queue', 'VirtualCluster', 'Policy', 'Cluster'] as const;
+export const KINDS = ['Queue', 'VirtualCluster', 'Policy', 'Storage', 'Cluster'] as const;
 export type Kind = (typeof KINDS)[number];
 
 /** A document to begin with, by kind; each is valid as it stands. */
@@ -18,6 +18,13 @@ deserved: {devices: 0}    # its own: lent while it is idle, reclaimed when it is
 name: my-team
 cells:
 - {level: node, count: 1}
+`,
+  Storage: `kind: Storage
+name: my-data             # what groups grant and jobs name
+type: nfs
+server: filer.example.org
+path: /export/data
+# share: false            # each user has a folder of their own in it
 `,
   Policy: `kind: Policy
 name: default             # the one called default is in force
