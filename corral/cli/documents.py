@@ -31,8 +31,8 @@ def validate_command(files: Sequence[str], parameters: Sequence[str], cluster: b
     """Check FILES: every problem with its line, column, what was expected, and what was probably meant.
 
     Files of jobs and of configuration documents (Cluster, Queue, VirtualCluster, Policy, Storage) are told apart by
-    their kind. No server is needed, so what documents say of each other is checked only by `corral apply --dry-run`. Ends with 2
-    when any file cannot be accepted.
+    their kind. No server is needed, so what documents say of each other is checked only by `corral apply
+    --dry-run`. Ends with 2 when any file cannot be accepted.
     """
     from corral.spec.errors import SpecError
 
