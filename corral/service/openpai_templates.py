@@ -48,7 +48,10 @@ class OpenPaiTemplates(ServiceBase):
         version = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
         now = self.clock.now()
 
+        found: list[bool] = []
+
         def change(known: Kept | None) -> Kept:
+            found.append(known is not None)
             if known is not None and known.owner != actor.user and not actor.is_admin:
                 raise TemplateRefusal(403, f"The template {name} is {known.owner}'s; share yours under another name.")
             versions = {} if known is None else json.loads(known.body)["versions"]
@@ -61,7 +64,7 @@ class OpenPaiTemplates(ServiceBase):
         kept = await self.store.keep(KIND, _key(kind, name), change)
         assert kept is not None
         summary = {"type": kind, "name": name, "version": version, "contributor": kept.owner}
-        return summary, kept.created_at == now
+        return summary, not found[-1]
 
     async def template(self, actor: Actor, kind: str, name: str, version: str = "") -> dict[str, Any]:
         """One template, the latest version of it or that one.
