@@ -7,6 +7,7 @@ the task writes, and the socket's back pressure is the only pace.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Header, Query, Request
@@ -49,7 +50,14 @@ async def task_log(
     range_: Annotated[str, Header(alias="range", max_length=100, description="A range of bytes, as HTTP has it.")] = "",
 ) -> Response:
     """What a task printed; `follow=true` goes on until the task has ended."""
-    source: LogSource = await service_of(request).task_log(actor, ref, role, index, attempt=attempt, stream=stream)
+    service = service_of(request)
+    if stream == "all":
+        parts = await service.whole_log(actor, ref, role, index, attempt=attempt)
+        if len(parts) > 1:
+            return await _merged(role, index, parts, tail=tail, follow=follow)
+        source: LogSource = parts[0]
+    else:
+        source = await service.task_log(actor, ref, role, index, attempt=attempt, stream=stream)
     try:
         size = await source.size()
         end = min(size, offset + limit)
@@ -99,6 +107,16 @@ async def job_log(
 
     stream = merge.stream(scout() if follow else None)
     return StreamingResponse(stream, media_type="text/plain; charset=utf-8", headers={"Cache-Control": "no-store"})
+
+
+async def _merged(
+    role: str, index: int, parts: Sequence[LogSource], *, tail: int | None, follow: bool
+) -> StreamingResponse:
+    """Both streams of a task that keeps them apart, as their lines come; there are no offsets in it."""
+    merge = Merge(prefix=False, tail=tail, follow=follow)
+    await merge.add([(role, index, part) for part in parts])
+    headers = {"Cache-Control": "no-store"}
+    return StreamingResponse(merge.stream(None), media_type="text/plain; charset=utf-8", headers=headers)
 
 
 def _headers(offset: int, end: int | None) -> dict[str, str]:

@@ -45,7 +45,8 @@ def around(job: PaiJob, role: PaiRole, index: int, command: str, *, image: bool)
     steps = [*_prerequisites(job, role), *_plugins(job, role, index)]
     files = {"user.sh": f"{command}\n"}
     head = [SHELL_HEAD, f"PAI_IN_IMAGE={'1' if image else ''}", "export PAI_IN_IMAGE"]
-    before, after = [], []
+    before: list[str] = []
+    after: list[str] = []
     for number, step in enumerate(steps):
         for text, lines, when in ((step.before, before, "before"), (step.after, after, "after")):
             if text:

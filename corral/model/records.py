@@ -12,6 +12,8 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
+from corral.runtime.openpai_errors import sentence
+
 Item = TypeVar("Item")
 
 LIVE_PHASES: Final = ("waiting", "starting", "running", "stopping")
@@ -179,7 +181,8 @@ def exit_view(completion: Any) -> ExitView | None:
     """The API's form of a `Completion`; None for one that has not come."""
     if completion is None:
         return None
-    return ExitView(completion.code, completion.phrase, str(completion.exit_class), completion.diagnostics)
+    said = sentence(completion.diagnostics)
+    return ExitView(completion.code, completion.phrase, str(completion.exit_class), said)
 
 
 def plain(data: Mapping[str, object] | None) -> dict[str, Any]:

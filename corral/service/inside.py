@@ -23,6 +23,7 @@ from corral.service.base import ServiceBase, job_resource
 from corral.service.job_detail import placement_record
 from corral.service.rules import Resource
 from corral.spec.job import UnifiedJob
+from corral.spec.openpai.names import JOB_TYPE as OPENPAI
 from corral.storage.blobs import BLOB_SCHEME
 from corral.storage.logs import LogFile
 from corral.storage.shelf import Log
@@ -32,6 +33,8 @@ _REPORT_BYTES: Final = 16 * 1024
 _MESSAGE: Final = 1000
 _LOST_SECONDS: Final = 120.0
 """So long after an attempt's end the rest of its log is waited for that only another machine has."""
+_SPLIT_LOGS: Final = "CORRAL_LOGS"
+"""A role that sets this variable to `split` has two logs a task."""
 _LOOK_SECONDS: Final = 1.0
 """How often the follower of a log that is not there looks whether it will ever be."""
 
@@ -107,6 +110,19 @@ class Inside(ServiceBase):
             return await self._source(record, AttemptId(attempt), stream)
         return await self._source(record, await self._latest(record, role, index), stream)
 
+    async def whole_log(self, actor: Actor, ref: str, role: str, index: int, *, attempt: str = "") -> list[TaskLog]:
+        """Everything that a task's latest attempt, or the one named, prints: one log, or both of its streams.
+
+        Raises NotFound for a task or an attempt that the job does not have.
+        """
+        record, _ = await self.job_for(actor, ref, "job.logs")
+        if attempt:
+            key = _parsed(attempt, record.id)
+            if (key.role, key.index) != (role, index):
+                raise NotFound("attempt-not-found", f"Task {role}-{index} has no attempt {attempt[:100]}.")
+        found = AttemptId(attempt) if attempt else await self._latest(record, role, index)
+        return [await self._source(record, found, stream) for stream in await self._streams(record, found)]
+
     async def job_logs(self, actor: Actor, ref: str, *, limit: int = 64) -> list[tuple[str, int, TaskLog]]:
         """The logs of the job's first tasks; a task that keeps its streams apart has one for each."""
         record, _ = await self.job_for(actor, ref, "job.logs")
@@ -114,7 +130,7 @@ class Inside(ServiceBase):
 
         async def logs_of(task: TaskRecord) -> list[tuple[str, int, TaskLog]]:
             attempt = _current(record, task)
-            streams = await self.logs.streams(attempt) if self.logs else ("all",)
+            streams = await self._streams(record, attempt)
             return [(task.role, task.index, await self._source(record, attempt, stream)) for stream in streams]
 
         return [log for logs in await asyncio.gather(*map(logs_of, tasks)) for log in logs]
@@ -130,6 +146,9 @@ class Inside(ServiceBase):
             return record.run.attempt_of(TaskRun(role, index))
         raise NotFound("task-not-found", f"Job {record.name} has no task {role}-{index}.")
 
+    async def _streams(self, record: JobRecord, attempt: AttemptId) -> tuple[str, ...]:
+        return await self.logs.streams(attempt, apart=_apart(record, attempt)) if self.logs else ("all",)
+
     async def _source(self, record: JobRecord, attempt: AttemptId, stream: str) -> TaskLog:
         if self.logs is None:
             raise Unavailable("no-logs", "Logs cannot be read on this server.")
@@ -141,7 +160,12 @@ class Inside(ServiceBase):
                 return now is None or not now.live
             return known
 
-        return TaskLog(attempt, stream, await self.logs.source(attempt, stream), over)
+        logs = self.logs
+
+        async def look() -> Log:
+            return await logs.source(attempt, stream)
+
+        return TaskLog(attempt, stream, await look(), over, look)
 
     async def open_exec(self, actor: Actor, ref: str, role: str, index: int) -> AttemptId:
         """The running attempt that a terminal may be opened in.
@@ -219,14 +243,28 @@ class Inside(ServiceBase):
 
 
 class TaskLog:
-    """The log of one attempt; one that never wrote anything ends when the attempt is over."""
+    """The log of one attempt; one that never wrote anything ends when the attempt is over.
 
-    def __init__(self, attempt: AttemptId, stream: str, file: Log, over: Callable[[], Awaitable[bool]]) -> None:
+    While there is none it is looked for anew: only then is it known whether the attempt keeps its streams apart.
+    """
+
+    def __init__(
+        self,
+        attempt: AttemptId,
+        stream: str,
+        file: Log,
+        over: Callable[[], Awaitable[bool]],
+        look: Callable[[], Awaitable[Log]] | None = None,
+    ) -> None:
         self.attempt = attempt
         self.stream = stream
-        self._file = file
         self._over = over
+        self._look = look
         self._over_since: float | None = None
+        self._take(file)
+
+    def _take(self, file: Log) -> None:
+        self._file = file
         self.size, self.read, self.tail, self.close = file.size, file.read, file.tail, file.close
 
     async def wait(self, offset: int, seconds: float) -> bool:
@@ -234,6 +272,9 @@ class TaskLog:
         if not self._file.exists():
             if await self._over():
                 return self._file.exists()
+            if self._look is not None:
+                await self._file.close()
+                self._take(await self._look())
             seconds = min(seconds, _LOOK_SECONDS)
         if not await self._file.wait(offset, seconds):
             return False
@@ -257,6 +298,15 @@ def _parsed(attempt: str, job: str) -> Any:
     if key.job != job:
         raise NotFound("attempt-not-found", "The attempt is another job's.")
     return key
+
+
+def _apart(record: JobRecord, attempt: AttemptId) -> bool:
+    """Whether the document says that the attempt's streams have logs of their own."""
+    if record.job_type == OPENPAI:
+        return True
+    role = parse_attempt_id(attempt).role
+    roles = {each.name: each for each in UnifiedJob.model_validate_json(record.doc).spec.roles}
+    return role in roles and roles[role].env.get(_SPLIT_LOGS) == "split"
 
 
 def _asked_for(record: JobRecord, role: str) -> int:

@@ -25,8 +25,8 @@ Pull = Callable[[str], Awaitable[tuple[Mapping[str, str], bytes]]]
 class Logs(Protocol):
     """Where the logs of all attempts are found."""
 
-    async def streams(self, attempt: AttemptId) -> tuple[str, ...]:
-        """The streams that make up everything that the attempt prints."""
+    async def streams(self, attempt: AttemptId, *, apart: bool = False) -> tuple[str, ...]:
+        """The streams that make up everything that the attempt prints; `apart` is what its job says, before it began."""
         ...
 
     async def source(self, attempt: AttemptId, stream: str = "all") -> Log:

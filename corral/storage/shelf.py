@@ -48,27 +48,31 @@ class LogShelf:
     def __init__(self, store: LogStore, archive: LogArchive | None = None) -> None:
         self._store, self._archive = store, archive
 
-    async def streams(self, attempt: AttemptId) -> tuple[str, ...]:
+    async def streams(self, attempt: AttemptId, *, apart: bool = False) -> tuple[str, ...]:
         """The streams that make up everything that the attempt prints: `all`, or both where it keeps them apart.
 
+        `apart` is what its job says of them, for an attempt of which nothing is there yet.
         Raises Unavailable when only the archive can tell and does not answer.
         """
-        if self._store.has(attempt) or self._archive is None:
+        if self._store.has(attempt):
             return self._store.streams(attempt)
-        if not (await self._archive.look(attempt, "all")).segments and (
-            (await self._archive.look(attempt, "stdout")).segments
-            or (await self._archive.look(attempt, "stderr")).segments
-        ):
-            return ("stdout", "stderr")
-        return ("all",)
+        if self._archive is not None:
+            if (await self._archive.look(attempt, "all")).segments:
+                return ("all",)
+            if (await self._archive.look(attempt, "stdout")).segments or (
+                await self._archive.look(attempt, "stderr")
+            ).segments:
+                return ("stdout", "stderr")
+        return ("stdout", "stderr") if apart else ("all",)
 
     async def source(self, attempt: AttemptId, stream: str = "all") -> LogFile | ArchivedLog:
         """A stream of an attempt: as it is here when it grows here, else as it is in the archive.
 
+        Who asks for the errors of an attempt of which nothing is there yet is taken to know that they are kept apart.
         Raises InvalidInput for a stream that the attempt does not have, or an id that is none, Unavailable.
         """
         name_of(attempt, stream, split=stream != "all")  # an id that is none is no path either
-        name = name_of(attempt, stream, split=len(await self.streams(attempt)) > 1)
+        name = name_of(attempt, stream, split=len(await self.streams(attempt, apart=stream == "stderr")) > 1)
         local = LogFile(self._store.path(attempt, name), str(self._store.root))
         if self._archive is None or await local.complete():
             return local

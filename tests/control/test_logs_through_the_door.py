@@ -138,6 +138,8 @@ async def test_with_nobody_to_lead_what_is_archived_is_shown(
 
 
 async def test_what_is_no_log_is_refused_at_the_door(front: SharedLogs, leading: Leading) -> None:
+    assert leading.machine is not None
+    Path(leading.machine.store.prepare(TASK)[0]).write_text("both streams\n")
     for attempt, stream in ((TASK, "../x"), (AttemptId("x"), "all"), (TASK, "stderr")):
         with pytest.raises(InvalidInput):
             await front.source(attempt, stream)

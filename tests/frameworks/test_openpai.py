@@ -180,8 +180,11 @@ def test_both_streams_have_a_log_of_their_own() -> None:
 def test_every_task_has_ports_for_ssh_and_http_and_one_has_that_of_tensorboard() -> None:
     members, _ = gang_of(two_roles(extras=with_plugins(plugin("tensorboard", logdir={"a": "/a"}))))
     kind = framework("openpai")
-    asked = {str(task.key): {*members.role(task).ports, *kind.render(members, task).ports} for task in members.tasks}
-    names = {task: {port.name for port in ports} for task, ports in asked.items()}
+    names = {
+        str(task.key): {port.name for port in members.role(task).ports}
+        | {port.name for port in kind.render(members, task).ports}
+        for task in members.tasks
+    }
     assert names["master-0"] == {"ssh", "http", "tensorboard"}
     assert names["work-er-0"] == {"ssh", "http", "synport", "model-server"}
     assert kind.port_counts(members.job)["master"] == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,7 +48,8 @@ def test_a_block_that_is_cut_off_is_none() -> None:
 def test_whatever_a_log_holds_it_stays_inside_its_field(line: str, log: str) -> None:
     line, log = (text.encode("utf-8", "replace").decode()[:300] for text in (line, log))
     block = error_block(RuntimeFault(1, user_line=line, user_log=log))
-    wanted = {"exitCode": 1} | ({"matchedUserLogString": line} if line else {})
+    wanted: dict[str, Any] = {"exitCode": 1}
+    wanted |= {"matchedUserLogString": line} if line else {}
     wanted |= {"errorLogs": {"user": log}} if log else {}
     assert read_error(block) == wanted
     assert yaml.safe_load(block.removeprefix(START).removesuffix(END)) == wanted
