@@ -23,7 +23,7 @@ _Password = Annotated[str, msgspec.Meta(min_length=8, max_length=1024)]
 class NewUser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An account to make; without a password it is opened by a sign-in link."""
 
-    name: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_.-]{1,63}$")]
+    name: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_.-]{1,126}$")]
     role: Annotated[str, msgspec.Meta(pattern="^(admin|user)$")] = "user"
     groups: tuple[_Word, ...] = ()
     password: _Password | None = None

@@ -20,7 +20,7 @@ Ref = Annotated[
 ]
 Role = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="A role of the job.")]
 Index = Annotated[int, Path(ge=0, le=1_000_000, description="The task's index within its role.")]
-Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-][A-Za-z0-9._@-]{0,99}$", description="The name of the thing.")]
+Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-][A-Za-z0-9._@-]{0,125}$", description="The name of the thing.")]
 NodeName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,252}$", description="ENGINE/NODE.")]
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many items to answer with.")]
 After = Annotated[str, Query(max_length=300, description="The `next` of the page before.")]

@@ -13,7 +13,7 @@ from corral.service.actor import Actor
 from corral.service.rules import Resource
 from corral.service.sessions import Sessions
 
-_USER: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]{1,63}")
+_USER: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]{1,126}")
 _SECRET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 _SHORTEST: Final = 8
 _LONGEST: Final = 1024
@@ -222,7 +222,7 @@ def check_user_name(name: str) -> None:
     """
     if not _USER.fullmatch(name):
         raise InvalidInput(
-            "bad-user-name", "A user name has up to 63 of A-Z, a-z, 0-9, _ . - and is neither . nor two of them."
+            "bad-user-name", "A user name has up to 126 of A-Z, a-z, 0-9, _ . - and is neither . nor two of them."
         )
 
 

@@ -67,8 +67,9 @@ class Pai:
 
 def signed_in(server: Server, user: str, *, role: str = "user") -> Pai:
     """`user` signed in at OpenPAI's API by name and password; the account is made if it is new."""
-    server.token(user, role=role)
-    server.call(server.store.change_user(user, password_hash=server.call(server.service.passwords.hash(PASSWORD))))
+    if not server.call(server.store.password_hash(user)):
+        server.token(user, role=role)
+        server.call(server.store.change_user(user, password_hash=server.call(server.service.passwords.hash(PASSWORD))))
     return Pai(server.url, login(server, user)["token"])
 
 

@@ -103,7 +103,10 @@ def _count(connection: HTTPConnection, user: str) -> None:
 async def _bearer(connection: HTTPConnection, token: str) -> Actor:
     if not token or len(token) > _MAX_TOKEN or not token.isascii():
         raise bad_token()
-    return await service_of(connection).authenticate(token)
+    try:
+        return await service_of(connection).authenticate(token)
+    except Unauthenticated:
+        raise bad_token() from None
 
 
 async def _basic(connection: HTTPConnection, value: str) -> Actor:
@@ -114,10 +117,7 @@ async def _basic(connection: HTTPConnection, value: str) -> Actor:
         raise bad_token() from None
     if not colon:
         raise bad_token()
-    try:
-        actor = await _bearer(connection, token)
-    except Unauthenticated:
-        raise bad_token() from None
+    actor = await _bearer(connection, token)
     if actor.kind != APPLICATION or actor.user != user:
         raise bad_token()
     return actor

@@ -19,7 +19,7 @@ router = APIRouter()
 legacy = APIRouter()
 """What is under `/user` of version 1."""
 
-UserName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.-]+$", max_length=63)]
+UserName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.-]+$", max_length=126)]
 _Password = Annotated[str, msgspec.Meta(min_length=6, max_length=1024)]
 _Email = Annotated[str, msgspec.Meta(pattern=r"^([^@\s]+@[^@\s]+)?$", max_length=320)]
 _Name = Annotated[str, msgspec.Meta(max_length=255)]
