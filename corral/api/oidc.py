@@ -48,8 +48,9 @@ _LOGOUT_FORM: Final[dict[str, Any]] = {
 _Text = Annotated[str, Query(max_length=2000)]
 
 
-def _leads(status: int, where: str) -> dict[int | str, dict[str, Any]]:
-    return {status: {"description": f"Leads to {where}", "content": {}}, 404: refused_with(404)}
+def _leads(where: str) -> dict[int | str, dict[str, Any]]:
+    refusals = {status: refused_with(status) for status in (400, 404, 422, 503)}
+    return {303: {"description": f"Leads to {where}", "content": {}}, **refusals}
 
 
 @router.get("/oidc", responses=answers(OidcView))
@@ -62,28 +63,29 @@ async def oidc(request: Request) -> Json:
     return Json(OidcView(enabled=True, label=known.settings.label or f"Sign in with {host}"))
 
 
-@router.get("/oidc/login", status_code=302, responses=_leads(302, "the provider"))
+@router.get("/oidc/login", status_code=303, responses=_leads("the provider"))
 async def oidc_login(request: Request, next: _Text = "/") -> Response:
     """Begin to sign in; the provider asks who it is, and `next` is the page of the portal to go on to."""
+    openid_of(request)
     try:
         return await begin(request, {"next": inside(next)})
     except CorralError as error:
         return _refused(request, error)
 
 
-@router.get("/oidc/callback", status_code=303, responses=_leads(303, "the page that was asked for"))
+@router.get("/oidc/callback", status_code=303, responses=_leads("the page that was asked for"))
 async def oidc_callback(request: Request) -> Response:
     """Where the provider sends the browser back to; sets the session's cookie."""
     return await finish(request)
 
 
-@router.post("/oidc/callback", status_code=303, responses=_leads(303, "the same address, to be read"))
+@router.post("/oidc/callback", status_code=303, responses=_leads("the same address, to be read"))
 async def oidc_posted(request: Request) -> Response:
     """The same for providers that answer with a form; browsers bring their cookies only when they read."""
     return await read_instead(request)
 
 
-@router.get("/oidc/logout", status_code=303, responses=_leads(303, "the provider's sign-out, or the sign-in"))
+@router.get("/oidc/logout", status_code=303, responses=_leads("the provider's sign-out, or the sign-in"))
 async def oidc_logout(request: Request) -> Response:
     """End this session, and the provider's if it began there."""
     return await leave(request)
@@ -94,9 +96,7 @@ async def oidc_ended(request: Request, iss: _Text = "", sid: _Text = "") -> Resp
     """Where the provider tells that one of its sessions is over: what began in it here ends too."""
     if sid and iss == openid_of(request).settings.issuer:
         await service_of(request).end_openid_sessions(iss, "", sid)
-    response = Response(status_code=204)
-    clear_session(response, secure=request.app.state.secure)
-    return response
+    return no_content()
 
 
 @router.post(
@@ -128,7 +128,7 @@ def openid_of(request: Request) -> OpenId:
 async def begin(request: Request, next: Mapping[str, str]) -> Response:
     """Send the browser to the provider; `next` says where it goes on afterwards."""
     begun = await openid_of(request).begin(request.app.state.oidc_redirect_url or public_url(request) + CALLBACK, next)
-    response = RedirectResponse(begun.address, 302)
+    response = RedirectResponse(begun.address, 303)
     response.set_cookie(
         _cookie(begun.state),
         begun.sealed,
@@ -172,20 +172,21 @@ async def read_instead(request: Request) -> Response:
 
 
 async def leave(request: Request) -> Response:
-    """End the session of the browser's cookie, and lead to the provider's sign-out when it began there."""
+    """End the session of the browser's cookie, and lead to the provider's sign-out when it began there.
+
+    A page of another site that leads here ends nothing: browsers leave the cookie out then.
+    """
     openid, service = openid_of(request), service_of(request)
     target = public_url(request) + "/sign-in"
-    if request.cookies.get(COOKIE):
-        try:
-            actor = await current_actor(request)
-        except Unauthenticated:
-            actor = None
-        if actor is not None:
-            at_provider = await service.openid_session(actor)
-            await service.sign_out(actor)
-            if at_provider:
-                target = await openid.leave(target)
-    response = RedirectResponse(target, 303)
+    if not request.cookies.get(COOKIE):
+        return RedirectResponse(target, 303)
+    try:
+        actor = await current_actor(request)
+    except Unauthenticated:
+        return RedirectResponse(target, 303)
+    at_provider = await service.openid_session(actor)
+    await service.sign_out(actor)
+    response = RedirectResponse(await openid.leave(target) if at_provider else target, 303)
     clear_session(response, secure=request.app.state.secure)
     return response
 

@@ -12,6 +12,8 @@ from corral.api.wire import REFERENCE, SHAPES, refused_with
 
 _SUMMARY = "Runs AI jobs on shared accelerators: whole gangs, close together, and always says why something waits."
 _OPEN = {"/healthz", "/readyz", "/metrics", "/api/v3/version", "/api/v3/login"}
+_OPEN_BELOW = "/api/v3/oidc"
+"""Browsers, and the provider, come there before anybody is signed in."""
 
 
 def describe(app: FastAPI) -> None:
@@ -38,7 +40,8 @@ def document(app: FastAPI) -> dict[str, Any]:
     }
     for path, methods in built["paths"].items():
         for operation in methods.values():
-            operation["security"] = [] if path in _OPEN else [{"token": []}, {"session": []}]
+            is_open = path in _OPEN or path.startswith(_OPEN_BELOW)
+            operation["security"] = [] if is_open else [{"token": []}, {"session": []}]
             for answer in operation["responses"].values():
                 for content in answer.get("content", {}).values():
                     _mend(content["schema"])
