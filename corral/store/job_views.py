@@ -38,7 +38,7 @@ class _Placed(msgspec.Struct, frozen=True):
     placement: TaskPlacement | None = None
 
 
-_jobs, _runs, _tasks = tables.jobs, tables.job_runs, tables.tasks
+_jobs, _runs, _tasks, _pai = tables.jobs, tables.job_runs, tables.tasks, tables.openpai_jobs
 _RUN: Final = msgspec.json.Decoder(JobRun)
 _SUMMARY: Final = msgspec.json.Decoder(JobSummary)
 _TASK: Final = msgspec.json.Decoder(TaskRun)
@@ -88,7 +88,10 @@ class JobViews(Database):
         return await self.read(run)
 
     async def find_job(self, ref: str, user: str | None = None) -> JobRecord | None:
-        """The job that `ref` names: an id, `user~name`, or the name of `user`'s latest job; live ones come first."""
+        """The job that `ref` names: an id, `user~name`, or the name of `user`'s latest job; live ones come first.
+
+        A user's job in OpenPAI's language is found by the name that it came with, too.
+        """
         query = (
             select(_jobs, tables.job_documents.c.doc, _runs.c.run, _runs.c.summary)
             .join(tables.job_documents, tables.job_documents.c.job == _jobs.c.id)
@@ -97,13 +100,17 @@ class JobViews(Database):
         ref = ref.replace("\0", "")
         owner, tilde, name = ref.partition("~")
 
+        wanted, whose = (name, owner) if tilde else (ref, user)
+        questions = [query.where(_jobs.c.name == wanted)]
+        if whose is not None:
+            as_submitted = query.join(_pai, _pai.c.job == _jobs.c.id).where(_pai.c.user == whose, _pai.c.name == wanted)
+            questions = [questions[0].where(_jobs.c.user == whose), as_submitted]
+        latest = (_jobs.c.live.desc(), _jobs.c.id.desc())
+
         def run(connection: Connection) -> JobRecord | None:
             row = None if tilde else connection.execute(query.where(_jobs.c.id == ref)).first()
-            if row is None:
-                named = query.where(_jobs.c.name == (name if tilde else ref))
-                if tilde or user is not None:
-                    named = named.where(_jobs.c.user == (owner if tilde else user))
-                row = connection.execute(named.order_by(_jobs.c.live.desc(), _jobs.c.id.desc()).limit(1)).first()
+            for question in questions:
+                row = row or connection.execute(question.order_by(*latest).limit(1)).first()
             return None if row is None else job_record(row)
 
         return await self.read(run)

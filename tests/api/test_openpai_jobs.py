@@ -60,6 +60,13 @@ def test_a_submitted_job_is_accepted_and_found_under_the_name_that_it_came_with(
     assert ann.get("/rest-server/api/v2/jobs/ann~My_First_Job") == found
 
 
+def test_corrals_own_api_finds_a_job_under_that_name_too(server: Server, ann: Caller) -> None:
+    ann.submit(protocol("Known_to_both"))
+    with server.client("ann") as client:
+        found = client.job("Known_to_both")
+        assert found["id"] == client.job("ann~Known_to_both")["id"] == client.job(found["name"])["id"]
+
+
 def test_a_name_of_255_characters_is_taken_and_one_of_256_is_not(ann: Caller) -> None:
     longest = "N" * 255
     assert ann.submit(protocol(longest)).status_code == 202
