@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 import yaml
 
@@ -254,6 +255,77 @@ def test_data_come_from_a_volume_claim_and_go_back(server: WithData, here: dict[
     assert job["state"] == "succeeded", f"{job['exit']} {server.log(job)}"
     assert (server.disk / "volume" / "out" / "made").read_text() == "SEVEN\n"
     server.plane.request("DELETE", "/api/v1/persistentvolumes/data-volume")
+
+
+def test_storages_are_mounted_by_what_their_documents_declare(server: WithData, here: dict[str, Any]) -> None:
+    (server.disk / "shared").mkdir()
+    (server.disk / "shared" / "given").write_text("shared\n")
+    (server.disk / "homes").mkdir()
+    _claim(server, "claimed", server.disk / "claimed")
+    documents = [
+        {"kind": "Storage", "name": "shared", "type": "folder", "path": f"{server.disk}/shared", "readOnly": True},
+        {"kind": "Storage", "name": "homes", "type": "folder", "path": f"{server.disk}/homes", "share": False},
+        {"kind": "Storage", "name": "claimed", "type": "pvc", "share": False},
+    ]
+    server.corral("apply", "-", given=yaml.safe_dump_all(documents))
+    script = "cat /mnt/shared/given; echo a >/data/own; echo b >/mnt/claimed/own; touch /mnt/shared/x || echo refused"
+    storages = ["shared", {"name": "homes", "mountPath": "/data"}, "claimed"]
+    job = server.ran(one("storages", script, role=here, storages=storages))
+    assert job["state"] == "succeeded", f"{job['exit']} {server.log(job)}"
+    log = server.log(job)
+    assert log.startswith("shared\n")
+    assert log.endswith("refused\n")
+    user = job["user"]
+    assert (server.disk / "homes" / user / "own").read_text() == "a\n"
+    assert (server.disk / "claimed" / user / "own").read_text() == "b\n"
+
+
+def test_what_a_storage_has_in_a_bucket_is_copied_beside_the_task(
+    server: WithData, here: dict[str, Any], bucket: str
+) -> None:
+    server.corral("apply", "-", given="kind: Storage\nname: bucket\ntype: uri\nuri: s3://data/kept\nshare: false\n")
+    keys = {
+        "AWS_ENDPOINT_URL": bucket,
+        "AWS_ACCESS_KEY_ID": "ada",
+        "AWS_SECRET_ACCESS_KEY": "hunter2",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    role = {**here, "env": keys}
+    first = server.ran(one("keeps", "echo 7 >/mnt/bucket/seven", role=role, storages=["bucket"]))
+    assert first["state"] == "succeeded", f"{first['exit']} {server.log(first)}"
+    again = server.ran(one("finds", "cat /mnt/bucket/seven", role=role, storages=["bucket"]))
+    assert again["state"] == "succeeded", f"{again['exit']} {server.log(again)}"
+    assert "7" in server.log(again).splitlines()
+
+
+def test_openpais_administrators_are_shown_the_clusters_own_lists(server: WithData, kubelet_node: KubeletNode) -> None:
+    token = server.corral("token", "create", "lists", "-o", "name").strip()
+    headers = {"Authorization": f"Bearer {token}"}
+    with httpx2.Client(base_url=f"{server.url}/api/v2", headers=headers, trust_env=False) as http:
+        nodes = http.get("/kubernetes/nodes").json()
+        pods = http.get("/kubernetes/pods", params={"namespace": NAMESPACE}).json()
+    node = next(each for each in nodes["items"] if each["metadata"]["name"] == kubelet_node.name)
+    assert node["status"]["nodeInfo"]["kubeletVersion"].startswith("v1."), "it is what the API server tells"
+    assert pods["kind"] == "PodList"
+    assert {each["metadata"]["namespace"] for each in pods["items"]} <= {NAMESPACE}
+
+
+def _claim(server: WithData, name: str, folder: Path) -> None:
+    """A claim with a volume in a folder of the node."""
+    folder.mkdir()
+    size = {"storage": "1Gi"}
+    reserved = {"namespace": NAMESPACE, "name": name}
+    spec = {"capacity": size, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": str(folder)}, "claimRef": reserved}
+    wanted = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": size},
+        "storageClassName": "",
+        "volumeName": f"volume-{name}",
+    }
+    volume = {"metadata": {"name": f"volume-{name}"}, "spec": spec}
+    server.plane.request("POST", "/api/v1/persistentvolumes", volume)
+    claims = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
+    server.plane.request("POST", claims, {"metadata": {"name": name}, "spec": wanted})
 
 
 def _without_progress(log: str) -> list[str]:
