@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from corral.control import Accounts, Control
     from corral.control.bridge import Bridge
     from corral.control.door import Beyond
+    from corral.control.notices import Notices
     from corral.engines.base import Engine
     from corral.engines.kubernetes.settings import KubernetesSettings
     from corral.engines.kubernetes.transport import Transport
@@ -292,12 +293,32 @@ async def _control(settings: Settings) -> None:
         beside = [presence.run()] if presence else []
         if archiver is not None:
             beside.append(_once(control.ready, archiver.run()))
+        if (notices := _notices(settings, control)) is not None:
+            beside.append(notices.run())
         if (bridge := await _bridge(settings, control, key, code)) is not None:
             beside.append(bridge.run())
         await _until_told(control.run(), door.serve(), keeping.run(), *beside, told)
     finally:
         await control.close()
         await store.close()
+
+
+def _notices(settings: Settings, control: Control) -> Notices | None:
+    """What mails people about their jobs; None where no mail goes out.
+
+    Raises InvalidInput for settings that make no mail server.
+    """
+    if not settings.mail_server:
+        return None
+    from corral.control.notices import Notices
+    from corral.monitor.mail import SmtpMailer
+
+    secret = settings.mail_password_file
+    try:
+        password = secret.read_text().strip() if secret else ""
+    except OSError as error:
+        raise InvalidInput("invalid-setting", f"mail_password_file cannot be read: {error}.") from None
+    return Notices(control, SmtpMailer(settings.mail_server, settings.mail_from, password=password))
 
 
 async def _blob_place(settings: Settings) -> RemoteFolder | None:

@@ -240,6 +240,14 @@ class Settings(BaseSettings):
         "as its portal had it: addresses that begin so, separated by commas. Empty: only to this server's own "
         "pages, and without the token, which stands in a cookie.",
     )
+    mail_server: str = Field(
+        default="",
+        pattern=r"^$|^smtps?://\S+$",
+        description="The server that mail about jobs goes out by, where job files of OpenPAI ask for it "
+        "(`extras.jobStatusChangeNotification`): `smtp://USER@HOST:PORT`, or `smtps://`. Empty: no mail.",
+    )
+    mail_from: str = Field(default="", description="Whose mail it is, such as `corral@example.org`.")
+    mail_password_file: Path | None = Field(default=None, description="A file of the password of the server's user.")
     calls_per_minute: int = Field(
         default=0, ge=0, description="How many calls one user may make in a minute at Corral's own API; 0 is no limit."
     )

@@ -33,7 +33,7 @@ _KNOWN_EXTRAS: Final = {
     "submitFrom": (SAME, "kept with the job"),
     "jobStatusChangeNotification": (
         SAME,
-        "kept with the job; mail goes out where the server's alerts are set up for it",
+        "its owner is mailed, where the server has a mail_server",
     ),
 }
 
