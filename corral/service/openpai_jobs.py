@@ -17,6 +17,7 @@ from corral.service.actor import Actor
 from corral.service.base import job_resource
 from corral.service.openpai_events import KINDS, events_view
 from corral.service.openpai_refusals import OpenPaiRefusal, bad_parameters, no_job, no_virtual_cluster
+from corral.service.openpai_task_views import roles_of_rows, roles_of_tasks, task_detail
 from corral.service.openpai_views import (
     ATTEMPT_KINDS,
     Attempt,
@@ -26,10 +27,7 @@ from corral.service.openpai_views import (
     job_attempt,
     job_detail,
     job_line,
-    roles_of_rows,
-    roles_of_tasks,
     shown,
-    task_detail,
 )
 from corral.service.rules import Resource
 from corral.service.submitting import Submitting

@@ -18,7 +18,7 @@ from corral.service.base import job_resource
 from corral.service.inside import Inside, TaskLog
 from corral.service.openpai_jobs import OpenPaiJobs
 from corral.service.openpai_refusals import OpenPaiRefusal
-from corral.service.openpai_views import log_attempt
+from corral.service.openpai_task_views import log_attempt
 from corral.spec.openpai.names import JOB_TYPE
 from corral.storage.logs import STREAMS
 
@@ -78,7 +78,7 @@ class OpenPaiLogs(OpenPaiJobs, Inside):
         if record is None or self.logs is None:
             raise no_log()
         identity = AttemptId(attempt)
-        kept = await self.logs.streams(identity)
+        kept = await self._streams(record, identity)
         parts = (stream,) if stream in kept else kept
         return [await self._source(record, identity, part) for part in parts]
 
