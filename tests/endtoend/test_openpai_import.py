@@ -159,6 +159,9 @@ def write(folder: Path, *, secret_text: str = SECRET, tokens: bool = False) -> P
     (export / "jobs.json").write_text(json.dumps({"totalCount": 3, "data": states}))
     for name, more in (("live", ""), ("old", ""), ("masked", 'secrets: "******"')):
         (export / "jobs" / f"ann~{name}.yaml").write_text(JOB.format(name=name, command="sleep 600", more=more))
+    v1 = {"jobName": "first", "image": "ubuntu:22.04", "taskRoles": [{"name": "w", "command": "sleep 600"}]}
+    (export / "jobs" / "ann").mkdir()
+    (export / "jobs" / "ann" / "first.json").write_text(json.dumps(v1))
     (export / "jobs" / "nobodys.yaml").write_text(JOB.format(name="nobodys", command="true", more=""))
     (export / "notes.txt").write_text("for us")
     return export
@@ -194,7 +197,8 @@ FIRST = {
     "group/default": "created", "group/research": "created", "group/admingroup": "created",
     "user/ann": "created", "user/Bob.B": "created", "user/bad name": "refused", "user/chief": "left",
     "secret/jwt-secret": "created",
-    "job/ann~live": "created", "job/ann~old": "left", "job/ann~masked": "refused", "job/nobodys": "refused",
+    "job/ann~live": "created", "job/ann~first": "created",
+    "job/ann~old": "left", "job/ann~masked": "refused", "job/nobodys": "refused",
     "machine/worker3": "left", "service/marketplace-db": "left", "file/notes.txt": "left",
 }  # fmt: skip
 
