@@ -20,6 +20,7 @@ from corral.service.openpai_refusals import OpenPaiRefusal, bad_parameters, no_j
 from corral.service.openpai_task_views import roles_of_rows, roles_of_tasks, task_detail
 from corral.service.openpai_views import (
     ATTEMPT_KINDS,
+    DEMOTED,
     Attempt,
     Shown,
     attempts_told,
@@ -27,6 +28,7 @@ from corral.service.openpai_views import (
     job_attempt,
     job_detail,
     job_line,
+    seconds_of,
     shown,
 )
 from corral.service.rules import Resource
@@ -122,6 +124,7 @@ class OpenPaiJobs(Submitting, Yielding):
         number = job.record.run.attempt if attempt is None else attempt
         if number == job.record.run.attempt:
             tasks = await self.store.tasks_of(job.record.id)
+            job = await self._demoted(job)
             told = (await self._attempts(job))[-1] if number else current_attempt(job.record)
             return job_detail(job, told, tags, roles_of_tasks(job, tasks))
         found = await self._attempt(job, number)
@@ -213,6 +216,14 @@ class OpenPaiJobs(Submitting, Yielding):
         job = await self._shown(user, name)
         await self.check(actor, "job.read", job_resource(job.record))
         return job
+
+    async def _demoted(self, job: Shown) -> Shown:
+        """The job, with the event by which its current attempt became a guest, where it lets itself be one."""
+        since = job.record.run.placed_at
+        if not job.lazy or since is None:
+            return job
+        events = await self.store.events_of(job.record.id, kinds=(DEMOTED,))
+        return job._replace(demoted=events[0]) if events and seconds_of(events[0].at) >= since - 0.001 else job
 
     async def _attempts(self, job: Shown) -> list[Attempt]:
         """All attempts of a job, in order."""

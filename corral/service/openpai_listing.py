@@ -21,6 +21,7 @@ class HivedGlance(msgspec.Struct, frozen=True, rename="camel"):
     """What is shown of what a job asks of HiveD."""
 
     job_priority_class: str | None = None
+    lazy_preemption_enable: bool = False
     task_roles: dict[str, HivedRoleGlance] | None = None
 
 

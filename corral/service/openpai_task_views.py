@@ -186,7 +186,10 @@ def log_attempt(job: Shown, number: int, role: str, index: int, attempt: int) ->
 
 
 def _hived(job: Shown, role: str) -> Hived:
-    return Hived(job.groups.get(job.roles.get(role, role)) or None)
+    group = job.groups.get(job.roles.get(role, role)) or None
+    if job.demoted is None:
+        return Hived(group)
+    return Hived(group, True, {"preemptor": job.demoted.message, "preemptionTime": job.demoted.at})
 
 
 def _uid(job: Shown, number: int, role: str, index: int) -> str:

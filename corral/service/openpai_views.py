@@ -40,6 +40,8 @@ from corral.store.openpai_views import ListedJob
 
 ATTEMPT_KINDS: Final = ("job.queued", "job.started", "job.ending")
 """The events that say when an attempt of a job began, ran and ended."""
+DEMOTED: Final = "job.guarantee-lost"
+"""The event of a job that runs on without what was guaranteed to it: HiveD calls it lazily preempted."""
 _ENDED: Final = {"succeeded": "SUCCEEDED", "failed": "FAILED", "stopped": "STOPPED"}
 
 
@@ -82,6 +84,10 @@ class Shown(NamedTuple):
     replicas: Mapping[str, int]
     groups: Mapping[str, str]
     """HiveD's affinity group of those of OpenPAI's roles that have one."""
+    lazy: bool = False
+    """Whether it gives up what is guaranteed to it before it gives up its devices."""
+    demoted: EventRecord | None = None
+    """That it did so."""
 
     @property
     def ref(self) -> str:
@@ -121,7 +127,8 @@ def shown(record: JobRecord, listing: OpenPaiListing | None) -> Shown:
     hived = hived_glance(said.get(PROTOCOL, ""))
     groups = {name: role.affinity_group_name or "" for name, role in (hived.task_roles or {}).items()}
     name = record.name if listing is None else listing.name
-    return Shown(record, name, None if listing is None else listing.job_priority, roles, replicas, groups)
+    priority = None if listing is None else listing.job_priority
+    return Shown(record, name, priority, roles, replicas, groups, hived.lazy_preemption_enable)
 
 
 # -- lines of the list ---------------------------------------------------------------------------------------------------

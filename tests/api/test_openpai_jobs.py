@@ -421,6 +421,27 @@ def test_attempts_of_a_job_and_of_its_tasks_are_told_from_what_is_kept(ann: Call
     refused(ann.http.get(f"{where}/job-attempts/7"), 404, "NoJobError")
 
 
+def test_a_job_that_gave_up_its_guarantee_is_told_to_be_lazily_preempted(ann: Caller, launcher: Launcher) -> None:
+    said = "taskRoles: {Task_Role: {affinityGroupName: band, skuType: K80, skuNum: 1}}"
+    ann.submit(protocol("Lazy", gpu=1, extras=f"{{hivedScheduler: {{lazyPreemptionEnable: true, {said}}}}}"))
+    where = "/api/v2/jobs/ann~Lazy"
+    task = {(ROLE, 0): running(ROLE, 0, START)}
+    launcher.write("ann", "Lazy", task, state=JobState.RUNNING, started_at=START + 1, placed_at=START)
+
+    def hived() -> dict[str, object]:
+        found: dict[str, object] = ann.get(where)["taskRoles"]["Task_Role"]["taskStatuses"][0]["hived"]
+        return found
+
+    assert hived() == {"affinityGroupName": "band", "lazyPreempted": None, "lazyPreemptionStatus": None}
+    told = Fact("job.guarantee-lost", "It runs on, but as a guest.")
+    launcher.write("ann", "Lazy", task, facts=(told,), state=JobState.RUNNING, started_at=START + 1, placed_at=START)
+    assert hived()["lazyPreempted"] is True
+    assert hived()["lazyPreemptionStatus"] == {
+        "preemptor": "It runs on, but as a guest.",
+        "preemptionTime": "2027-01-15T08:00:00.000Z",
+    }
+
+
 def test_events_come_latest_first_and_by_type(ann: Caller, launcher: Launcher) -> None:
     ann.submit(protocol("Eventful"))
     facts = (
