@@ -45,8 +45,9 @@ def openpai_command() -> None:
 @openpai_command.command("check")
 @click.argument("job", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option("--dry-run", is_flag=True, help="Ask the server too, whether it would take the job and start it now.")
+@click.option("--no-image", is_flag=True, help="With --dry-run: without the images that it names, as plain processes.")
 @output_option
-def check_command(job: str, dry_run: bool, output: str) -> int:
+def check_command(job: str, dry_run: bool, no_image: bool, output: str) -> int:
     """Tell what a JOB file of OpenPAI uses and how it will run here (- reads standard input).
 
     Files of protocol 2 (YAML) and 1 (JSON) are told apart. No server is needed. Ends with 2 when the file cannot be
@@ -67,7 +68,7 @@ def check_command(job: str, dry_run: bool, output: str) -> int:
             for problem in error.problems:
                 click.echo(f"{paint('✘' if sys.stdout.isatty() else 'error:', 'red')} {problem}")
         return USAGE
-    trial = _trial(text) if dry_run else None
+    trial = _trial(text, no_image=no_image) if dry_run else None
     data = {"valid": True, **found.to_document(), **({"trial": trial} if trial else {})}
     if not show(data, output, names=[found.job]):
         _draw(found)
@@ -87,11 +88,11 @@ def _report(text: bytes, shown: str) -> Report:
     return report(load_job(text, filename=shown))
 
 
-def _trial(text: bytes) -> dict[str, Any]:
+def _trial(text: bytes, *, no_image: bool) -> dict[str, Any]:
     from corral.cli.server_of import connect
 
     with connect() as client:
-        return dict(client.submit(text, dry_run=True, no_image=False))
+        return dict(client.submit(text, dry_run=True, no_image=no_image))
 
 
 def _trial_words(trial: dict[str, Any]) -> str:
