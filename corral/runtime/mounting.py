@@ -58,7 +58,8 @@ def _mount(mount: Mapping[str, Any], uid: int) -> None:
 
 def _make(path: str, uid: int) -> None:
     """Have a folder at `path`, for real where the task's user may make it, else in memory."""
-    top, missing = path, []
+    top = path
+    missing: list[str] = []
     while not os.path.lexists(top):
         top, name = os.path.split(top)
         missing.insert(0, name)

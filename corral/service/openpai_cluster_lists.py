@@ -145,7 +145,7 @@ def _node(row: NodeRow, cordon: Cordon | None) -> dict[str, Any]:
 def _pod(holder: HolderRow, nodes: Mapping[str, Node]) -> dict[str, Any]:
     task, place = holder.task, holder.task.placement
     document = msgspec.json.decode(holder.doc).get("spec", {})
-    role = next((each for each in document.get("roles", ()) if each.get("name") == task.role), {})
+    role: dict[str, Any] = next((each for each in document.get("roles", ()) if each.get("name") == task.role), {})
     resources = role.get("resources", {})
     amounts = {"cpu": str(resources.get("cpu") or "0"), "memory": str(resources.get("memory") or "0")}
     node = nodes.get(place.node) if place is not None else None

@@ -1,8 +1,9 @@
 """Why: OpenPAI's virtual clusters are queues: told in its figures, and made, changed, closed and deleted by its calls.
 
 A virtual cluster's capacity is a percentage of the machines there are. As a queue it deserves so much of their processors,
-memory and devices, and may hold up to its maximum; what nobody was promised is the others' (OpenPAI's `default`). A queue
-that owns cells has whole machines instead, and no percentage can say which: those are changed as documents.
+memory and devices, and may hold up to its maximum; what nobody was promised is the others' (OpenPAI's `default`). Where
+HiveD decides, and for queues that own cells already, it is so much of the machines of each sort, as whole ones. Pinned
+cells say which machines they are, as no percentage can: such queues are changed as documents.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ _MEGABYTE: Final = 2**20
 _RESOURCES: Final = ("devices", "cpu", "memory")
 """By the first of these that a queue was promised, and that machines have, its part of the cluster is told."""
 _EVERY: Final = 1_000_000
+_ROUNDING: Final = 1e-4
+"""A capacity that was told is rounded; said again it is the same machines."""
 
 
 class OpenPaiClusters(Machines, Overview, Configuring, People):
@@ -101,12 +104,19 @@ class OpenPaiClusters(Machines, Overview, Configuring, People):
         others = (each.capacity for vc, each in known.items() if vc not in (name, DEFAULT) and not each.dedicated)
         if _WHOLE - sum(others) - capacity < 0:
             raise OpenPaiRefusal("NoEnoughQuotaError", "No enough quota")
-        before = (await self._configuration_now()).queues.get(name)
-        total = await self._total()
+        now = await self._configuration_now()
+        before, total = now.queues.get(name), await self._total()
         if not total:
             message = "No machine is known of which a virtual cluster could have a part; add one first."
             raise OpenPaiRefusal("BadConfigurationError", message)
-        changes = {"deserved": _part(total, capacity), "limit": _part(total, most) if most < _WHOLE else {}}
+        changes: dict[str, Any]
+        if _by_cells(now, before):
+            changes = {"cells": _whole_machines(now, await self.store.nodes(), capacity)}
+            if capacity and not changes["cells"]:
+                message = f"{capacity:g} percent of the machines is not one whole machine; ask for more."
+                raise OpenPaiRefusal("BadConfigurationError", message)
+        else:
+            changes = {"deserved": _part(total, capacity), "limit": _part(total, most) if most < _WHOLE else {}}
         await self._apply_queue(actor, name, before, changes)
         if group is None and name not in known:
             made = Group(name, (name,), description=description, external_name=external_name)
@@ -238,9 +248,9 @@ def _cluster(
     view: QueueView, own: Mapping[str, int], used: Mapping[str, int], total: Mapping[str, int], good: Mapping[str, int]
 ) -> VirtualCluster:
     limit = count(view.doc.get("limit") or {})
-    dedicated = bool(view.doc.get("cells") or view.doc.get("pinnedCells"))
+    dedicated, owner = bool(view.doc.get("pinnedCells")), bool(view.doc.get("cells") or view.doc.get("pinnedCells"))
     capacity = _percent(own, total)
-    most = capacity if dedicated else min(_WHOLE, max(capacity, _percent(limit, total))) if limit else _WHOLE
+    most = capacity if owner else min(_WHOLE, max(capacity, _percent(limit, total))) if limit else _WHOLE
     whole = {name: min(own.get(name, 0) or total[name], total[name]) for name in _RESOURCES} if own else dict(own)
     sound = {name: whole.get(name, 0) * good[name] // total[name] if total[name] else 0 for name in _RESOURCES}
     return VirtualCluster(
@@ -272,6 +282,38 @@ def _promised(view: QueueView, nodes: list[NodeRow]) -> dict[str, int]:
     devices = found.get("devices", 0) + int(standing.owned_devices * units.DEVICE)
     with_them = {name: total[name] * devices // total["devices"] for name in ("cpu", "memory") if total["devices"]}
     return with_them | found | {"devices": devices}
+
+
+def _by_cells(now: Configuration, before: QueueDocument | None) -> bool:
+    """Whether a virtual cluster's part is written as cells."""
+    return (now.policy is not None and now.policy.preset == "hived") or (before is not None and bool(before.cells))
+
+
+def _whole_machines(now: Configuration, nodes: Iterable[NodeRow], percent: float) -> list[dict[str, Any]]:
+    """So many whole machines of each sort as a percentage allows."""
+    sorts = Counter(sort for row in nodes if (sort := _sort(row)) is not None)
+    types = {
+        (level.level, level.model): name
+        for each in now.clusters.values()
+        for name, level in each.machines.types.items()
+    }
+    cells: list[dict[str, Any]] = []
+    for (chain, model), there in sorted(sorts.items()):
+        name = types.get(("node", model), "")
+        what = (
+            {"cellType": f"{chain}.{name}" if chain != name else name}
+            if chain and name
+            else {"level": "node", "model": model}
+        )
+        if owned := int(there * percent / _WHOLE + _ROUNDING):
+            cells.append({**what, "count": owned})
+    return cells
+
+
+def _sort(row: NodeRow) -> tuple[str, str] | None:
+    """The chain and the model of a machine whose devices are all alike."""
+    found = {(device.chain, device.model) for device in row.node.devices}
+    return next(iter(found)) if len(found) == 1 else None
 
 
 def _total(nodes: Iterable[NodeRow]) -> dict[str, int]:

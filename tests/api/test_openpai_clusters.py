@@ -24,7 +24,7 @@ class Door:
         self.listed: dict[str, Any] = {}
 
     async def ask(self, path: str, body: Any = None) -> Any:
-        return self.listed.get(path) if path.startswith("/cluster/") else []
+        return self.listed.get(path, None if path.startswith("/cluster/") else [])
 
 
 @pytest.fixture
@@ -248,8 +248,8 @@ def test_a_group_of_another_meaning_stands_in_the_way(root: httpx2.Client) -> No
     assert told == (409, "ConflictVcError", "Group name taken already exists.")
 
 
-def test_a_virtual_cluster_of_whole_cells_is_changed_as_a_document(server: Server, root: httpx2.Client) -> None:
-    text = "kind: Queue\nname: owner\ncells: [{level: node, count: 1}]\n"
+def test_a_virtual_cluster_of_pinned_cells_is_changed_as_a_document(server: Server, root: httpx2.Client) -> None:
+    text = "kind: Queue\nname: owner\npinnedCells: [quiet]\n"
     applied = httpx2.post(f"{server.url}/api/v3/documents", content=text, headers=root.headers, trust_env=False)
     assert applied.status_code == 200, applied.text
     assert root.get("/virtual-clusters/owner").json()["dedicated"] is True
@@ -257,6 +257,21 @@ def test_a_virtual_cluster_of_whole_cells_is_changed_as_a_document(server: Serve
     assert told == (403, "ReadOnlyVcError", "Dedicated vc is read-only, can't be updated by rest-api")
     told = refused(root.delete("/virtual-clusters/owner"))
     assert told == (403, "ReadOnlyVcError", "Dedicated vc is read-only, can't be removed by rest-api")
+
+
+def test_a_virtual_cluster_of_whole_machines_is_given_others(server: Server, root: httpx2.Client, door: Door) -> None:
+    text = "kind: Queue\nname: owner\ncells: [{level: numa, count: 1}]\n"
+    httpx2.post(f"{server.url}/api/v3/documents", content=text, headers=root.headers, trust_env=False)
+    assert root.put("/virtual-clusters/owner", json={"vcCapacity": 50}).status_code == 201
+    document = httpx2.get(f"{server.url}/api/v3/documents/queue/owner", headers=root.headers, trust_env=False).json()
+    assert document["document"]["cells"] == [{"level": "node", "model": "K80"}]
+    standing = {"name": "owner", "ownedDevices": 4, "cells": []}
+    door.listed = {"/overview/queues": [{"name": "default"}, standing]}
+    told = root.get("/virtual-clusters/owner").json()
+    assert (told["capacity"], told["maxCapacity"], told["dedicated"]) == (50, 50, False)
+    assert told["resourcesTotal"] == {"cpu": 10, "vCores": 10, "memory": 102400, "gpu": 4, "GPUs": 4}
+    odd = refused(root.put("/virtual-clusters/owner", json={"vcCapacity": 20}))
+    assert odd == (400, "BadConfigurationError", "20 percent of the machines is not one whole machine; ask for more.")
 
 
 def test_the_devices_of_each_machine_are_told(alice: httpx2.Client) -> None:

@@ -1,0 +1,70 @@
+"""OpenPAI's virtual clusters over a server that follows HiveD's own configuration: made, used, changed and deleted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.endtoend.platform import Platform, on_devices
+from tests.scheduler.hived_clusters import read_cases
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, data_folder: Path) -> Iterator[Platform]:
+    """A server whose `--cluster` file is HiveD's design configuration as it is, in OpenPAI's wrapping."""
+    folder = tmp_path_factory.mktemp("hived")
+    config = json.dumps(read_cases(data_folder)["scenarios"][0]["config"])
+    (folder / "hived.yaml").write_text(f"hivedscheduler:\n  config: {json.dumps(config)}\n")
+    made = Platform(folder, cluster=folder / "hived.yaml")
+    made.up()
+    yield made
+    made.down()
+
+
+@pytest.fixture
+def http(server: Platform) -> Iterator[httpx2.Client]:
+    token = server.corral("token", "create", "openpai", "-o", "name").strip()
+    headers = {"Authorization": f"Bearer {token}"}
+    with httpx2.Client(base_url=f"{server.url}/rest-server/api/v2", headers=headers, trust_env=False) as made:
+        yield made
+
+
+def test_virtual_clusters_of_hived_have_the_figures_of_their_cells(http: httpx2.Client) -> None:
+    found = http.get("/virtual-clusters").json()
+    total = sum(node["gpuTotal"] for node in http.get("/virtual-clusters?nodes").json().values())
+    owned = {name: each["resourcesTotal"]["gpu"] for name, each in found.items()}
+    assert owned["VC1"] > 0 and owned["VC2"] > 0
+    assert sum(owned.values()) == total
+    for name in ("VC1", "VC2"):
+        assert found[name]["capacity"] == pytest.approx(owned[name] * 100 / total, abs=0.01)
+    skus = http.get("/cluster/sku-types").json()
+    assert all(sku["gpu"] == 1 for sku in skus.values())
+    assert set(http.get("/cluster/sku-types?vc=VC2").json()) <= set(skus)
+
+
+def test_a_virtual_cluster_is_made_used_stopped_and_deleted(server: Platform, http: httpx2.Client) -> None:
+    refused = http.put("/virtual-clusters/Mine", json={"vcCapacity": 100})
+    assert (refused.status_code, refused.json()["code"]) == (403, "NoEnoughQuotaError")
+    answer = http.put("/virtual-clusters/Mine", json={"vcCapacity": 0})
+    assert (answer.status_code, answer.json()["status"]) == (201, 201), answer.text
+    shown: dict[str, Any] = http.get("/virtual-clusters/Mine").json()
+    assert (shown["status"], shown["numJobs"]) == ("RUNNING", 0)
+    job = server.submit(on_devices("guest", 1, queue="Mine", priority="oppo"))
+    assert http.get("/virtual-clusters/Mine").json()["numJobs"] == 1
+    in_use = http.delete("/virtual-clusters/Mine")
+    assert (in_use.status_code, in_use.json()["code"]) == (403, "RemoveRunningVcError")
+    assert http.put("/virtual-clusters/Mine/status", json={"vcStatus": "stopped"}).status_code == 201
+    said = server.refused("submit", "-", given=json.dumps(on_devices("late", 1, queue="Mine")), code=4)
+    assert "takes no new jobs now" in said
+    server.client.stop(job["id"])
+    assert server.ended(job)["state"] == "stopped"
+    gone = http.delete("/virtual-clusters/Mine")
+    assert gone.status_code == 201, gone.text
+    assert http.get("/virtual-clusters/Mine").status_code == 404
