@@ -203,9 +203,10 @@ class Settings(BaseSettings):
         description="The claim with the user name, of which the part before an `@` is taken; a dot goes into an object.",
     )
     oidc_groups_claim: str = Field(
-        default="groups",
-        description="The claim with the groups, such as `realm_access.roles`. A group here is meant by its external "
-        "name, else by its own; the account is in those that the claim names, at each sign-in anew.",
+        default="",
+        description="The claim with the groups, such as `groups` or `realm_access.roles`. A group here is meant by its "
+        "external name, else by its own; an account is in those that the claim names, at each sign-in anew, and in none "
+        "where a token has no such claim. Empty: groups are an administrator's affair.",
     )
     oidc_admin_groups: str = Field(
         default="",

@@ -324,5 +324,13 @@ def test_only_administrators_bring_over_and_nothing_secret_is_printed_or_logged(
     assert "administrators-only" in refused
 
 
+def test_an_export_that_can_be_brought_over_whole_ends_with_0(server: Platform, tmp_path: Path) -> None:
+    told = [{"username": "whole", "grouplist": ["default"], "email": "w@corp.example", "extension": {}}]
+    (tmp_path / "users.json").write_text(json.dumps(told))
+    assert results(imported(server, tmp_path, code=0)) == {"user/whole": "created"}
+    printed = server.corral("openpai", "import", str(tmp_path), code=0)
+    assert "Done: 1 unchanged." in printed
+
+
 def test_an_empty_folder_is_refused_in_a_sentence(server: Platform, tmp_path: Path) -> None:
     assert "There are no files" in server.refused("openpai", "import", str(tmp_path), code=2)

@@ -34,6 +34,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             "CORRAL_OIDC_ISSUER": provider.issuer,
             "CORRAL_OIDC_CLIENT_ID": CLIENT,
             "CORRAL_OIDC_CLIENT_SECRET_FILE": str(folder / "secret"),
+            "CORRAL_OIDC_GROUPS_CLAIM": "groups",
             "CORRAL_OIDC_ALLOWED_GROUPS": "staff",
             "CORRAL_OIDC_LABEL": "Sign in with Example",
             "CORRAL_TRUST_USERS": "true",

@@ -26,7 +26,7 @@ from corral.service.seal import Sealer
 
 NOW = 1_700_000_000.0
 ISSUER = "https://id.example"
-SETTINGS = OpenIdSettings(ISSUER, "corral", "a secret: with/signs")
+SETTINGS = OpenIdSettings(ISSUER, "corral", "a secret: with/signs", groups_claim="groups")
 KEY = RSAKey.generate_key(2048, {"kid": "one", "use": "sig"})
 OTHER = RSAKey.generate_key(2048, {"kid": "one"})
 METADATA: dict[str, Any] = {
@@ -360,12 +360,16 @@ def test_a_name_becomes_one_that_accounts_can_have(told: str, name: str) -> None
         ("a,b", ("a", "b")),
         ("", ()),
         ([], ()),
-        ({"a": 1}, None),
-        (None, None),
+        ({"a": 1}, ()),
+        (None, ()),
     ],
 )
 def test_groups_are_read_however_they_are_told(told: Any, groups: Any) -> None:
     assert person_of({**CLAIMS, "groups": told}, SETTINGS).groups == groups
+
+
+def test_of_groups_nothing_is_taken_unless_a_claim_is_named() -> None:
+    assert person_of({**CLAIMS, "groups": ["a"]}, OpenIdSettings(ISSUER, "corral")).groups is None
 
 
 @pytest.mark.parametrize(
@@ -377,6 +381,7 @@ def test_groups_are_read_however_they_are_told(told: Any, groups: Any) -> None:
         OpenIdSettings("", "corral"),
         OpenIdSettings(ISSUER, ""),
         OpenIdSettings(ISSUER, "corral", scopes="profile"),
+        OpenIdSettings(ISSUER, "corral", admin_groups=("boss",)),
     ],
 )
 def test_settings_that_nobody_should_sign_in_by_are_refused(settings: OpenIdSettings) -> None:
@@ -417,7 +422,7 @@ async def test_linking_by_name_gives_away_no_administrator_and_no_account_with_a
 async def test_groups_and_administrators_follow_the_claim_at_each_sign_in(service: Service) -> None:
     for group in (Group("research", external_name="ext-1"), Group("staff"), Group("ext-1", external_name="else")):
         await service.store.put_group(group)
-    settings = OpenIdSettings(ISSUER, "corral", admin_groups=("boss",))
+    settings = OpenIdSettings(ISSUER, "corral", groups_claim="groups", admin_groups=("boss",))
     first = await service.sign_in_openid(person(groups=("boss", "ext-1", "staff", "unknown")), settings)
     assert first.role == "admin"
     zoe = await service.store.user("zoe")

@@ -257,6 +257,7 @@ def test_openid_connect_of_the_configuration_becomes_settings_and_no_password_is
         "CORRAL_OPENPAI_CALLS_PER_MINUTE": "5",
         "CORRAL_OIDC_ISSUER": "https://login.example/t-1/v2.0",
         "CORRAL_OIDC_CLIENT_ID": "c-1",
+        "CORRAL_OIDC_GROUPS_CLAIM": "groups",
         "CORRAL_OIDC_ADMIN_GROUPS": "ext-bosses",
         "CORRAL_OIDC_CLIENT_SECRET_FILE": "FILE",
     }

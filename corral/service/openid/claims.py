@@ -26,7 +26,7 @@ class Person(msgspec.Struct, frozen=True):
     name: str
     """What the account of theirs is called here, unless they have one."""
     groups: tuple[str, ...] | None = None
-    """What they are in there; None when the provider did not say."""
+    """What they are in there; None when the provider is not asked."""
     session: str = ""
     """The provider's own name of the session, for when it ends."""
     email: str = ""
@@ -45,7 +45,7 @@ def person_of(claims: Mapping[str, Any], settings: OpenIdSettings) -> Person:
             f"The provider does not say your user name in the claim {settings.user_claim}; an administrator sets "
             "oidc_user_claim and oidc_scopes.",
         )
-    groups = _groups(find(claims, settings.groups_claim))
+    groups = _groups(find(claims, settings.groups_claim)) if settings.groups_claim else None
     if settings.allowed_groups and not set(settings.allowed_groups) & set(groups or ()):
         raise Forbidden("not-in-a-group", "You are in none of the groups that may sign in; ask an administrator.")
     email, session = claims.get("email"), claims.get("sid")
@@ -85,9 +85,10 @@ def _splits(path: str) -> Iterator[tuple[str, str]]:
         yield ".".join(parts[:at]), ".".join(parts[at:])
 
 
-def _groups(told: Any) -> tuple[str, ...] | None:
+def _groups(told: Any) -> tuple[str, ...]:
+    """A claim that is not there says that there are none: some providers leave it out then."""
     if isinstance(told, str):
-        told = re.split(r"[,\s]+", told.strip()) if told.strip() else []
+        told = re.split(r"[,\s]+", told.strip())
     if not isinstance(told, list):
-        return None
+        return ()
     return tuple(sorted({each for each in told[:_MAX_GROUPS] if isinstance(each, str) and each}))

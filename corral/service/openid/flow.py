@@ -103,7 +103,7 @@ class OpenId:
         tokens = await self.provider.exchange(code, going.verifier, going.redirect_uri)
         claims: dict[str, Any] = await self.provider.verified(tokens.id_token, going.nonce)
         wanted = (self.settings.user_claim, self.settings.groups_claim)
-        if any(find(claims, each) is None for each in wanted):
+        if any(each and find(claims, each) is None for each in wanted):
             claims = {**await self.provider.user_info(tokens, str(claims["sub"])), **claims}
         return person_of(claims, self.settings), going.next
 

@@ -21,9 +21,10 @@ class OpenIdSettings(msgspec.Struct, frozen=True):
     scopes: str = "openid profile email"
     user_claim: str = "preferred_username"
     """Where the account's name is; a dot goes into an object."""
-    groups_claim: str = "groups"
+    groups_claim: str = ""
+    """Where the groups are; empty: the provider says nothing of groups. Where it is not in a token, there are none."""
     admin_groups: tuple[str, ...] = ()
-    """Whoever is in one of them administers; empty: the provider says nothing about that."""
+    """Whoever is in one of them administers, and nobody else; empty: the provider says nothing about that."""
     allowed_groups: tuple[str, ...] = ()
     """Whoever is in none of them is refused; empty: everybody may come in."""
     link_by_name: bool = False
@@ -44,6 +45,8 @@ class OpenIdSettings(msgspec.Struct, frozen=True):
             raise InvalidInput("invalid-setting", "The setting oidc_client_id is empty; the provider gave one.")
         if "openid" not in self.scopes.split():
             raise InvalidInput("invalid-setting", "The setting oidc_scopes must have the word openid in it.")
+        if (self.admin_groups or self.allowed_groups) and not self.groups_claim:
+            raise InvalidInput("invalid-setting", "Groups are named for OpenID Connect; set oidc_groups_claim, too.")
         return self
 
 

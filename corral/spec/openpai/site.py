@@ -236,7 +236,7 @@ def _openid(export: Export, site: Site, told: Mapping[str, Any], admins: Mapping
     site.issuer = issuer
     site.settings |= {"CORRAL_OIDC_ISSUER": issuer, "CORRAL_OIDC_CLIENT_ID": client}
     if admins.get("externalName"):
-        site.settings["CORRAL_OIDC_ADMIN_GROUPS"] = str(admins["externalName"])
+        site.settings |= {"CORRAL_OIDC_GROUPS_CLAIM": "groups", "CORRAL_OIDC_ADMIN_GROUPS": str(admins["externalName"])}
     if told.get("clientSecret"):
         site.settings["CORRAL_OIDC_CLIENT_SECRET_FILE"] = "FILE"
         site.notes.append(
