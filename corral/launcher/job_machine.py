@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from corral.kernel.ids import AttemptKey, TaskKey, parse_attempt_id
+from corral.kernel.ids import TaskKey, parse_attempt_id
 from corral.launcher import words
 from corral.launcher.change import Change
 from corral.launcher.completion import incomplete, verdict
@@ -14,8 +14,8 @@ from corral.launcher.machine import Machine, Row, go, ignore
 from corral.launcher.orders import Ask, End, Give, Spare, TakeBack
 from corral.launcher.retry import Decision, decide_retry
 from corral.launcher.scaling import HELD, UNPLACED, can_spare, check_scale, migrate_task, scale_role, settle_growth
-from corral.launcher.task_machine import fold_task, stop_command
-from corral.model.commands import StopTask
+from corral.launcher.strangers import EngineWord, other_attempt
+from corral.launcher.task_machine import fold_task
 from corral.model.events import (
     Checkpointed,
     DependencyFailed,
@@ -46,7 +46,6 @@ from corral.model.states import TaskState
 
 SUSPENDED = "suspended"
 """The `hold` of a job that a person suspended."""
-EngineWord = Started | Exited | StartRefused | StopAccepted | Stopping
 
 
 def fold_job(change: Change, event: JobEvent) -> None:
@@ -148,30 +147,12 @@ def _word(change: Change, run: JobRun, event: EngineWord) -> None:
     attempt = parse_attempt_id(event.attempt)
     task = change.task(attempt.task)
     if attempt.job_attempt != run.attempt or task is None or attempt.task_attempt != task.attempt:
-        return _other_attempt(change, run, attempt, event)
+        return other_attempt(change, run, attempt, event)
     fold_task(change, task, event)
     if change.active:
         _look(change, task.key)
     else:
         _look_at_ending(change, run, event)
-
-
-def _other_attempt(change: Change, run: JobRun, attempt: AttemptKey, event: EngineWord) -> None:
-    """Late words of attempts that are over; an instance this store knows nothing of (it was restored) is ended."""
-    if isinstance(event, Exited):
-        change.forget(event.attempt)
-    elif isinstance(event, Started) and _is_unknown(change, run, attempt):
-        command = stop_command(change, TaskRun(attempt.role, attempt.index, attempt=attempt.task_attempt))
-        change.command(StopTask(event.attempt, command.grace_seconds, command.signal))
-        change.tell("task.found", f"{attempt.task}: attempt {event.attempt} runs but was never asked for; it is ended")
-
-
-def _is_unknown(change: Change, run: JobRun, attempt: AttemptKey) -> bool:
-    if attempt.job_attempt != run.attempt:
-        return attempt.job_attempt > run.attempt
-    task, role = change.task(attempt.task), change.roles.get(attempt.role)
-    known = task.attempt if task else role.next_attempt - 1 if role else -1
-    return attempt.task_attempt > known
 
 
 def _look(change: Change, key: TaskKey) -> None:
@@ -213,7 +194,7 @@ def _look_at_ending(change: Change, run: JobRun, event: EngineWord) -> None:
 def _finish(change: Change, completion: Completion, of_tasks: Completion | None = None) -> None:
     """The attempt ends as `completion` says: store that, and end every task that has not ended (as `of_tasks`)."""
     trigger = completion.trigger
-    why = trigger.message if trigger else completion.diagnostics
+    why = words.plain(trigger.message if trigger else completion.diagnostics)
     sentence = f"attempt {change.run.attempt} {words.outcome(completion)}" + (f" ({why})" if trigger else "")
     change.tell("job.ending", sentence, code=completion.code, attempt=change.run.attempt, completion=completion)
     change.set_job(completion=completion, wake_at=None)

@@ -10,6 +10,7 @@ from corral.model.launch import Exited
 from corral.model.outcome import Completion, ExitClass
 from corral.model.placement import TaskPlacement
 from corral.model.runs import TaskRun
+from corral.runtime.openpai_errors import sentence
 
 
 def duration(seconds: float) -> str:
@@ -32,8 +33,13 @@ def outcome(completion: Completion) -> str:
         return f"was stopped: {completion.diagnostics}"
     if completion.code == PREEMPTED:
         return f"yields its devices: {completion.diagnostics}"
-    because = f": {completion.diagnostics}" if completion.diagnostics else ""
+    because = f": {said}" if (said := sentence(completion.diagnostics)) else ""
     return f"failed with code {completion.code} ({completion.phrase}){because}"
+
+
+def plain(diagnostics: str) -> str:
+    """What people read of why something ended, without what OpenPAI's clients read."""
+    return sentence(diagnostics)
 
 
 def exited(task: TaskRun, event: Exited, table: str) -> str:
@@ -41,7 +47,7 @@ def exited(task: TaskRun, event: Exited, table: str) -> str:
     seen = classify_by(table, event.code)
     means = "" if seen.exit_class is ExitClass.SUCCEEDED else f" ({seen.phrase})"
     signal = f", signal {event.signal}" if event.signal else ""
-    because = f": {event.reason}" if event.reason else ""
+    because = f": {said}" if (said := sentence(event.reason)) else ""
     return f"{task.key} exited with code {event.code}{means}{signal}{because}"
 
 

@@ -1,0 +1,34 @@
+"""Why: engines speak of attempts that the store has long forgotten, or has never known; neither may disturb the job.
+
+What is late is dropped; an instance that nobody here asked for (the store was restored) is ended.
+"""
+
+from __future__ import annotations
+
+from corral.kernel.ids import AttemptKey
+from corral.launcher.change import Change
+from corral.launcher.task_machine import stop_command
+from corral.model.commands import StopTask
+from corral.model.events import StartRefused, StopAccepted, Stopping
+from corral.model.launch import Exited, Started
+from corral.model.runs import JobRun, TaskRun
+
+EngineWord = Started | Exited | StartRefused | StopAccepted | Stopping
+
+
+def other_attempt(change: Change, run: JobRun, attempt: AttemptKey, event: EngineWord) -> None:
+    """Late words of attempts that are over; an instance this store knows nothing of (it was restored) is ended."""
+    if isinstance(event, Exited):
+        change.forget(event.attempt)
+    elif isinstance(event, Started) and _is_unknown(change, run, attempt):
+        command = stop_command(change, TaskRun(attempt.role, attempt.index, attempt=attempt.task_attempt))
+        change.command(StopTask(event.attempt, command.grace_seconds, command.signal))
+        change.tell("task.found", f"{attempt.task}: attempt {event.attempt} runs but was never asked for; it is ended")
+
+
+def _is_unknown(change: Change, run: JobRun, attempt: AttemptKey) -> bool:
+    if attempt.job_attempt != run.attempt:
+        return attempt.job_attempt > run.attempt
+    task, role = change.task(attempt.task), change.roles.get(attempt.role)
+    known = task.attempt if task else role.next_attempt - 1 if role else -1
+    return attempt.task_attempt > known
