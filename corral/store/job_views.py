@@ -27,6 +27,7 @@ from corral.model.records import (
 )
 from corral.model.runs import JobRun, TaskRun
 from corral.model.writes import JobRecord
+from corral.runtime.openpai_errors import sentence
 from corral.store import tables
 from corral.store.database import Database, rows
 from corral.store.paging import after, bounded, read_cursor, write_cursor
@@ -311,7 +312,7 @@ def job_record(row: Any) -> JobRecord:
 
 
 def _attempt_record(row: Any) -> AttemptRecord:
-    ended = None if row.code is None else ExitView(row.code, row.phrase, row.exit_class, row.diagnostics)
+    ended = None if row.code is None else ExitView(row.code, row.phrase, row.exit_class, sentence(row.diagnostics))
     return AttemptRecord(
         id=row.id,
         job_attempt=row.job_attempt,

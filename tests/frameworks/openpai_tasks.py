@@ -68,6 +68,7 @@ class Tasks:
     def __init__(self, folder: Path, said: Protocol) -> None:
         self.folder = folder
         self.gang, self.secrets = gang_of(said)
+        self.barrier_seconds = 30.0
         self.env = {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8"}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         kind = framework("openpai")
@@ -131,6 +132,15 @@ class Tasks:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, 9)
             process.wait()
+        self.silence()
+
+    @property
+    def port(self) -> int:
+        """Where the server that tells peers listens."""
+        return int(self._server.server_address[1])
+
+    def silence(self) -> None:
+        """Have the server answer nobody any more."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -161,7 +171,7 @@ class Tasks:
             "command": task.command,
             "work": str(work),
             "barrier": task.barrier,
-            "barrier_timeout_seconds": 30.0,
+            "barrier_timeout_seconds": self.barrier_seconds,
             "resolve": task.resolve,
             "openpai": task.openpai,
             "kept_secrets": self.secrets,

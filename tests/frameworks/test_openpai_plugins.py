@@ -320,7 +320,18 @@ def reached(port: int, key: Path, *, seconds: float, expected: int) -> subproces
     quiet = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "BatchMode=yes"]
     deadline = time.monotonic() + seconds
     while True:
-        words = ["ssh", "-F", "/dev/null", *quiet, "-i", key, "-o", "IdentitiesOnly=yes", "-p", str(port)]
+        words: list[str | Path] = [
+            "ssh",
+            "-F",
+            "/dev/null",
+            *quiet,
+            "-i",
+            key,
+            "-o",
+            "IdentitiesOnly=yes",
+            "-p",
+            str(port),
+        ]
         done = subprocess.run([*words, "127.0.0.1", "echo in"], capture_output=True, text=True)
         if not re.search("refused|closed by|reset", done.stderr):
             assert done.returncode == expected, done.stderr

@@ -16,6 +16,7 @@ import msgspec
 from corral.engines.kubernetes.beside import CONTAINER, OUTPUTS
 from corral.engines.kubernetes.objects import ContainerStatus, Pod, Terminated, seconds
 from corral.model.exits import DEADLINE_EXCEEDED, EXTERNALLY_DELETED, NODE_LOST, PREEMPTED, START_TIMED_OUT
+from corral.runtime.openpai_errors import RuntimeFault, error_block
 from corral.runtime.patterns import recognise
 
 EVICTED: Final = -1000
@@ -195,12 +196,21 @@ def _told(message: str) -> str:
         return ""
 
 
-def explained(end: PodExit, log: bytes) -> PodExit:
-    """The end with what the last bytes of the log say of it; as it is where they show no known fault."""
-    match = recognise(end.code, log) if 0 < end.code <= 255 and not end.reason else None
-    if match is None:
+def explained(end: PodExit, log: bytes, *, openpai: bool = False) -> PodExit:
+    """The end with what the last bytes of the log say of it; as it is where they show no known fault.
+
+    With `openpai` what its clients read stands behind the sentence, whether a fault is known or not.
+    """
+    if not 0 < end.code <= 255 or end.reason:
         return end
-    return PodExit(match.code, f"the command ended with {end.code}; its log says: {match.line}", at=end.at)
+    match, said = recognise(end.code, log), f"the command ended with {end.code}"
+    fault = RuntimeFault(end.code, user_exit_code=end.code)
+    found = end
+    if match is not None:
+        said = f"{said}; its log says: {match.line}"
+        fault = RuntimeFault(match.code, match.phrase, end.code, match.line)
+        found = PodExit(match.code, said, at=end.at)
+    return found._replace(reason=f"{said}\n{error_block(fault)}") if openpai else found
 
 
 def _lost_outputs(pod: Pod) -> PodExit | None:

@@ -15,7 +15,7 @@ from typing import Final
 from corral.engines.kubernetes.beside import CONTAINER, OUTPUTS
 from corral.engines.kubernetes.exits import PodExit, hindrance, pod_exit
 from corral.engines.kubernetes.mirror import Change
-from corral.engines.kubernetes.names import EXIT_PATTERNS, devices_of, forced_at_of, kill_at_of, ports_of
+from corral.engines.kubernetes.names import EXIT_PATTERNS, OPENPAI, devices_of, forced_at_of, kill_at_of, ports_of
 from corral.engines.kubernetes.objects import Meta, Pod, seconds
 from corral.engines.kubernetes.templates import TASK
 from corral.kernel.ids import AttemptId
@@ -60,6 +60,8 @@ class Record:
     """When it is given up, having been told to end, if its job says so; seconds since 1970."""
     patterns: bool = False
     """Whether its failure is looked for in the end of its log."""
+    openpai: bool = False
+    """Whether its failure is told of as OpenPAI's clients read it, besides."""
     beside: str = ""
     """The container that goes on after the task's has ended."""
     verdict: PodExit | None = None
@@ -129,6 +131,7 @@ class Ledger:
         record.gone = record.gone or change.gone
         record.forced_at = forced_at_of(pod)
         record.patterns = EXIT_PATTERNS in pod.metadata.labels
+        record.openpai = pod.metadata.labels.get(EXIT_PATTERNS) == OPENPAI
         record.beside = CONTAINER if OUTPUTS in pod.metadata.labels else ""
         return record, list(self._deeds(record, change))
 

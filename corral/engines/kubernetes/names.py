@@ -24,7 +24,8 @@ KILL_AT: Final = "corral.dev/kill-at"
 FORCE_AFTER: Final = "corral.dev/force-after"
 """How many seconds after it was told to end the pod is given up, if its job says so."""
 EXIT_PATTERNS: Final = "corral.dev/exit-patterns"
-"""On pods whose failure is looked for in the end of their log."""
+"""On pods whose failure is looked for in the end of their log; `openpai`: and told of as OpenPAI's clients read it."""
+OPENPAI: Final = "openpai"
 MANAGED: Final = "corral.dev/managed"
 """The label and taint of nodes that only Corral's pods use."""
 _DEVICES: Final = re.compile("x[0-9a-f]{1,62}")
@@ -39,7 +40,7 @@ def labels_of(launch: TaskLaunch, ports: Mapping[str, tuple[int, ...]]) -> dict[
     """The labels that tell what the attempt was given."""
     labels = {f"{PORTS}{name}": f"{numbers[0]}-{len(numbers)}" for name, numbers in ports.items() if numbers}
     if launch.runtime is not None and launch.runtime.exit_patterns:
-        labels[EXIT_PATTERNS] = "true"
+        labels[EXIT_PATTERNS] = OPENPAI if launch.runtime.openpai else "true"
     if launch.force_after_seconds >= 0:
         labels[FORCE_AFTER] = str(launch.force_after_seconds)
     if launch.devices:

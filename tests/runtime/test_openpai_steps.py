@@ -1,0 +1,160 @@
+"""What can go wrong before the command of an OpenPAI task has OpenPAI's code, and a sidecar prepares a task as well."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from corral.engines.kubernetes.exits import PodExit, explained
+from corral.engines.kubernetes.pods import secret_keys
+from corral.engines.kubernetes.runtimes import Runtimes, needs_runtime
+from corral.kernel.ids import AttemptId
+from corral.model.launch import RuntimePlan, SecretDelivery, TaskLaunch
+from corral.runtime.beside import ENTRY, READY, _begin
+from corral.runtime.openpai_errors import read_error
+from corral.runtime.peers import Api
+from corral.runtime.plan import Plan
+from tests.frameworks.openpai_tasks import Tasks, plugin, protocol, tasks_of, with_plugins
+
+TWO = {"worker": {"instances": 2}}
+
+
+def test_a_gang_that_does_not_come_together_is_a_conflict(tmp_path: Path) -> None:
+    with tasks_of(tmp_path, protocol(["echo ran"], roles=TWO)) as tasks:
+        tasks.barrier_seconds = 0.3
+        tasks.start("worker-0")
+        assert tasks.wait() == {"worker-0": 251}
+        assert "ran" not in tasks.output("worker-0")
+        assert_fault(tasks, 251, "waited 0.3 s for the other tasks")
+
+
+def test_a_server_that_does_not_answer_is_a_passing_failure_of_the_barrier(tmp_path: Path) -> None:
+    with tasks_of(tmp_path, protocol(["echo ran"], roles=TWO)) as tasks:
+        tasks.barrier_seconds = 0.3
+        tasks.silence()
+        tasks.start("worker-0")
+        assert tasks.wait() == {"worker-0": 250}
+        assert_fault(tasks, 250, "the server did not answer")
+
+
+def test_a_port_that_is_in_use_is_told_before_the_command(tmp_path: Path) -> None:
+    with tasks_of(tmp_path, protocol(["echo ran"])) as tasks, socket.socket() as other:
+        other.bind(("127.0.0.1", tasks.ports["worker-0"]["http"][0]))
+        other.listen()
+        assert tasks.run() == {"worker-0": 253}
+        assert tasks.output("worker-0") == ""
+        assert_fault(tasks, 253, "(http) of this task is in use by another program")
+
+
+def test_a_user_who_may_not_bind_a_port_is_not_refused_it(tmp_path: Path) -> None:
+    with tasks_of(tmp_path, protocol(["echo ran"])) as tasks:
+        tasks.ports["worker-0"]["http"] = [70000]  # no port at all: the command will find out
+        tasks.start()
+        assert tasks.wait()["worker-0"] != 253
+
+
+def assert_fault(tasks: Tasks, code: int, line: str) -> None:
+    fault = read_error(tasks.message("worker-0"))
+    assert fault is not None and fault["exitCode"] == code
+    assert line in fault["matchedPlatformLogString"] and "originUserExitCode" not in fault
+
+
+@pytest.mark.parametrize("pattern", [True, False])
+def test_the_end_of_a_command_is_told_in_openpais_words(tmp_path: Path, pattern: bool) -> None:
+    said = "IndexError: list index out of range" if pattern else "nothing known"
+    with tasks_of(tmp_path, protocol([f"echo '{said}'", "exit 4"])) as tasks:
+        code = 233 if pattern else 4
+        assert tasks.run() == {"worker-0": code}
+        wanted = {"exitCode": code, "originUserExitCode": 4, "errorLogs": {"user": f"{said}\n"}}
+        if pattern:
+            wanted |= {"trigger": "ContainerIndexOutOfRange", "matchedUserLogString": said}
+        assert read_error(tasks.message("worker-0")) == wanted
+
+
+def test_a_success_tells_nothing(tmp_path: Path) -> None:
+    with tasks_of(tmp_path, protocol(["echo 'IndexError: list index out of range'"])) as tasks:
+        assert tasks.run() == {"worker-0": 0}
+        assert tasks.message("worker-0") == ""
+
+
+def test_a_sidecar_prepares_what_any_user_of_the_image_can_read(tmp_path: Path) -> None:
+    extras = with_plugins(plugin("cmd", preCommands=["export GREETING=hello"]))
+    said = protocol(
+        ["echo $GREETING <% $secrets.who %> $PAI_WORK_DIR", "ls $PAI_RUNTIME_DIR"],
+        secrets={"who": "you"},
+        extras=extras,
+    )
+    with tasks_of(tmp_path / "tasks", said) as tasks:
+        tasks.processes["worker-0"] = subprocess.Popen(["sleep", "60"], start_new_session=True)
+        shared, task = tmp_path / "shared", tasks.rendered["worker-0"]
+        shared.mkdir()
+        plan = Plan(
+            attempt="j.0.worker.0.0",
+            command=list(task.command),
+            work=str(tmp_path / "work"),
+            directory=str(tmp_path / "work"),
+            shared=str(shared),
+            barrier=True,
+            openpai=task.openpai,
+            kept_secrets=tasks.secrets,
+        )
+        api = Api(f"http://127.0.0.1:{tasks.port}", "token")
+        before = os.umask(0)
+        try:
+            _begin(plan, api, str(shared / ENTRY), str(shared / READY))
+        finally:
+            os.umask(before)
+        modes = {file.name: file.stat().st_mode & 0o777 for file in (shared / "openpai").iterdir()}
+        done = subprocess.run(["sh", shared / ENTRY], capture_output=True, text=True, check=False)
+    assert set(modes) == {"task.sh", "user.sh", "before-0-cmd.sh"} and set(modes.values()) == {0o644}
+    assert done.stdout.split() == ["hello", "you", str(tmp_path / "work"), "before-0-cmd.sh", "task.sh"], done.stderr
+
+
+def launch_of(openpai: dict[str, object]) -> TaskLaunch:
+    return TaskLaunch(
+        attempt=AttemptId("0123456789abc.0.worker.0.0"),
+        user="bob",
+        node="k8s/n1",
+        command=("$(openpai)",),
+        env={},
+        image="busybox",
+        secrets=(
+            SecretDelivery("kept-value", file=".openpai/secrets/deep.er%2Fx"),
+            SecretDelivery("given-value", env="GIVEN"),
+        ),
+        runtime=RuntimePlan(openpai=openpai),
+        api_url="http://server",
+        job_token="token",
+        job_secret="secret",
+    )
+
+
+async def test_a_pod_is_given_what_the_task_may_have_and_the_runtime_the_rest() -> None:
+    import base64
+    import json
+
+    launch = launch_of({"role": "worker"})
+    assert needs_runtime(launch)
+    assert [secret.value for secret in secret_keys(launch).values()] == ["given-value"]
+    made = await Runtimes(None).secret(launch, {}, {})
+    plan = json.loads(base64.b64decode(made["data"]["plan"]))
+    assert plan["openpai"] == {"role": "worker"}
+    assert plan["kept_secrets"] == {"deep.er/x": "kept-value"}
+
+
+@pytest.mark.parametrize("openpai", [True, False])
+def test_the_end_of_a_pod_is_told_in_openpais_words_where_its_job_is_openpais(openpai: bool) -> None:
+    known = explained(PodExit(1, ""), b"ImportError: no module\n", openpai=openpai)
+    plain = explained(PodExit(3, ""), b"", openpai=openpai)
+    assert (known.code, plain.code) == (232, 3)
+    assert known.reason.startswith("the command ended with 1; its log says: ImportError: no module")
+    if openpai:
+        wanted = {"exitCode": 232, "trigger": "ContainerImportError", "originUserExitCode": 1}
+        assert read_error(known.reason) == wanted | {"matchedUserLogString": "ImportError: no module"}
+        assert read_error(plain.reason) == {"exitCode": 3, "originUserExitCode": 3}
+    else:
+        assert read_error(known.reason) is None and plain.reason == ""
