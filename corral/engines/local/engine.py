@@ -22,17 +22,17 @@ from corral.engines.base import ExecSession
 from corral.engines.local import cgroups, memory, processes, reaper, shim
 from corral.engines.local.adoption import recover
 from corral.engines.local.cgroups import CgroupsV1, CgroupsV2
-from corral.engines.local.containers import container_runtime, exec_command, ran_out_of_memory, remove
+from corral.engines.local.containers import container_runtime, ran_out_of_memory, remove
 from corral.engines.local.environment import base_environment, task_environment
 from corral.engines.local.folders import AttemptFolder, EndRecord, LaunchRecord, StopRecord
 from corral.engines.local.forwarding import open_connection
 from corral.engines.local.launching import (
     Means,
-    as_user,
     closed_folder,
     container_of,
     needs_runtime,
     prepare,
+    session_command,
     session_folder,
 )
 from corral.engines.local.live import (
@@ -265,13 +265,8 @@ class LocalEngine:
         live = self._running(attempt)
         record = live.record
         env = self._environment_of(live) | ({"TERM": "xterm-256color"} if tty else {})
-        words = list(argv)
-        if record.container:
-            words = exec_command(record.container, record.container_runtime, words, tty=tty)
-        elif record.uid >= 0:
-            words = [*as_user(record.uid), *words]
-        if record.mounted and live.process is not None and (inside := processes.first_child(live.process.pid)):
-            words = [*self._means.storages.entering(inside, record.directory), *words]
+        inside = processes.first_child(live.process.pid) if record.mounted and live.process is not None else 0
+        words = session_command(argv, record, inside, self._means, tty=tty)
 
         def ended(pid: int) -> None:
             live.sessions.discard(pid)

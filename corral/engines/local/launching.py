@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from corral.engines.local.containers import Container, client_environment, container_name, run_command
+from corral.engines.local.containers import Container, client_environment, container_name, exec_command, run_command
 from corral.engines.local.environment import base_environment
 from corral.engines.local.folders import AttemptFolder, LaunchRecord
 from corral.engines.local.processes import MARKER
@@ -116,6 +116,14 @@ def session_folder(launch: TaskLaunch, folder: AttemptFolder) -> str:
     """Where sessions in the task begin; those in a container begin inside."""
     base = base_folder(launch, folder)
     return base if launch.image else os.path.normpath(os.path.join(base, launch.working_dir))
+
+
+def session_command(argv: Sequence[str], record: LaunchRecord, inside: int, means: Means, *, tty: bool) -> list[str]:
+    """The words that run a command as a task, beside it; `inside` is its process where it has a namespace of its own."""
+    if record.container:
+        return exec_command(record.container, record.container_runtime, argv, tty=tty)
+    words = [*as_user(record.uid), *argv] if record.uid >= 0 else list(argv)
+    return [*means.storages.entering(inside, record.directory), *words] if inside else words
 
 
 def prepare(
