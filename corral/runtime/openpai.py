@@ -59,7 +59,7 @@ def prepare(
     """
     roles, role, index = roles_of(asked["roles"]), str(asked["role"]), int(asked["index"])
     told = address_variables(roles, role, index, peers, place.directory)
-    os.makedirs(place.folder, mode=0o755 if place.any_user else 0o700, exist_ok=True)
+    os.makedirs(place.folder, mode=0o777 if place.any_user else 0o700, exist_ok=True)
     if asked.get("ssh"):
         _write_ssh(place, asked["ssh"], key, _hosts(roles, asked["ssh"]["roles"], peers))
     _check_ports(_own_ports(roles, role, index, peers))
