@@ -66,6 +66,14 @@ def test_every_stream_is_read_at_its_address_without_a_token(server: Server, lau
     assert opened(found["all"]).headers["content-type"].startswith("text/plain")
 
 
+def test_whoever_comes_through_the_gateway_is_sent_through_it(server: Server, launcher: Launcher, ann: Caller) -> None:
+    where, (out, _) = printing(server, launcher, ann, "Prints-behind", split=False)
+    Path(out).write_bytes(b"behind\n")
+    uri = places(ann, f"/rest-server{where}")["all"]
+    assert urlsplit(uri).path == "/rest-server/api/internal/logs/user.pai.all"
+    assert opened(uri).text == "behind\n"
+
+
 def test_a_task_that_prints_into_one_file_has_it_at_every_address(
     server: Server, launcher: Launcher, ann: Caller
 ) -> None:

@@ -7,6 +7,8 @@ from typing import Final
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 GATEWAY: Final = "/rest-server"
+CAME_BY: Final = "corral.gateway"
+"""The scope's word for the prefix that a call came by: an answer that names an address names it under the same."""
 _OURS: Final = f"{GATEWAY}/api/v3"
 _VERSIONS: Final = ("/api/v1/", "/api/v2/")
 
@@ -24,6 +26,8 @@ class Pylon:
             known = address_of(path)
             if known is not path:
                 scope = {**scope, "path": known, "raw_path": known.encode("utf-8", "replace")}
+                if path.startswith(GATEWAY):
+                    scope[CAME_BY] = GATEWAY
         await self._app(scope, receive, send)
 
 

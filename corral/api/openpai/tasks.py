@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from corral.api.callers import service_of
 from corral.api.openpai.callers import AnyCaller
 from corral.api.openpai.jobs import Job, number_of, owner_and_name
+from corral.api.openpai.pylon import CAME_BY
 from corral.api.reading import LogSource, read_source
 from corral.api.wire import Json
 from corral.model.openpai_views import LogLocation, LogLocations
@@ -48,7 +49,7 @@ async def get_logs(
     places = await service_of(request).openpai_log_places(actor, user, name, number, role, task, own)
     query = request.query_params
     tail = "true" in (query.get("tail-mode"), query.get("tailMode"))
-    base = str(request.base_url)
+    base = f"{str(request.base_url).rstrip('/')}{request.scope.get(CAME_BY, '')}"
     return Json(LogLocations(tuple(LogLocation(place.stream, address(base, place, tail=tail)) for place in places)))
 
 
@@ -62,7 +63,7 @@ def address(base: str, place: SignedLog, *, tail: bool) -> str:
         "expires": place.expires,
         "signature": place.signature,
     }
-    return f"{base}api/internal/{'tail-logs' if tail else 'logs'}/{_PREFIX}{place.stream}?{urlencode(query)}"
+    return f"{base}/api/internal/{'tail-logs' if tail else 'logs'}/{_PREFIX}{place.stream}?{urlencode(query)}"
 
 
 @internal.get("/logs/{name}")
