@@ -24,6 +24,7 @@ from corral.engines.local.containers import (
 from corral.kernel.errors import Unavailable
 from corral.model.inventory import Device
 from corral.model.launch import REGISTRIES, RuntimePlan, SecretDelivery
+from corral.model.storages import Mount
 from tests.engines.local_harness import Harness, attempt, collect, launch
 from tests.testbeds import docker, registry
 
@@ -232,6 +233,31 @@ async def test_data_of_a_container_is_moved_by_who_the_task_is_of(
         end = await for_ada.run("sh", "-c", "echo words >out", image=image, runtime=refused, task=task)
         assert end.code == 255 and "could not be moved" in for_ada.log(attempt(task))
     assert sorted(os.listdir(ours)) == ["data"]
+
+
+async def test_a_container_finds_its_storages_at_their_paths(for_ada: Harness, image: str) -> None:
+    for name in ("shared", "homes"):
+        (for_ada.folder / name).mkdir(mode=0o755)
+    (for_ada.folder / "shared/given").write_text("given\n")
+    storages = (
+        Mount("shared", "folder", "/mnt/shared", source=f"{for_ada.folder}/shared", read_only=True),
+        Mount("homes", "folder", "/home/mine", source=f"{for_ada.folder}/homes", folder="ada"),
+    )
+    script = "cat /mnt/shared/given; echo kept >/home/mine/kept; touch /mnt/shared/x 2>/dev/null || echo refused"
+    end = await for_ada.run("sh", "-c", script, image=image, storages=storages)
+    assert (end.code, for_ada.log()) == (0, "given\nrefused\n")
+    kept = for_ada.folder / "homes/ada/kept"
+    assert (kept.read_text(), kept.stat().st_uid) == ("kept\n", UID)
+
+
+async def test_what_a_container_has_of_a_uri_is_moved_around_it(docked: Harness, image: str, tmp_path: Path) -> None:
+    (tmp_path / "bucket").mkdir()
+    (tmp_path / "bucket/far").write_text("far\n")
+    storages = (Mount("bucket", "uri", "/data", source=f"file://{tmp_path}/bucket"),)
+    script = "tr a-z A-Z </data/far >/data/back"
+    end = await docked.run("sh", "-c", script, image=image, storages=storages, runtime=RuntimePlan())
+    assert end.code == 0, docked.log()
+    assert (tmp_path / "bucket/back").read_text() == "FAR\n"
 
 
 async def test_a_session_is_opened_inside_and_a_stop_ends_the_container(
