@@ -94,7 +94,9 @@ def _load(
     canonical = bool(source.data.keys() & {"apiVersion", "kind", "spec"})
     home = source.data.get("spec") if canonical else source.data
     given = home.get("parameters") if isinstance(home, dict) else None
-    if not (canonical and isinstance(home, dict) and home.get("jobType") in FILLED_IN_ELSEWHERE):
+    if canonical and isinstance(home, dict) and home.get("jobType") in FILLED_IN_ELSEWHERE:
+        _without_parameters(parameters, source.filename)
+    else:
         source.data = render(source, given, parameters, TEXT_UNDER)
     _override(source.data, canonical, parameters, name)
     job = _read_canonical(source) if canonical else _read_short(source)
@@ -162,11 +164,15 @@ def _read_canonical(source: Source) -> UnifiedJob:
         raise SpecError(problems_of(error, UnifiedJob, source)) from None
 
 
-def _read_foreign(source: Source, parameters: Mapping[str, str], name: str | None) -> UnifiedJob:
-    """The job of another system's document; its language has no parameters."""
+def _without_parameters(parameters: Mapping[str, str], filename: str) -> None:
     if parameters:
         word = shorten(next(iter(parameters)))
-        raise SpecError([Problem(f"--set {word}: this kind of document has no parameters", filename=source.filename)])
+        raise SpecError([Problem(f"--set {word}: this kind of document has no parameters", filename=filename)])
+
+
+def _read_foreign(source: Source, parameters: Mapping[str, str], name: str | None) -> UnifiedJob:
+    """The job of another system's document; its language has no parameters."""
+    _without_parameters(parameters, source.filename)
     if name is not None:
         _override(source.data, True, {}, name)
     translation = translated(source)

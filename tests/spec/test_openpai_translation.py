@@ -304,6 +304,12 @@ def test_parameters_and_the_name_can_be_given_with_the_file() -> None:
     assert job.metadata.annotations["openpai.corral.dev/name"] == "renamed"
 
 
+def test_a_canonical_document_has_its_parameters_in_it_already() -> None:
+    document = to_job(read_protocol(job_file(parameters={"lr": 1}))).document
+    with pytest.raises(SpecError, match="--set lr: this kind of document has no parameters"):
+        load_job(json.dumps(document), parameters={"lr": "2"})
+
+
 @given(st.from_regex(r"[a-zA-Z0-9_-]{1,255}", fullmatch=True), st.from_regex(r"[a-zA-Z0-9_-]{1,255}", fullmatch=True))
 def test_different_names_of_openpai_are_different_names_here(one: str, other: str) -> None:
     assert (job_label(one) == job_label(other)) == (one == other)
