@@ -98,7 +98,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 def _engine(client: Client) -> str:
     """Whose machines the server's are."""
     nodes = client.nodes(limit=1)["items"]
-    return "kubernetes" if nodes and str(nodes[0]["name"]).startswith("kubernetes/") else "local"
+    return str(nodes[0]["engine"]) if nodes else "local"
 
 
 def _documents(client: Client, site: Site, *, dry_run: bool, replace: bool) -> Iterator[Item]:

@@ -64,6 +64,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- with .Values.blobs.uri }}
 - {name: CORRAL_BLOBS, value: {{ . | quote }}}
 {{- end }}
+{{- if .Values.oidc.existingSecret }}
+- {name: CORRAL_OIDC_CLIENT_SECRET_FILE, value: /var/run/corral-oidc/client-secret}
+{{- end }}
 {{- if .Values.documents }}
 - {name: CORRAL_CLUSTER, value: /etc/corral/documents.yaml}
 {{- end }}

@@ -186,6 +186,17 @@ def test_secrets_that_are_there_are_used_and_none_is_made(helm: Helm) -> None:
     assert {"name": "key", "secret": {"secretName": "ours", "defaultMode": 0o440}} in made.server["volumes"]
 
 
+def test_only_front_has_the_secret_of_openid_connect(helm: Helm) -> None:
+    issuer = {"oidc_issuer": "https://id.example", "oidc_client_id": "corral"}
+    made = helm.render(merged(TRIAL, {"settings": issuer, "oidc": {"existingSecret": "corral-oidc"}}))
+    file = Path(made.environment("front")["CORRAL_OIDC_CLIENT_SECRET_FILE"])
+    mounts = {each["name"]: [one["mountPath"] for one in each["volumeMounts"]] for each in made.server["containers"]}
+    assert str(file.parent) in mounts["front"]
+    assert str(file.parent) not in mounts["control"]
+    assert {"name": "oidc", "secret": {"secretName": "corral-oidc", "defaultMode": 0o440}} in made.server["volumes"]
+    assert "oidc" not in str(helm.render(TRIAL).server).lower()
+
+
 def test_prometheus_finds_the_server_when_told_to(helm: Helm) -> None:
     def notes(values: Thing) -> Thing:
         found: Thing = helm.render(values).of("Deployment")[0]["spec"]["template"]["metadata"]["annotations"]
