@@ -32,7 +32,7 @@ from corral.service.rules import Decision, Resource
 from corral.service.storages import Storages
 from corral.spec.errors import SpecError, did_you_mean
 from corral.spec.job import UnifiedJob
-from corral.spec.openpai.names import JOB_TYPE, PROTOCOL, SSH_KEYS, USER
+from corral.spec.openpai.names import DEFAULT_FILES, JOB_TYPE, PROTOCOL, SSH_KEYS, USER
 from corral.spec.openpai.translation import public_keys, secret_name
 from corral.spec.parts import Array, Dependency
 from corral.spec.reading import ReadJob
@@ -181,7 +181,8 @@ class Submitting(OpenPaiQuota, Storages):
         """A job of OpenPAI with the name of who submits it, and with their public keys where it asks for ssh."""
         if job.spec.job_type != JOB_TYPE:
             return job
-        annotations = {**job.metadata.annotations, USER: actor.user}
+        files = {DEFAULT_FILES: self.openpai_fs_uri} if self.openpai_fs_uri else {}
+        annotations = {**files, **job.metadata.annotations, USER: actor.user}
         annotations.pop(SSH_KEYS, None)
         if _SSH in annotations.get(PROTOCOL, ""):
             user = await self.store.user(actor.user)

@@ -70,7 +70,7 @@ def test_whoever_comes_through_the_gateway_is_sent_through_it(server: Server, la
     where, (out, _) = printing(server, launcher, ann, "Prints-behind", split=False)
     Path(out).write_bytes(b"behind\n")
     uri = places(ann, f"/rest-server{where}")["all"]
-    assert urlsplit(uri).path == "/rest-server/api/internal/logs/user.pai.all"
+    assert urlsplit(uri).path == "/rest-server/api/internal/logs/user-all"
     assert opened(uri).text == "behind\n"
 
 
@@ -90,7 +90,7 @@ def test_in_tail_mode_the_end_of_a_log_is_served(
     written = b"".join(b"line %06d\n" % number for number in range(10_000))
     Path(out).write_bytes(written)
     uri = places(ann, where, **{parameter: "true"})["all"]
-    assert urlsplit(uri).path == "/api/internal/tail-logs/user.pai.all"
+    assert urlsplit(uri).path == "/api/internal/tail-logs/user-all"
     assert opened(uri).content == written[-16 * 1024 :]
     assert opened(places(ann, where)["all"]).content == written
 

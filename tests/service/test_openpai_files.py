@@ -37,6 +37,12 @@ async def test_a_file_of_protocol_2_is_a_job_of_its_submitter(service: Service) 
     assert to_protocol(job["document"])["name"] == "j1"
 
 
+async def test_a_job_is_told_the_clusters_file_system(service: Service) -> None:
+    service.openpai_fs_uri = "hdfs://nn:9000"
+    annotations = (await submitted(service, MINIMAL))["document"]["metadata"]["annotations"]
+    assert annotations["openpai.corral.dev/default-fs-uri"] == "hdfs://nn:9000"
+
+
 async def test_nobody_submits_under_anothers_name_or_keys(service: Service) -> None:
     document = to_job({**read_protocol(MINIMAL), "name": "mine"}, user="bob").document
     document["metadata"]["annotations"]["openpai.corral.dev/ssh-keys"] = "ssh-rsa bob"

@@ -25,7 +25,9 @@ internal = APIRouter()
 
 TAIL_BYTES: Final = 16 * 1024
 """How much of a log's end the tail is."""
-_PREFIX: Final = "user.pai."
+_PREFIX: Final = "user-"
+_OLD_PREFIX: Final = "user.pai."
+"""What the files of a task's log are called, and were called: each with the stream after it."""
 Role = Annotated[str, Path(max_length=300)]
 _TASK: Final = "/jobs/{ref}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts"
 
@@ -83,7 +85,7 @@ async def end_of_log(request: Request, name: str) -> Response:
 async def _sources(request: Request, name: str) -> Sequence[LogSource]:
     query = request.query_params
     expires = number_of(query.get("expires", ""), bad_token())
-    stream = name.removeprefix(_PREFIX)
+    stream = name.removeprefix(_OLD_PREFIX).removeprefix(_PREFIX)
     attempt, signature = query.get("pod-uid", ""), query.get("signature", "")
     if not (signature.isascii() and attempt):
         raise bad_token()
