@@ -73,9 +73,9 @@ class OpenPaiImported(Sessions):
             return False
         at = float(issued) if isinstance(issued, int | float) else self.clock.now()
         kept = Token(new_id(), user, "imported from OpenPAI", APPLICATION, at)
-        owner = texts_owner(user)
-        await self.store.put_secret(owner, kept.id, self.sealer.seal(owner, kept.id, token), self.clock.now())
-        await self.store.add_token(kept, digest(token))
+        if await self.store.add_token_once(kept, digest(token)):
+            owner = texts_owner(user)
+            await self.store.put_secret(owner, kept.id, self.sealer.seal(owner, kept.id, token), self.clock.now())
         return True
 
     async def imported_token_text(self, token: Token) -> str | None:

@@ -195,6 +195,18 @@ class Accounts(Database):
         row = msgspec.structs.asdict(token) | {"hash": token_hash}
         await self.change(insert(_tokens), row)
 
+    async def add_token_once(self, token: Token, token_hash: str) -> bool:
+        """Store a token's hash unless it is there already, under whatever id; whether it was not."""
+        row = msgspec.structs.asdict(token) | {"hash": token_hash}
+
+        def run(transaction: Transaction) -> bool:
+            if transaction.read(select(_tokens.c.id).where(_tokens.c.hash == token_hash)).first() is not None:
+                return False
+            transaction.write(insert(_tokens), row)
+            return True
+
+        return await self.write(run)
+
     async def find_token(self, token_hash: str) -> tuple[Token, User, list[Group]] | None:
         """The token with this hash, its user and the groups that there are."""
 

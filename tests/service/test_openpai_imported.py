@@ -1,0 +1,229 @@
+"""Why: what an OpenPAI cluster vouched for opens this server exactly as long, and as far, as it should."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+from typing import Any
+
+import pytest
+
+from corral.kernel.errors import CorralError, Forbidden, Unauthenticated
+from corral.model.accounts import Group, User
+from corral.model.openpai_import import ImportGroup, ImportJob, ImportToken, ImportUser, OpenPaiImport
+from corral.service import Service
+from corral.service.credentials import IMPORTED_PREFIX, imported_hash
+from tests.service.conftest import ANN, ROOT
+
+SECRET = "what the cluster signed with"
+
+
+def signed(secret: str = SECRET, *, alg: str = "HS256", **claims: Any) -> str:
+    def part(data: dict[str, Any]) -> str:
+        return base64.urlsafe_b64encode(json.dumps(data).encode()).decode().rstrip("=")
+
+    told = {"username": "ann", "application": True, "iat": 1_600_000_000, **claims}
+    body = (
+        f"{part({'alg': alg, 'typ': 'JWT'})}.{part({key: value for key, value in told.items() if value is not None})}"
+    )
+    signature = hmac.new(secret.encode(), body.encode(), hashlib.sha256).digest()
+    return f"{body}.{base64.urlsafe_b64encode(signature).decode().rstrip('=')}"
+
+
+async def bring(service: Service, **given: Any) -> dict[str, str]:
+    page = await service.import_openpai(ROOT, OpenPaiImport(**given))
+    return {f"{each.kind}/{each.name}": each.result for each in page.items}
+
+
+async def test_a_hash_of_openpais_opens_once_and_is_then_argon2id(service: Service) -> None:
+    told = imported_hash("Old.User", "secret")
+    await service.store.add_user(User("Old.User"), told)
+    assert told.startswith(IMPORTED_PREFIX)
+    assert not await service.check_password("Old.User", "Secret")
+    assert await service.store.password_hash("Old.User") == told, "a wrong password changes nothing"
+    assert await service.check_password("Old.User", "secret"), "though it is shorter than ours must be"
+    stored = await service.store.password_hash("Old.User")
+    assert stored.startswith("$argon2id$")
+    assert await service.check_password("Old.User", "secret")
+    assert not await service.check_password("Old.User", "Secret")
+
+
+async def test_a_password_that_was_changed_meanwhile_is_not_put_back(service: Service) -> None:
+    await service.store.add_user(User("old"), imported_hash("old", "secret"))
+    await service.store.change_user("old", password_hash="another")
+    await service.store.replace_password_hash("old", imported_hash("old", "secret"), "the old one anew")
+    assert await service.store.password_hash("old") == "another"
+
+
+async def test_the_hash_is_not_itself_a_password(service: Service) -> None:
+    told = imported_hash("old", "secret")
+    await service.store.add_user(User("old"), told)
+    for guess in (told, told.removeprefix(IMPORTED_PREFIX), ""):
+        assert not await service.check_password("old", guess)
+
+
+async def test_a_token_of_the_cluster_opens_from_the_first_use_on_even_when_many_come_at_once(service: Service) -> None:
+    assert await bring(service, jwt_secret=SECRET) == {"secret/jwt-secret": "created"}
+    token = signed()
+    actors = await asyncio.gather(*(service.authenticate(token) for _ in range(5)))
+    assert {(actor.user, actor.kind) for actor in actors} == {("ann", "application")}
+    (kept,) = await service.store.tokens("ann")
+    assert kept.created_at == 1_600_000_000
+    assert await service.imported_token_text(kept) == token
+    assert token not in str(await service.store.secrets("openpai-tokens:ann")), "it is sealed"
+
+
+BAD: dict[str, str] = {
+    "signed with another secret": signed("another secret, just as long"),
+    "no application's": signed(application=False),
+    "a job's": signed(jobSpecific=True),
+    "one that ends": signed(exp=4_000_000_000),
+    "of nobody here": signed(username="nobody"),
+    "of no user": signed(username=None),
+    "of another algorithm": signed(alg="none"),
+    "cut short": signed()[:-4],
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+async def test_a_token_does_not_open_that_is(what: str, service: Service) -> None:
+    await bring(service, jwt_secret=SECRET)
+    with pytest.raises(Unauthenticated):
+        await service.authenticate(BAD[what])
+    assert await service.store.tokens("ann") == []
+
+
+async def test_without_the_secret_no_token_of_the_cluster_opens(service: Service) -> None:
+    with pytest.raises(Unauthenticated):
+        await service.authenticate(signed())
+
+
+async def test_where_tokens_were_exported_no_other_one_opens(service: Service) -> None:
+    listed, other = signed(), signed(iat=1_600_000_001)
+    done = await bring(service, jwt_secret=SECRET, tokens_listed=True, tokens=(ImportToken("ann", listed),))
+    assert sorted(done.values()) == ["created", "created"]
+    assert (await service.authenticate(listed)).user == "ann"
+    with pytest.raises(Unauthenticated):
+        await service.authenticate(other)
+
+
+async def test_a_token_that_was_revoked_stays_so_whatever_is_imported_again(service: Service) -> None:
+    given = {"jwt_secret": SECRET, "tokens": (ImportToken("ann", signed()),)}
+    await bring(service, **given)
+    (kept,) = await service.store.tokens("ann")
+    await service.revoke_token(ANN, kept.id)
+    assert set((await bring(service, **given)).values()) == {"unchanged"}
+    with pytest.raises(Unauthenticated):
+        await service.authenticate(signed())
+
+
+async def test_tokens_go_with_their_account(service: Service) -> None:
+    await bring(service, jwt_secret=SECRET, tokens=(ImportToken("ann", signed()),))
+    await service.store.remove_user("ann")
+    assert await service.store.secrets("openpai-tokens:ann") == {}
+    with pytest.raises(Unauthenticated):
+        await service.authenticate(signed())
+
+
+async def test_a_token_is_taken_only_for_whom_it_names_and_whom_it_was_signed_for(service: Service) -> None:
+    tokens = (
+        ImportToken("bob", signed()),
+        ImportToken("ann", signed("another secret, just as long")),
+        ImportToken("ann", "x"),
+    )
+    done = await bring(service, jwt_secret=SECRET, tokens=tokens)
+    assert [result for name, result in done.items() if name.startswith("token/")] == ["refused"] * len(
+        set(done) - {"secret/jwt-secret"}
+    )
+
+
+async def test_a_secret_that_everybody_knows_is_refused_here_too(service: Service) -> None:
+    for secret in ("pai-secret", "short"):
+        assert await bring(service, jwt_secret=secret) == {"secret/jwt-secret": "refused"}
+    assert await service.imported_jwt_secret() is None
+
+
+async def test_only_administrators_bring_over_and_it_is_in_the_audit_log(service: Service) -> None:
+    given = OpenPaiImport(users=(ImportUser("new", password_hash="ab" * 64),))
+    with pytest.raises(Forbidden):
+        await service.import_openpai(ANN, given)
+    await service.import_openpai(ROOT, given)
+    lines = (await service.store.audit(limit=10)).items
+    assert [(each.actor, each.allowed) for each in lines if each.action == "openpai.import"] == [
+        ("root", True),
+        ("ann", False),
+    ]
+    assert "ab" * 64 not in str(lines)
+
+
+async def test_a_trial_stores_nothing(service: Service) -> None:
+    given = OpenPaiImport(
+        groups=(ImportGroup("g"),),
+        users=(ImportUser("new"),),
+        tokens=(ImportToken("ann", signed()),),
+        jwt_secret=SECRET,
+    )
+    page = await service.import_openpai(ROOT, given, dry_run=True)
+    assert {each.result for each in page.items} == {"created"}
+    assert await service.store.user("new") is None
+    assert await service.store.tokens("ann") == []
+    assert await service.imported_jwt_secret() is None
+    assert "g" not in [group.name for group in await service.store.groups()]
+
+
+async def test_accounts_and_groups_that_differ_are_kept_or_replaced(service: Service) -> None:
+    await service.store.put_group(Group("g", ("a",)))
+    given = {"groups": (ImportGroup("g", queues=("b",)),), "users": (ImportUser("ann", groups=("g",), admin=True),)}
+    assert await bring(service, **given) == {"group/g": "kept", "user/ann": "kept"}
+    ann = await service.store.user("ann")
+    assert ann is not None and ann.role == "user"
+    page = await service.import_openpai(ROOT, OpenPaiImport(**given), replace=True)
+    assert {each.result for each in page.items} == {"changed"}
+    ann = await service.store.user("ann")
+    assert ann is not None and (ann.role, ann.groups) == ("admin", ("g",))
+    assert set((await bring(service, **given)).values()) == {"unchanged"}
+
+
+async def test_the_administrators_group_is_a_role_and_no_membership(service: Service) -> None:
+    await bring(service, users=(ImportUser("chief", groups=("admingroup", "default"), admin=True),))
+    chief = await service.store.user("chief")
+    assert chief is not None and (chief.role, chief.groups) == ("admin", ("default",))
+
+
+async def test_who_signs_in_at_a_provider_is_waited_for(service: Service) -> None:
+    await bring(service, users=(ImportUser("new"), ImportUser("root")), issuer="https://id.example")
+    assert await service.store.identity("https://id.example", "name:new") == "new"
+    assert await service.store.identity("https://id.example", "name:root") is None, "that account was here before"
+
+
+@pytest.mark.parametrize(
+    ("user", "text", "why"),
+    [
+        ("nobody", "name: x\nroles: {w: {command: echo}}", "not there"),
+        ("ann", "protocolVersion: 2\nname: x\n", "type"),
+        ("ann", "name: x\nsecrets: '******'", "masked"),
+        ("ann", "[", ""),
+    ],
+)
+async def test_a_job_that_cannot_be_brought_over_is_said_in_a_line(
+    service: Service, user: str, text: str, why: str
+) -> None:
+    page = await service.import_openpai(ROOT, OpenPaiImport(jobs=(ImportJob(user, "x", text),)))
+    (one,) = page.items
+    assert one.result == "refused"
+    assert why in one.message
+    assert "\n" not in one.message
+
+
+async def test_a_fault_of_the_server_is_not_told_as_a_refusal_of_a_job(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: Any, **__: Any) -> None:
+        raise CorralError("broken", "broken")
+
+    monkeypatch.setattr(Service, "submit", broken)
+    with pytest.raises(CorralError):
+        await service.import_openpai(ROOT, OpenPaiImport(jobs=(ImportJob("ann", "x", "name: x"),)))
