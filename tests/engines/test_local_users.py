@@ -78,3 +78,31 @@ async def test_the_runtime_and_sessions_run_as_the_user_too(local: Harness) -> N
     await session.close()
     await local.engine.stop(attempt(), grace_seconds=5)
     assert (await local.exited(attempt())).code == 143
+
+
+async def test_nothing_that_a_job_chose_is_run_or_loaded_before_its_user_is_set(local: Harness) -> None:
+    trap = local.folder / "trap"
+    trap.mkdir(mode=0o755)
+    for name in ("setpriv", "env", "sh"):
+        (trap / name).write_text("#!/bin/sh\necho trapped as $(/usr/bin/id -u)\n")
+        (trap / name).chmod(0o755)
+    env = {"LD_PRELOAD": "/no/such.so", "PATH": f"{trap}:/usr/bin:/bin", "BASH_ENV": str(trap / "sh")}
+    end = await local.run("/bin/sh", "-c", "exec /usr/bin/printenv LD_PRELOAD PATH BASH_ENV", env=env)
+    assert end.code == 0, local.log()
+    assert "trapped" not in local.log()
+    said = [line for line in local.log().splitlines() if not line.startswith("ERROR: ld.so")]
+    assert said == list(env.values())
+    warned = local.log().count("ERROR: ld.so")
+    assert warned == 2, "the job's own two programs load what it says, none of the server's does"
+
+
+async def test_a_session_loads_what_a_job_chose_as_the_user_alone(local: Harness) -> None:
+    env = {"LD_PRELOAD": "/no/such.so"}
+    await local.engine.start(launch("/bin/sh", "-c", "echo up; exec sleep 1000", env=env))
+    await local.line("up")
+    session = await local.engine.exec(attempt(), ["/usr/bin/printenv", "LD_PRELOAD"], tty=False)
+    printed = b"".join([chunk async for chunk in session.output()]).decode()
+    assert printed.count("ERROR: ld.so") == 1 and printed.endswith("/no/such.so\n")
+    await session.close()
+    await local.engine.stop(attempt(), grace_seconds=5)
+    assert (await local.exited(attempt())).code == 143

@@ -266,7 +266,7 @@ class LocalEngine:
         record = live.record
         env = self._environment_of(live) | ({"TERM": "xterm-256color"} if tty else {})
         inside = processes.first_child(live.process.pid) if record.mounted and live.process is not None else 0
-        words = session_command(argv, record, inside, self._means, tty=tty)
+        words, env = session_command(argv, env, record, inside, self._means, tty=tty)
 
         def ended(pid: int) -> None:
             live.sessions.discard(pid)

@@ -21,6 +21,11 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "TMPDIR", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 _KEPT_AS_SELF = ("PYENV_ROOT", "PYENV_VERSION", "VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_HOME")
 _NOT_NAME = re.compile(r"[^A-Z0-9]+")
+_LOADED = re.compile(
+    r"(LD|GLIBC|MALLOC|RES)_.*|(GCONV|LOC|NLS|NIS)_?PATH|TZDIR|GETCONF_DIR|HOSTALIASES|LOCALDOMAIN|RESOLV_HOST_CONF|"
+    r"ENV|BASH_ENV|BASHOPTS|SHELLOPTS|IFS|PS4|CDPATH"
+)
+"""What has a shell, the loader or the C library run or read what a job chose."""
 
 
 def base_environment(uid: int, server: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -36,6 +41,12 @@ def base_environment(uid: int, server: Mapping[str, str] = os.environ) -> dict[s
     except KeyError:
         env["HOME"], env["USER"] = "/", str(uid)
     return env
+
+
+def apart(env: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The variables that the server's own programs may be started with, and those that only a task's may."""
+    own = {name: value for name, value in env.items() if _LOADED.fullmatch(name)}
+    return {name: value for name, value in env.items() if name not in own}, own
 
 
 def port_variable(name: str) -> str:

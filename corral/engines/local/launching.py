@@ -13,6 +13,7 @@ import contextlib
 import functools
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from corral.engines.local.containers import Container, client_environment, container_name, exec_command, run_command
-from corral.engines.local.environment import base_environment
+from corral.engines.local.environment import apart, base_environment
 from corral.engines.local.folders import AttemptFolder, LaunchRecord
 from corral.engines.local.processes import MARKER
 from corral.engines.local.storages import Bound, LocalStorages, link_all, spec_of, volumes
@@ -118,12 +119,17 @@ def session_folder(launch: TaskLaunch, folder: AttemptFolder) -> str:
     return base if launch.image else os.path.normpath(os.path.join(base, launch.working_dir))
 
 
-def session_command(argv: Sequence[str], record: LaunchRecord, inside: int, means: Means, *, tty: bool) -> list[str]:
-    """The words that run a command as a task, beside it; `inside` is its process where it has a namespace of its own."""
+def session_command(
+    argv: Sequence[str], env: Mapping[str, str], record: LaunchRecord, inside: int, means: Means, *, tty: bool
+) -> tuple[list[str], dict[str, str]]:
+    """The words, and the environment, that run a command as a task, beside it.
+
+    `inside` is the task's process where it has a namespace of its own.
+    """
     if record.container:
-        return exec_command(record.container, record.container_runtime, argv, tty=tty)
-    words = [*as_user(record.uid), *argv] if record.uid >= 0 else list(argv)
-    return [*means.storages.entering(inside, record.directory), *words] if inside else words
+        return exec_command(record.container, record.container_runtime, argv, tty=tty), dict(env)
+    words, env = _for_user(record.uid, argv, env)
+    return [*means.storages.entering(inside, record.directory), *words] if inside else words, env
 
 
 def prepare(
@@ -155,7 +161,7 @@ def prepare(
     if launch.image:
         env = {**base_environment(-1), **client_environment(), MARKER: launch.attempt}
     if record.uid >= 0 and not launch.image:
-        argv = [*as_user(record.uid), *argv]
+        argv, env = _for_user(record.uid, argv, env)
     if bound and not launch.image:
         argv, directory = _with_storages(bound, argv, directory, folder, record, means)
     return Prepared(argv, env, directory, code)
@@ -176,9 +182,21 @@ def _with_storages(
     return [*words, means.python(-1), "-I", "-S", means.runtime(), "mount", spec, *argv], folder.path
 
 
+def _for_user(uid: int, argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """The words that run a command under a uid (-1: the server's own), and the environment to begin with.
+
+    Until they have given up the server's rights, programs get nothing that would have them run what the job chose.
+    """
+    if uid < 0:
+        return list(argv), dict(env)
+    safe, own = apart(env)
+    words = [shutil.which("env") or "/usr/bin/env", *(f"{name}={value}" for name, value in own.items())] if own else []
+    return [*as_user(uid), *words, *argv], safe
+
+
 def as_user(uid: int) -> tuple[str, ...]:
-    """The words that run what follows under a uid, without any group of the server."""
-    return ("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--")
+    """The words that run what follows under a uid, without any group of the server; a job's PATH is no matter to them."""
+    return (shutil.which("setpriv") or "setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--")
 
 
 def closed_folder(folder: Path) -> Path | None:
