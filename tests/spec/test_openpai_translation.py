@@ -17,6 +17,7 @@ from corral.spec.job import UnifiedJob
 from corral.spec.openpai.hived import hived_terms
 from corral.spec.openpai.protocol import ProtocolError, read_protocol
 from corral.spec.openpai.rendering import render
+from corral.spec.openpai.report import report
 from corral.spec.openpai.translation import (
     MASK,
     asked_storages,
@@ -314,6 +315,69 @@ def test_a_canonical_document_has_its_parameters_in_it_already() -> None:
 def test_different_names_of_openpai_are_different_names_here(one: str, other: str) -> None:
     assert (job_label(one) == job_label(other)) == (one == other)
     assert load_job(job_file(name=one)).metadata.annotations["openpai.corral.dev/name"] == one
+
+
+RICH = {
+    "prerequisites": [
+        {"type": "dockerimage", "name": "d", "uri": "u", "auth": {"username": "me", "password": "p"}},
+        {"type": "data", "name": "x", "uri": ["a"], "plugin": "p", "require": ["d"]},
+    ],
+    "parameters": {"a": 1, "b": ["c"]},
+    "secrets": {"s": "t"},
+    "jobRetryCount": 1,
+    "deployments": [{"name": "p", "taskRoles": {"worker": {"preCommands": ["a"], "postCommands": ["b"]}}}],
+    "defaults": {"virtualCluster": "default", "deployment": "p"},
+    "extras": {
+        "gangAllocation": False,
+        "storages": [{"name": "a", "mountPath": "/b"}],
+        "hivedScheduler": {"jobPriorityClass": "prod", "taskRoles": {"worker": {"skuType": "A", "skuNum": 1}}},
+        "com.microsoft.pai.runtimeplugin": [
+            {"plugin": "teamwise_storage", "parameters": {"storageConfigNames": ["a"]}}
+        ],
+    },
+    "taskRoles": {
+        "worker": role_of(
+            data="x",
+            prerequisites=["d"],
+            taskRetryCount=1,
+            completion={"minFailedInstances": 1, "minSucceededInstances": -1},
+            extraContainerOptions={"shmMB": 1, "infiniband": True},
+            resourcePerInstance={"cpu": 1, "memoryMB": 1, "gpu": 1, "ports": {"a": 1}},
+            commands=["<% $data.uri[0] %> <% $parameters.b[0] %> <% $secrets.s %>"],
+        )
+    },
+}
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 10**12) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, each in inner for place in places(each, (*path, key)))]
+
+
+@given(st.data())
+def test_whatever_stands_anywhere_in_a_file_it_is_taken_or_refused_and_never_breaks_anything(
+    data: st.DataObject,
+) -> None:
+    document = yaml.safe_load(job_file(**RICH))
+    *above, last = data.draw(st.sampled_from(places(document)[1:]))
+    here = document
+    for key in above:
+        here = here[key]
+    here[last] = data.draw(ANYTHING)
+    try:
+        read = read_job(document)
+    except SpecError as error:
+        assert error.problems
+    else:
+        stored = json.loads(read.job.to_json())
+        assert UnifiedJob.from_document(stored) == read.job
+        report(read.job)
+        assert rendered_protocol(stored)["taskRoles"]
 
 
 def test_a_job_of_ours_has_no_protocol() -> None:

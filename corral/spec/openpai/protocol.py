@@ -6,6 +6,7 @@ refused by `translation`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -218,8 +219,10 @@ def _faults(protocol: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
     for name, role in roles.items() if isinstance(roles, dict) else ():
         yield from _missing(("taskRoles", name), role, there)
     chosen = protocol.get("defaults", {})
-    if "deployment" in chosen and chosen["deployment"] not in deployments:
-        yield ("defaults", "deployment"), f"Default deployment {chosen['deployment']} does not exist."
+    name = chosen.get("deployment", "")
+    if "deployment" in chosen and not (isinstance(name, str) and name in deployments):
+        shown = name if isinstance(name, str) else json.dumps(name)
+        yield ("defaults", "deployment"), f"Default deployment {shown} does not exist."
 
 
 def _missing(path: Path, role: Mapping[str, Any], there: Mapping[str, set[str]]) -> Iterator[tuple[Path, str]]:
