@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from corral.frameworks.openpai_environment import PaiJob, PaiRole, prerequisites
 from corral.frameworks.openpai_texts import CLONE, SHELL_HEAD, SSH, SSH_BARRIER, TENSORBOARD
+from corral.spec.openpai.names import SSH_KEYS, VERSION
 from corral.spec.openpai.translation import plugins
 
 CMD_PREREQUISITE: Final = "com.microsoft.pai.runtimeplugin.cmd"
@@ -43,6 +44,8 @@ class Around(NamedTuple):
 def around(job: PaiJob, role: PaiRole, index: int, command: str, *, image: bool) -> Around:
     """The scripts of one task."""
     steps = [*_prerequisites(job, role), *_plugins(job, role, index)]
+    if _always(job):
+        steps.insert(0, Step("ssh", SSH.format(strict="", open="", quiet="1", find="command -v sshd >/dev/null 2>&1")))
     files = {"user.sh": f"{command}\n"}
     head = [SHELL_HEAD, f"PAI_IN_IMAGE={'1' if image else ''}", "export PAI_IN_IMAGE"]
     before: list[str] = []
@@ -176,12 +179,18 @@ def _ssh(parameters: Mapping[str, Any], strict: bool) -> Step | None:
     if not job_ssh and not user_ssh:
         return None
     barrier = parameters.get("sshbarrier") is True
-    text = SSH.format(strict="1" if strict or barrier else "", open="1" if user_ssh else "")
+    strict_text, open_text = "1" if strict or barrier else "", "1" if user_ssh else ""
+    text = SSH.format(strict=strict_text, open=open_text, quiet="", find="pai_have sshd openssh-server")
     if barrier:
         minutes = parameters.get("sshbarrierTimeout")
         seconds = int(60 * float(BARRIER_MINUTES if minutes is None else minutes))
         text += SSH_BARRIER.format(seconds=seconds)
     return Step("ssh", text)
+
+
+def _always(job: PaiJob) -> bool:
+    """Whether tasks have an SSH server without asking for one: those of the YARN era did, where the image had one."""
+    return job.annotations.get(VERSION) == "1" and all(each.get("plugin") != "ssh" for each in plugins(job.protocol))
 
 
 def _wants(parameters: Mapping[str, Any]) -> tuple[bool, bool]:
@@ -192,8 +201,8 @@ def _wants(parameters: Mapping[str, Any]) -> tuple[bool, bool]:
 
 
 def _ssh_asked(job: PaiJob, role: PaiRole) -> dict[str, Any]:
-    from corral.spec.openpai.names import SSH_KEYS
-
+    if _always(job):
+        return {"roles": [each.name for each in job.roles], "jobssh": True, "keys": ""}
     keys: list[str] = []
     roles: list[str] = []
     job_ssh = False

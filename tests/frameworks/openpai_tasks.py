@@ -65,9 +65,14 @@ def gang_of(said: Protocol, *, image: bool = False) -> tuple[Gang, dict[str, str
 class Tasks:
     """The tasks of one job, each a process in a folder of its own."""
 
-    def __init__(self, folder: Path, said: Protocol) -> None:
+    def __init__(self, folder: Path, said: Protocol, notes: dict[str, str] | None = None) -> None:
+        """`notes` are annotations that the job has besides."""
         self.folder = folder
         self.gang, self.secrets = gang_of(said)
+        if notes:
+            document = self.gang.job.to_document()
+            document["metadata"]["annotations"] |= notes
+            self.gang = msgspec.structs.replace(self.gang, job=UnifiedJob.from_document(document))
         self.barrier_seconds = 30.0
         self.env = {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8"}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -196,9 +201,9 @@ class Tasks:
 
 
 @contextlib.contextmanager
-def tasks_of(folder: Path, said: Protocol) -> Iterator[Tasks]:
+def tasks_of(folder: Path, said: Protocol, notes: dict[str, str] | None = None) -> Iterator[Tasks]:
     """The tasks of a job, all gone afterwards."""
-    made = Tasks(folder, said)
+    made = Tasks(folder, said, notes)
     try:
         yield made
     finally:

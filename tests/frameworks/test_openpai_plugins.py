@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from corral.frameworks import framework
+from corral.spec.openpai.names import VERSION
 from tests.frameworks.environments import environment
 from tests.frameworks.openpai_tasks import free_port, gang_of, plugin, protocol, tasks_of, with_plugins
 
@@ -51,6 +52,25 @@ def test_files_are_copied_between_tasks_and_the_users_own_settings_are_left_alon
         assert set(tasks.run().values()) == {0}, tasks.told("worker-0")
     assert (tmp_path / "copied").read_text() == "carried\n"
     assert not (tmp_path / "home" / ".ssh" / "config").exists()
+
+
+@needs_ssh
+def test_tasks_of_protocol_1_are_entered_without_asking_for_it(tmp_path: Path) -> None:
+    commands = ["[ $PAI_TASK_INDEX = 1 ] && sleep 60", "until ssh worker-1 echo entered; do sleep 0.2; done"]
+    said = protocol(commands, roles={"worker": {"instances": 2}})
+    with tasks_of(tmp_path, said, {VERSION: "1"}) as tasks:
+        tasks.start()
+        tasks.wait_until("worker-0", "entered")
+
+
+def test_an_image_without_sshd_is_no_matter_to_a_job_of_protocol_1(tmp_path: Path) -> None:
+    bare = folder_with(tmp_path / "bin", "sh", "env", "id", "sed", "mv", "mkdir", "chmod", "rm", "cat")
+    with tasks_of(tmp_path / "tasks", protocol(["echo ran"]), {VERSION: "1"}) as tasks:
+        tasks.env["PATH"] = str(bare)
+        files = tasks.rendered["worker-0"].openpai["files"]
+        files["before-0-ssh.sh"] = files["before-0-ssh.sh"].replace(":/usr/sbin:/sbin", "")
+        assert tasks.run() == {"worker-0": 0}, tasks.told("worker-0")
+        assert (tasks.output("worker-0"), tasks.errors("worker-0")) == ("ran\n", "")
 
 
 @needs_ssh
