@@ -111,7 +111,7 @@ async def test_where_tokens_were_exported_no_other_one_opens(service: Service) -
 
 
 async def test_a_token_that_was_revoked_stays_so_whatever_is_imported_again(service: Service) -> None:
-    given = {"jwt_secret": SECRET, "tokens": (ImportToken("ann", signed()),)}
+    given: dict[str, Any] = {"jwt_secret": SECRET, "tokens": (ImportToken("ann", signed()),)}
     await bring(service, **given)
     (kept,) = await service.store.tokens("ann")
     await service.revoke_token(ANN, kept.id)
@@ -176,7 +176,10 @@ async def test_a_trial_stores_nothing(service: Service) -> None:
 
 async def test_accounts_and_groups_that_differ_are_kept_or_replaced(service: Service) -> None:
     await service.store.put_group(Group("g", ("a",)))
-    given = {"groups": (ImportGroup("g", queues=("b",)),), "users": (ImportUser("ann", groups=("g",), admin=True),)}
+    given: dict[str, Any] = {
+        "groups": (ImportGroup("g", queues=("b",)),),
+        "users": (ImportUser("ann", groups=("g",), admin=True),),
+    }
     assert await bring(service, **given) == {"group/g": "kept", "user/ann": "kept"}
     ann = await service.store.user("ann")
     assert ann is not None and ann.role == "user"
