@@ -1,7 +1,6 @@
 """Why: what a Framework of FrameworkLauncher asks of YARN is said here in a job's words, so that the same rules run it.
 
-A Framework is a gang: all its tasks get their places at once, whatever `gangAllocation` says. There is no application
-master, so what the descriptor says of one counts for nothing.
+There is no application master, so what the descriptor says of one counts for nothing.
 """
 
 from __future__ import annotations
@@ -59,6 +58,7 @@ def launcher_job(name: str, descriptor: Mapping[str, Any], user: str, cluster: C
         "jobType": JOB_TYPE,
         "exitTable": JOB_TYPE,
         "queue": platform["queue"],
+        "gang": platform["gangAllocation"],
         "retryPolicy": _retries(descriptor["retryPolicy"]),
         "replicaSpec": {"role": first["name"], "replicas": first.pop("replicas")},
         "roles": made,
