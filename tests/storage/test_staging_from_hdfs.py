@@ -181,3 +181,27 @@ async def test_logs_and_code_are_kept_there(
         await place.get("code/y", tmp_path / "none")
     with pytest.raises(Unavailable, match="cannot be used: "):
         await open_folder(at(hdfs, scheme, "/closed/blobs"))
+
+
+@SCHEMES
+def test_a_storage_is_moved_before_and_after_and_what_nobody_changed_stays(
+    tmp_path: Path, hdfs: Hdfs, scheme: str
+) -> None:
+    folder, there = tmp_path / "storage", at(hdfs, scheme, "storage/ada")
+    folder.mkdir()
+
+    def moved(source: object, target: object) -> str:
+        words = [sys.executable, "-m", "corral.storage", "stage", "--storage", str(source), str(target)]
+        done = subprocess.run(words, env=os.environ | ADA, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    assert "is not there yet" in moved(there, folder)
+    (folder / "first").write_text("one")
+    assert "staged 1 files" in moved(folder, there)
+    again = tmp_path / "again"
+    again.mkdir()
+    assert "staged 1 files" in moved(there, again)
+    assert (again / "first").read_text() == "one"
+    (again / "second").write_text("two")
+    assert "staged 1 files, 6 bytes (1 already there)" in moved(again, there)
