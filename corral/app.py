@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from corral.model.inventory import Inventory
     from corral.service import Service
     from corral.service.logs import SharedLogs
+    from corral.service.openid import OpenId, OpenIdSettings
     from corral.spec.cluster import ClusterDocument
     from corral.spec.documents import Document
     from corral.storage.archiver import LogArchiver
@@ -181,22 +182,9 @@ def _web(settings: Settings, service: Service) -> WebSettings:
 
     openid: OpenId | None = None
     if settings.oidc_issuer:
-        from corral.service.openid import OpenId, OpenIdSettings
+        from corral.service.openid import OpenId
 
-        secret = settings.oidc_client_secret_file
-        chosen = OpenIdSettings(
-            issuer=settings.oidc_issuer,
-            client_id=settings.oidc_client_id,
-            client_secret=_secret_in(secret) if secret else "",
-            scopes=settings.oidc_scopes,
-            user_claim=settings.oidc_user_claim,
-            groups_claim=settings.oidc_groups_claim,
-            admin_groups=_listed(settings.oidc_admin_groups),
-            allowed_groups=_listed(settings.oidc_allowed_groups),
-            link_by_name=settings.oidc_link_by_name,
-            label=settings.oidc_label,
-        )
-        openid = OpenId(chosen, service.sealer, service.clock)
+        openid = OpenId(openid_settings(settings), service.sealer, service.clock)
     return WebSettings(
         public_url=settings.public_url or settings.advertise,
         oidc=openid,
@@ -204,6 +192,28 @@ def _web(settings: Settings, service: Service) -> WebSettings:
         openpai_anonymous_reads=settings.openpai_anonymous_reads,
         openpai_return_urls=_listed(settings.openpai_return_urls),
     )
+
+
+def openid_settings(settings: Settings) -> OpenIdSettings:
+    """What the administrator says of the OpenID provider.
+
+    Raises InvalidInput where it cannot be used.
+    """
+    from corral.service.openid import OpenIdSettings
+
+    secret = settings.oidc_client_secret_file
+    return OpenIdSettings(
+        issuer=settings.oidc_issuer,
+        client_id=settings.oidc_client_id,
+        client_secret=_secret_in(secret) if secret else "",
+        scopes=settings.oidc_scopes,
+        user_claim=settings.oidc_user_claim,
+        groups_claim=settings.oidc_groups_claim,
+        admin_groups=_listed(settings.oidc_admin_groups),
+        allowed_groups=_listed(settings.oidc_allowed_groups),
+        link_by_name=settings.oidc_link_by_name,
+        label=settings.oidc_label,
+    ).checked()
 
 
 def _secret_in(file: Path) -> str:

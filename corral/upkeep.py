@@ -135,7 +135,9 @@ def doctor(settings: Settings, *, probe: bool = True, probe_node: str = "") -> l
     `probe`: whether a pod may be run there for it, on this node or on any.
     """
     here = [
-        check for checks in (_machine(), _folder(settings), _blobs(settings), _server(settings)) for check in checks
+        check
+        for checks in (_machine(), _folder(settings), _blobs(settings), _sign_in(settings), _server(settings))
+        for check in checks
     ]
     if settings.engine == "kubernetes":
         return here + asyncio.run(_cluster(settings, probe=probe, node=probe_node))
@@ -211,6 +213,28 @@ def _blobs(settings: Settings) -> Iterator[Check]:
         yield Check("blob store", "good", f"{settings.blobs} can be written and read")
     except CorralError as error:
         yield Check("blob store", "bad", error.message)
+
+
+def _sign_in(settings: Settings) -> Iterator[Check]:
+    from corral.app import openid_settings
+    from corral.service.openid.provider import Provider
+    from corral.systemclock import SystemClock
+
+    if not settings.oidc_issuer:
+        return
+
+    async def ask() -> None:
+        provider = Provider(openid_settings(settings), SystemClock())
+        try:
+            await provider.metadata()
+        finally:
+            await provider.close()
+
+    try:
+        asyncio.run(ask())
+        yield Check("sign-in", "good", f"{settings.oidc_issuer} answers as an OpenID provider")
+    except CorralError as error:
+        yield Check("sign-in", "bad", error.message)
 
 
 def _database(path: Path) -> Check:

@@ -225,6 +225,21 @@ def test_an_answer_by_a_form_is_taken_where_the_cookie_is(site: Site) -> None:
     assert answer.headers["location"] == "/api/v2/authn/oidc/return?code=c&state=s"
 
 
+def test_doctor_asks_the_provider_too(site: Site) -> None:
+    asked = site.platform.run("doctor", "--data", str(site.platform.data))
+    assert f"sign-in: {site.provider.issuer} answers as an OpenID provider" in asked.stdout
+    nobody = {"CORRAL_OIDC_ISSUER": f"http://127.0.0.1:{free_port()}"}
+    asked = site.platform.run("doctor", "--data", str(site.platform.data), env=nobody)
+    assert "sign-in: The OpenID provider cannot be used" in asked.stdout
+    assert asked.returncode == 4
+
+
+def test_settings_that_cannot_be_used_end_the_start_in_a_sentence(site: Site) -> None:
+    insecure = {"CORRAL_OIDC_ISSUER": "http://id.example"}
+    said = site.platform.refused("serve", "front", "--data", str(site.platform.folder / "none"), code=78, env=insecure)
+    assert "https://" in said
+
+
 def test_neither_tokens_nor_codes_are_in_the_servers_logs(site: Site) -> None:
     browser = Browser(site, "1001")
     browser.sign_in()
