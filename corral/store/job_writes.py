@@ -214,6 +214,7 @@ _WORDS: Final = {
     IntentKind.SCALE: "scale",
     IntentKind.SUSPEND: "suspend",
     IntentKind.RESUME: "resume",
+    IntentKind.MIGRATE: "migrate a task of",
     IntentKind.DELETE: "delete",
     IntentKind.TAGS: "tag",
 }
