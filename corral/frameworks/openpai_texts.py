@@ -53,6 +53,7 @@ fi
 """
 
 SSH: Final = r"""pai_ssh=$PAI_RUNTIME_DIR/ssh
+pai_sshd=
 if [ ! -O "$pai_ssh/host_key" ]; then
   pai_ssh=$(mktemp -d) && cp "$PAI_RUNTIME_DIR"/ssh/* "$pai_ssh"/
 fi
@@ -104,6 +105,10 @@ for pai_peer in $(cat "$pai_ssh/hosts"); do
       exit 249
     fi
     sleep 1
+    kill -0 "$pai_sshd" 2>/dev/null || {{
+      pai_say "sshd of this task has ended: $(cat "$pai_ssh/sshd.log" 2>/dev/null)"
+      exit 249
+    }}
   done
 done
 """

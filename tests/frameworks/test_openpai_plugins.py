@@ -21,6 +21,7 @@ from tests.frameworks.openpai_tasks import free_port, gang_of, plugin, protocol,
 SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
 needs_ssh = pytest.mark.skipif(SSHD is None or not shutil.which("ssh"), reason="apt-get install openssh-server")
 needs_git = pytest.mark.skipif(not shutil.which("git"), reason="apt-get install git")
+SSH_AND_BARRIER = plugin("ssh", jobssh=True, sshbarrier=True)
 pytestmark = pytest.mark.timeout(180)
 
 
@@ -109,6 +110,18 @@ def test_the_barrier_gives_up_after_its_time_with_a_code_of_its_own(tmp_path: Pa
         tasks.start("worker-0")
         assert tasks.processes["worker-0"].wait(60) == 249, tasks.told("worker-0")
         assert "worker-1 could not be reached by ssh" in tasks.errors("worker-0")
+
+
+@needs_ssh
+def test_a_barrier_whose_own_server_has_ended_says_so_at_once(tmp_path: Path) -> None:
+    broken = tmp_path / "bin"
+    broken.mkdir()
+    (broken / "sshd").write_text("#!/bin/sh\nexit 1\n")
+    (broken / "sshd").chmod(0o700)
+    with tasks_of(tmp_path / "tasks", protocol(["true"], extras=with_plugins(SSH_AND_BARRIER))) as tasks:
+        tasks.env["PATH"] = f"{broken}:{os.environ['PATH']}"
+        assert tasks.run() == {"worker-0": 249}
+        assert "sshd of this task has ended" in tasks.errors("worker-0")
 
 
 def test_without_sshd_a_task_runs_on_unless_its_plugin_says_otherwise(tmp_path: Path) -> None:
