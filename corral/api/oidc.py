@@ -49,8 +49,8 @@ _Text = Annotated[str, Query(max_length=2000)]
 
 
 def _leads(where: str) -> dict[int | str, dict[str, Any]]:
-    refusals = {status: refused_with(status) for status in (400, 404, 422, 503)}
-    return {303: {"description": f"Leads to {where}", "content": {}}, **refusals}
+    documented: dict[int | str, dict[str, Any]] = {303: {"description": f"Leads to {where}", "content": {}}}
+    return documented | {status: refused_with(status) for status in (400, 404, 422, 503)}
 
 
 @router.get("/oidc", responses=answers(OidcView))
