@@ -24,6 +24,7 @@ from corral.service.actor import Actor
 from corral.service.base import job_resource
 from corral.service.openpai_removing import Removing
 from corral.service.rules import Decision, Resource
+from corral.service.sessions import Sessions
 from corral.service.submitting import Submitting
 from corral.service.yielding import Yielding
 from corral.spec.openpai import descriptor as descriptors
@@ -46,7 +47,7 @@ class TooManyTasks(CorralError):
     status = 429
 
 
-class OpenPaiLauncher(Submitting, Yielding, Removing):
+class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
     """FrameworkLauncher's requests."""
 
     most_launched_tasks = MOST_TASKS

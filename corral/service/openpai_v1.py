@@ -14,6 +14,7 @@ from corral.service.actor import Actor
 from corral.service.openpai_jobs import OpenPaiJobs
 from corral.service.openpai_refusals import OpenPaiRefusal, bad_parameters, no_job
 from corral.service.openpai_removing import Removing
+from corral.service.sessions import Sessions
 from corral.spec.errors import SpecError
 from corral.spec.openpai.v1 import TOO_MANY_OF_A_ROLE, read_v1
 from corral.spec.openpai.v1_job import to_v1, v1_job, with_folders
@@ -26,7 +27,7 @@ _AUTH_LINES: Final = 3
 _MOST_NAMESAKES: Final = 50_000
 
 
-class OpenPaiV1(OpenPaiJobs, Removing):
+class OpenPaiV1(OpenPaiJobs, Removing, Sessions):
     """Jobs of protocol v1."""
 
     async def v1_submit(self, actor: Actor, text: bytes, *, namespace: str = "", name: str = "") -> dict[str, Any]:

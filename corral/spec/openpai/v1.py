@@ -166,7 +166,7 @@ def _role(fields: Fields) -> dict[str, Any]:
 
 
 def _port(fields: Fields) -> dict[str, Any]:
-    port = {
+    port: dict[str, Any] = {
         "label": _named(fields, "label", _WORD, "letters, digits, '.', '_' and '~'"),
         "beginAt": _whole(fields, "beginAt", 0, most=65_535),
         "portNumber": _whole(fields, "portNumber", 1, most=65_535),

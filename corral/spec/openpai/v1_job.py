@@ -85,7 +85,7 @@ def _amend(document: dict[str, Any], v1: Mapping[str, Any], fs_uri: str) -> None
 
 
 def _several(v1: Mapping[str, Any]) -> bool:
-    return sum(role["taskNumber"] for role in v1["taskRoles"]) > 1
+    return len(v1["taskRoles"]) > 1 or bool(v1["taskRoles"][0]["taskNumber"] > 1)
 
 
 def _amend_role(
