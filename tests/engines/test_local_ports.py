@@ -69,3 +69,15 @@ async def test_live_tasks_never_share_and_ended_ones_give_back(local: Harness, t
         await local.engine.stop(attempt(index), grace_seconds=5)
         await local.exited(attempt(index))
     assert (await local.run("true", task=2, ports=(PortRequest("p", 4),))).code == 0
+
+
+def test_a_port_that_is_asked_for_by_its_number_is_given_or_waited_for(ten_free: int) -> None:
+    ledger = PortLedger(ten_free, ten_free + 4)
+    taken = ledger.take([PortRequest("web", 2, start=ten_free + 6), PortRequest("any")])
+    assert taken["web"] == (ten_free + 6, ten_free + 7)
+    assert ten_free <= taken["any"][0] <= ten_free + 4
+    with pytest.raises(Unavailable, match="in use"):
+        ledger.take([PortRequest("free"), PortRequest("other", 1, start=ten_free + 7)])
+    ledger.release(taken)
+    assert ledger.take([PortRequest("other", 1, start=ten_free + 7)])["other"] == (ten_free + 7,)
+    assert len(ledger.take([PortRequest("all", 5)])["all"]) == 5, "a refused request must keep nothing"

@@ -12,6 +12,7 @@ from corral.launcher import LaunchPolicy, RetryView, RoleView
 from corral.model.events import (
     DependencyFailed,
     HoldReleased,
+    MigrateRequested,
     Preempted,
     RestartRequested,
     ResumeRequested,
@@ -170,6 +171,12 @@ class Guarantees(RuleBasedStateMachine):
     )
     def wish(self, event: Any) -> None:
         self.control.send(event)
+
+    @precondition(lambda self: self.control.tasks)
+    @rule(data=st.data())
+    def migrate(self, data: Any) -> None:
+        key = data.draw(st.sampled_from(sorted(self.control.tasks)))
+        self.control.send(MigrateRequested(key, "ada"))
 
     @rule(data=st.data(), replicas=st.integers(1, 5), remove=st.lists(st.integers(0, 4), max_size=2))
     def scale(self, data: Any, replicas: int, remove: list[int]) -> None:
