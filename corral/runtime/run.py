@@ -325,7 +325,7 @@ def _tell_fault(plan: Plan, result: dict[str, Any], code: int, platform: str) ->
 
 
 def _last_lines(log: str) -> str:
-    lines = tails_of(log).decode("utf-8", "replace").splitlines()
+    lines = tails_of(log).decode("utf-8", "replace").strip().split("\n")
     return "\n".join(lines[-_LAST_LINES:])
 
 

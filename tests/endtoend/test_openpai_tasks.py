@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 import yaml
 
-from corral.runtime.openpai_errors import read_error, sentence
 from tests.endtoend.platform import Job, Platform
 from tests.frameworks.openpai_tasks import plugin, protocol, with_plugins
 from tests.testbeds.docker import DockerDaemon, missing
@@ -98,16 +98,23 @@ def holds(folder: Path, text: bytes, *, but: str) -> list[Path]:
 
 
 def test_the_end_of_a_container_tells_why_in_openpais_words(boxed: Platform) -> None:
-    job = ran(boxed, in_image(protocol(["echo 'RuntimeError: CUDA out of memory. Tried 1 MiB' >&2", "exit 1"])))
+    commands = ["echo 'RuntimeError: CUDA out of memory. Tried 1 MiB' >&2", "exit 1"]
+    job = ran(boxed, in_image(protocol(commands, name="out-of-memory")))
     assert job["state"] == "failed" and job["exit"]["code"] == 226
     (attempt,) = boxed.attempts(job, "worker-0")
-    told = attempt["exit"]["message"]
-    fault = read_error(told)
-    assert fault is not None
-    assert (fault["exitCode"], fault["originUserExitCode"]) == (226, 1)
-    assert fault["trigger"] == "ContainerCudaOOMKilled"
-    assert fault["matchedUserLogString"] == "RuntimeError: CUDA out of memory. Tried 1 MiB"
-    assert sentence(told).startswith("the command ended with 1; its log says:")
+    told = "the command ended with 1; its log says: RuntimeError: CUDA out of memory. Tried 1 MiB"
+    assert attempt["exit"]["message"] == told
+    token = {"Authorization": f"Bearer {boxed.client.token}"}
+    detail = httpx2.get(f"{boxed.url}/api/v2/jobs/{job['user']}~out-of-memory", headers=token, trust_env=False).json()
+    messages = detail["jobStatus"]["appExitMessages"]
+    assert messages["container"] == told
+    assert yaml.safe_load(messages["runtime"]) == {
+        "exitCode": 226,
+        "trigger": "ContainerCudaOOMKilled",
+        "originUserExitCode": 1,
+        "matchedUserLogString": "RuntimeError: CUDA out of memory. Tried 1 MiB",
+        "errorLogs": {"user": "RuntimeError: CUDA out of memory. Tried 1 MiB"},
+    }
 
 
 def test_an_image_that_cannot_be_had_has_a_code_of_its_own(boxed: Platform) -> None:

@@ -64,7 +64,7 @@ def test_the_end_of_a_command_is_told_in_openpais_words(tmp_path: Path, pattern:
     with tasks_of(tmp_path, protocol([f"echo '{said}'", "exit 4"])) as tasks:
         code = 233 if pattern else 4
         assert tasks.run() == {"worker-0": code}
-        wanted = {"exitCode": code, "originUserExitCode": 4, "errorLogs": {"user": f"{said}\n"}}
+        wanted = {"exitCode": code, "originUserExitCode": 4, "errorLogs": {"user": said}}
         if pattern:
             wanted |= {"trigger": "ContainerIndexOutOfRange", "matchedUserLogString": said}
         assert read_error(tasks.message("worker-0")) == wanted
