@@ -33,8 +33,10 @@ class OpenPaiV1(OpenPaiJobs, Removing, Sessions):
     async def v1_submit(self, actor: Actor, text: bytes, *, namespace: str = "", name: str = "") -> dict[str, Any]:
         """Accept a v1 job, in a user's namespace or in none; the checked document. `name` replaces its own.
 
-        Raises OpenPaiRefusal.
+        As in OpenPAI's last releases with these routes, a job of protocol v2 is taken too. Raises OpenPaiRefusal.
         """
+        if b"protocolVersion" in text and b"jobName" not in text:
+            return {"jobName": await self.openpai_submit(await self._of_namespace(actor, namespace), text)}
         try:
             v1 = read_v1(text)
         except SpecError as error:

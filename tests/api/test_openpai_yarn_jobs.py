@@ -14,7 +14,7 @@ from corral.model.states import JobState
 from corral.spec.openpai.v1 import OBSOLETE_WARNING, TOO_MANY_OF_A_ROLE
 from tests.api.harness import Server, serving
 from tests.api.openpai_caller import Pai, signed_in
-from tests.api.openpai_jobs import Launcher, running
+from tests.api.openpai_jobs import Launcher, protocol, running
 
 LINE = {
     "name", "username", "state", "subState", "executionType", "retries", "retryDetails", "createdTime",
@@ -112,6 +112,15 @@ def test_a_put_submits_under_the_name_of_its_address(ann: Pai) -> None:
     assert (answer.status_code, answer.json()["message"]) == (202, "update job put-here successfully")
     assert answer.headers["location"].endswith("/api/v1/user/ann/jobs/put-here")
     assert ann.get("/api/v1/user/ann/jobs/put-here")["name"] == "put-here"
+
+
+def test_a_job_of_protocol_v2_is_taken_by_the_same_routes(ann: Pai) -> None:
+    answer = ann.call("POST", "/api/v1/user/ann/jobs", content=protocol("v2_job").encode())
+    assert (answer.status_code, answer.headers["location"].rpartition("/")[2]) == (202, "v2_job")
+    found = ann.get("/api/v1/user/ann/jobs/v2_job/config")
+    assert (found["protocolVersion"], found["name"]) == (2, "v2_job")
+    broken = protocol("v2_job").replace("type: job", "type: song")
+    assert ann.refused("POST", "/api/v1/user/ann/jobs", content=broken.encode())[:2] == (400, "InvalidProtocolError")
 
 
 def test_anothers_namespace_is_closed_but_to_administrators(server: Server, ann: Pai, ben: Pai) -> None:

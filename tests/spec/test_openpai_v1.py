@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +70,8 @@ def test_every_sample_becomes_a_job_that_means_what_v1_means(sample: Path) -> No
     for made, said in zip(found.spec.roles, v1["taskRoles"], strict=True):
         assert found.replicas_of(made.name) == said["taskNumber"]
         assert made.image == v1["image"]
-        assert made.command == ["bash", "-c", said["command"]]
+        assert made.command[:2] == ["bash", "-c"]
+        assert made.command[2].splitlines()[-1 if v1["codeDir"] else 0 :] == said["command"].splitlines()
         assert made.resources.cpu_millis == said["cpuNumber"] * 1000
         assert made.resources.memory_bytes == said["memoryMB"] * 2**20
         assert made.resources.devices.count == said["gpuNumber"]
@@ -194,6 +197,27 @@ def test_a_folder_for_the_output_is_made_up_where_none_is_named() -> None:
     assert "PAI_DATA_DIR" not in made.env
 
 
+def test_code_of_more_than_200_megabytes_ends_the_task(tmp_path: Path) -> None:
+    (made,) = translated(job(role(command="echo begun"), codeDir="/x/my code")).spec.roles
+    code = tmp_path / "my code"
+    code.mkdir()
+
+    def ran() -> tuple[int, str]:
+        done = subprocess.run(made.command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout + done.stderr
+
+    assert ran() == (0, "begun\n")
+    with (code / "large").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 201 * 2**20)
+    ended, said = ran()
+    assert (ended, "200 MB" in said, "begun" in said) == (1, True, False)
+
+
+def test_a_job_with_azures_rdma_needs_the_network() -> None:
+    assert translated(job(jobEnvs={"paiAzRDMA": True})).spec.network.rdma == "required"
+    assert translated(job(jobEnvs={"paiAzRDMA": False})).spec.network.rdma == "none"
+
+
 def test_code_without_a_scheme_is_on_the_default_file_system() -> None:
     (one,) = translated(job(codeDir="/a/program")).spec.inputs
     assert (one.uri, one.path) == (f"{FS}/a/program", "program")
@@ -226,7 +250,7 @@ def test_what_fails_in_a_job_to_debug_is_kept_for_a_week() -> None:
 
 def test_what_opens_the_registry_is_a_secret_of_the_job_and_not_in_it() -> None:
     made = v1_job(read(job(authFile="hdfs://x/auth")), user="alice", auth=("registry.test", "me", "s3cret"))
-    assert made.secrets == {"registry.username": "me", "registry.password": "s3cret"}
+    assert (made.secrets["registry.username"], made.secrets["registry.password"]) == ("me", "s3cret")
     assert "s3cret" not in json.dumps(made.document)
 
 

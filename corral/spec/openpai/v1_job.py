@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+import shlex
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -21,6 +22,9 @@ ANNOTATION: Final = "openpai.corral.dev/v1"
 NO_RETRY: Final = -2
 """A retryCount that is no number: the job begins anew after every end, and fancy retries are off."""
 DEBUG: Final = "isDebug"
+RDMA: Final = "paiAzRDMA"
+MOST_CODE_MB: Final = 200
+"""How large the folder of a job's code may be."""
 KEPT_SECONDS: Final = 7 * 86_400
 """How long the task of a job with `isDebug` stays after a failure, for its owner to look at."""
 _THIS_MACHINE: Final = "file://"
@@ -75,6 +79,10 @@ def _amend(document: dict[str, Any], v1: Mapping[str, Any], fs_uri: str) -> None
         uri = _uri(v1["codeDir"], fs_uri)
         name = posixpath.basename(uri.rstrip("/")) or "code"
         spec["inputs"] = [*spec.get("inputs", ()), {"uri": uri, "path": name}]
+        for role in spec["roles"]:
+            role["command"] = [*role["command"][:-1], f"{_bounded(name)}\n{role['command'][-1]}"]
+    if v1["jobEnvs"].get(RDMA) == "true":
+        spec["network"] = {"rdma": "required"}
     names: dict[str, str] = json.loads(annotations["openpai.corral.dev/roles"])
     labels: dict[str, str] = json.loads(annotations.get("openpai.corral.dev/ports", "{}"))
     by_name = {role["name"]: role for role in v1["taskRoles"]}
@@ -82,6 +90,13 @@ def _amend(document: dict[str, Any], v1: Mapping[str, Any], fs_uri: str) -> None
         spec["sharing"] = {"oneTaskPerNode": True}
     for role in spec["roles"]:
         _amend_role(role, by_name[names.get(role["name"], role["name"])], v1, labels)
+
+
+def _bounded(name: str) -> str:
+    """A line that ends the task when the folder with the code is too large."""
+    word = shlex.quote(name)
+    why = shlex.quote(f"codeDir has more than {MOST_CODE_MB} MB; put data into dataDir")
+    return f'if [ "$(du -sm -- {word} | cut -f1)" -gt {MOST_CODE_MB} ]; then echo {why} >&2; exit 1; fi'
 
 
 def _several(v1: Mapping[str, Any]) -> bool:
