@@ -22,7 +22,7 @@ from corral.spec.parts import (
 )
 from corral.spec.priority import check_priority
 from corral.spec.scalars import written
-from corral.spec.storage import Use, distinct
+from corral.spec.storage import StorageUse, distinct
 
 
 def _parameter(value: Any) -> Any:
@@ -72,7 +72,7 @@ class JobOptions(SpecModel):
     code: Code = Field(default_factory=Code, description="The program's files.")
     inputs: list[Input] = Field(default_factory=list, max_length=100, description="Data fetched before the start.")
     outputs: list[Output] = Field(default_factory=list, max_length=100, description="Data kept after the end.")
-    storages: Annotated[list[Use], Field(max_length=100), AfterValidator(distinct)] = Field(
+    storages: Annotated[list[StorageUse], Field(max_length=100), AfterValidator(distinct)] = Field(
         default_factory=list, description="Storages that the tasks have, each at a path of its own."
     )
     nodes: NodeRules = Field(default_factory=NodeRules, description="Which nodes the job may be on.")

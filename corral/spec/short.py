@@ -34,6 +34,7 @@ from corral.spec.sugar import (
     ShortRetry,
     ShortSecrets,
     ShortSharing,
+    ShortStorages,
     ShortTopology,
 )
 
@@ -122,6 +123,9 @@ class ShortJob(JobOptions, Standing, ShortHead):
     checkpoint: ShortCheckpoint = Field(default_factory=ShortCheckpoint, description="How tasks are asked to end.")
     barrier: ShortBarrier = Field(
         default_factory=Barrier, description="Whether tasks wait for each other at the start."
+    )
+    storages: ShortStorages = Field(
+        default_factory=list, description="Storages that the tasks have: names, or each with a path of its own."
     )
     depends_on: ShortDependencies = Field(default_factory=list, description="Jobs that must have ended before.")
     after: ShortDependencies | None = Field(None, description="The same as dependsOn.")

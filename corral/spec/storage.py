@@ -185,18 +185,12 @@ class StorageDocument(SpecModel):
         return json.dumps(self.to_document(), separators=(",", ":"), ensure_ascii=False, sort_keys=True)
 
 
-def _named(value: Any) -> Any:
-    return {"name": written(value)} if isinstance(value, str | int | float) and not isinstance(value, bool) else value
-
-
 class StorageUse(SpecModel):
     """A storage that the tasks of a job have, and where."""
 
-    name: Annotated[
-        str,
-        Field(max_length=63, pattern=OPTIONAL_QUEUE),
-        BeforeValidator(lambda value: "" if value is None else written(value), json_schema_input_type=str | None),
-    ] = Field(description='The Storage document; "" stands for every storage that is one of the user\'s defaults.')
+    name: Annotated[str, Field(max_length=63, pattern=OPTIONAL_QUEUE), BeforeValidator(written)] = Field(
+        description='The Storage document; "" stands for every storage that is one of the user\'s defaults.'
+    )
     mount_path: FolderPath = Field("", description='Where the tasks find it; "" is /mnt/NAME.')
 
     @field_validator("mount_path")
@@ -217,10 +211,6 @@ class StorageUse(SpecModel):
     def where(self) -> str:
         """The path at which the tasks find it."""
         return self.mount_path or f"{DEFAULT_PLACE}/{self.name}"
-
-
-Use = Annotated[StorageUse, BeforeValidator(_named, json_schema_input_type=StorageUse | str)]
-"""One entry; its name alone is enough."""
 
 
 def distinct(value: list[StorageUse]) -> list[StorageUse]:

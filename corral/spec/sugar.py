@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from corral.kernel import units
 from corral.spec.base import Argument, Cpu, Env, Level, Name, SpecModel, refusal
@@ -30,6 +30,7 @@ from corral.spec.parts import (
     Topology,
 )
 from corral.spec.scalars import written
+from corral.spec.storage import StorageUse, distinct
 
 
 def _same(value: Any) -> Any:
@@ -205,6 +206,13 @@ ShortArray = Annotated[Array, BeforeValidator(_number_is("size"), json_schema_in
 """`100`, or `{size: 100, maxParallel: 10}`."""
 ShortBarrier = Annotated[Barrier, BeforeValidator(_barrier, json_schema_input_type=bool | Barrier)]
 """`true`, or `{timeoutSeconds: 600}`."""
+ShortStorages = Annotated[
+    list[StorageUse],
+    BeforeValidator(_each_word_is("name"), json_schema_input_type=str | list[str | StorageUse]),
+    Field(max_length=100),
+    AfterValidator(distinct),
+]
+"""`[data]`, or `{name: data, mountPath: /data}` each."""
 ShortDependencies = Annotated[
     list[Dependency],
     BeforeValidator(_each_word_is("job"), json_schema_input_type=Name | list[Name | Dependency]),
