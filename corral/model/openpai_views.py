@@ -199,7 +199,7 @@ class ExitDiagnostics(Shape, frozen=True):
 
     diagnostics_summary: str
     runtime: Any = None
-    launcher: str | None = None
+    launcher: str = ""
 
 
 class JobAttempt(Shape, frozen=True):

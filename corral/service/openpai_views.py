@@ -283,7 +283,7 @@ def job_attempt(job: Shown, attempt: Attempt, roles: dict[str, RoleLines]) -> Jo
     latest = attempt.number == record.run.attempt
     told = None
     if ended is not None and messages is not None:
-        told = ExitDiagnostics(ended.diagnostics, messages.runtime, messages.launcher)
+        told = ExitDiagnostics(ended.diagnostics, messages.runtime, messages.launcher or "")
     return JobAttempt(
         job_name=job.name,
         framework_name=job.framework,
