@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from corral.model.records import JobFilter
 from corral.spec.errors import SpecError
 from corral.spec.job import UnifiedJob
 from corral.spec.openpai.descriptor import read_descriptor
@@ -268,6 +270,14 @@ def test_the_same_version_changes_a_framework_and_another_begins_it_anew(server:
     assert second != first
     stops = [each.kind for each in server.call(server.store.intents(0, 1000)) if each.job == first]
     assert "job.stop-requested" in stops
+
+
+def test_many_who_launch_one_framework_at_once_launch_one_job(server: Server, ann: Pai) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        codes = pool.map(lambda _: ann.call("PUT", "/v1/Frameworks/ann~once", json=framework()).status_code, range(8))
+        assert set(codes) == {202}
+    listed = server.call(server.store.list_jobs(JobFilter(job_type="frameworklauncher", search="ann-once"), limit=50))
+    assert [each.id for each in listed.items] == [job_of(server, ann, "ann~once")]
 
 
 def test_a_role_is_rescaled_stopped_and_told_how_far_it_is(server: Server, ann: Pai) -> None:
