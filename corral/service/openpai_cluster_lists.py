@@ -20,7 +20,6 @@ from corral.model.inventory import Node
 from corral.model.records import JobFilter, JobSummary, rfc3339
 from corral.service.actor import Actor
 from corral.service.base import ServiceBase
-from corral.service.openpai_refusals import administrators_only
 from corral.service.rules import Resource
 from corral.store.cluster_views import HolderRow, NodeRow
 
@@ -44,9 +43,9 @@ class OpenPaiClusterLists(ServiceBase):
     async def kubernetes_nodes(self, actor: Actor) -> dict[str, Any]:
         """A NodeList: the cluster's own where tasks run on Kubernetes, else one of Corral's machines.
 
-        Raises OpenPaiRefusal for anybody but administrators.
+        Raises Forbidden for anybody but administrators.
         """
-        self._only_administrators(actor)
+        await self.check(actor, "cluster.inspect", Resource("cluster", "nodes"))
         own = await self._listed_by_engine("nodes")
         if own is not None:
             return own
@@ -56,9 +55,9 @@ class OpenPaiClusterLists(ServiceBase):
     async def kubernetes_pods(self, actor: Actor, namespace: str = "") -> dict[str, Any]:
         """A PodList: the cluster's own where tasks run on Kubernetes, else one of Corral's tasks that have a place.
 
-        Raises OpenPaiRefusal for anybody but administrators.
+        Raises Forbidden for anybody but administrators.
         """
-        self._only_administrators(actor)
+        await self.check(actor, "cluster.inspect", Resource("cluster", "pods"))
         own = await self._listed_by_engine("pods", namespace)
         if own is not None:
             return own
@@ -79,10 +78,6 @@ class OpenPaiClusterLists(ServiceBase):
             for row in await self.store.nodes():
                 found += _of_node(row)
         return found
-
-    def _only_administrators(self, actor: Actor) -> None:
-        if not actor.is_admin:
-            raise administrators_only()
 
     async def _listed_by_engine(self, kind: str, namespace: str = "") -> dict[str, Any] | None:
         """The engine's own list; None where it has none, or nobody can ask it now."""

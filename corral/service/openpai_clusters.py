@@ -25,10 +25,10 @@ from corral.model.overview import QueueView
 from corral.service.actor import Actor
 from corral.service.documents import Configuring
 from corral.service.machines import Machines, amounts_of
-from corral.service.openpai_refusals import OpenPaiRefusal, administrators_only
+from corral.service.openpai_refusals import OpenPaiRefusal
 from corral.service.overview import Overview
 from corral.service.people import People
-from corral.service.rules import Resource, decide
+from corral.service.rules import Resource
 from corral.spec.amounts import count, spoken_amount
 from corral.spec.errors import SpecError
 from corral.spec.queue import QueueDocument
@@ -185,11 +185,7 @@ class OpenPaiClusters(Machines, Overview, Configuring, People):
         return {name: sku for name, sku in found.items() if not owned or name in owned}
 
     async def _may_change_cluster(self, actor: Actor, name: str) -> None:
-        resource = Resource("document", f"Queue/{name[:200]}")
-        decision = decide(actor, "document.apply", resource)
-        if not decision.allowed:
-            await self.note(actor, "document.apply", resource, decision)
-            raise administrators_only()
+        await self.check(actor, "document.apply", Resource("document", f"Queue/{name[:200]}"))
         check_name(name)
         if name == DEFAULT:
             raise OpenPaiRefusal("ForbiddenUserError", "Update operation to default vc isn't allowed")

@@ -97,6 +97,7 @@ ADMINISTRATION: Final = frozenset(
     {
         "user.list", "user.create", "user.change", "user.delete", "user.link", "group.list", "group.change", "audit.read",
         "document.apply", "document.rollback", "document.delete", "node.cordon", "node.uncordon", "node.drain",
+        "cluster.inspect",
         "openpai.import",
     }
 )  # fmt: skip
