@@ -8,14 +8,19 @@ import posixpath
 from typing import Any, Final
 
 from corral.kernel.errors import CorralError, Forbidden
+from corral.kernel.tokens import job_secret
 from corral.model.openpai import OpenPaiFilter
 from corral.model.openpai_views import JobDetail
+from corral.runtime.openpai import job_key
+from corral.runtime.openpai_keys import KeyPair, key_pair
 from corral.service.actor import Actor
+from corral.service.base import job_resource
 from corral.service.openpai_jobs import OpenPaiJobs
 from corral.service.openpai_refusals import OpenPaiRefusal, bad_parameters, no_job
 from corral.service.openpai_removing import Removing
 from corral.service.sessions import Sessions
 from corral.spec.errors import SpecError
+from corral.spec.openpai.translation import plugins, to_protocol
 from corral.spec.openpai.v1 import TOO_MANY_OF_A_ROLE, read_v1
 from corral.spec.openpai.v1_job import to_v1, v1_job, with_folders
 from corral.storage.stage import place
@@ -115,6 +120,28 @@ class OpenPaiV1(OpenPaiJobs, Removing, Sessions):
             why = f"User {actor.user} is not allowed to execute job {name}."
             raise OpenPaiRefusal("ForbiddenUserError", why) from None
 
+    async def v1_has_ssh_key(self, user: str, name: str) -> bool:
+        """Whether the tasks of a job let in who has the job's own key: it asks for that by the ssh plug-in."""
+        record = await self.openpai_find(user, name)
+        try:
+            asked = plugins(to_protocol(json.loads(record.doc)))
+        except SpecError:
+            return False
+        return any(each.get("plugin") == "ssh" and _truly(each).get("jobssh") for each in asked)
+
+    async def v1_ssh_key(self, actor: Actor, name: str, namespace: str = "") -> KeyPair:
+        """The key that opens the tasks of a job, for whoever may run programs in them.
+
+        Raises OpenPaiRefusal.
+        """
+        user, _ = await self.v1_find(actor, name, namespace)
+        record = await self.openpai_find(user, name)
+        if not await self.v1_has_ssh_key(user, name):
+            raise OpenPaiRefusal("NoJobSshInfoError", f"SSH info of job {name[:300]} is not found.")
+        decision = await self.check(actor, "job.exec", job_resource(record))
+        await self.note(actor, "job.exec", job_resource(record), decision, key="ssh")
+        return key_pair(job_key(job_secret(self.key, record.id), "openpai-ssh"), "corral-job")
+
     async def _of_namespace(self, actor: Actor, namespace: str) -> Actor:
         """As whom a job of a namespace is submitted.
 
@@ -149,6 +176,12 @@ class OpenPaiV1(OpenPaiJobs, Removing, Sessions):
         if len(lines) != _AUTH_LINES:
             raise bad_parameters(f"Authentication file {v1['authFile'][:300]} has wrong format.")
         return lines[0], lines[1], lines[2]
+
+
+def _truly(plugin: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of a plug-in."""
+    found = plugin.get("parameters")
+    return found if isinstance(found, dict) else {}
 
 
 def _read(uri: str) -> str:

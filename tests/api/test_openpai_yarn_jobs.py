@@ -218,6 +218,21 @@ def test_tasks_are_told_with_their_ports_and_reached_by_ssh(server: Server, ann:
     }  # fmt: skip
 
 
+def test_owners_fetch_the_key_that_opens_the_tasks_of_a_job_with_ssh(server: Server, ann: Pai, ben: Pai) -> None:
+    plugin = {"com.microsoft.pai.runtimeplugin": [{"plugin": "ssh", "parameters": {"jobssh": True}}]}
+    submitted(ann, "/api/v1/user/ann/jobs", v1("keyed", extras=plugin))
+    task = running("main-1", 0, server.clock.now())
+    Launcher(server).write("ann", "keyed", {("main-1", 0): task}, state=JobState.RUNNING)
+    pair = ann.get("/api/v1/user/ann/jobs/keyed/ssh")["keyPair"]
+    link = pair["privateKeyDirectDownloadLink"].removeprefix(server.url)
+    assert link == "/api/v1/user/ann/jobs/keyed/ssh/keyFiles/ann~keyed"
+    assert ann.call("GET", link).text.startswith("-----BEGIN OPENSSH PRIVATE KEY-----")
+    assert ann.call("GET", f"{link}.pub").text.startswith("ssh-ed25519 ")
+    assert ben.refused("GET", link)[:2] == (403, "ForbiddenUserError")
+    assert ann.refused("GET", f"{link}x")[:2] == (404, "NoJobSshInfoError")
+    assert ann.refused("GET", link.replace("keyed", "tasks"))[:2] == (404, "NoJobSshInfoError")
+
+
 READS = ["/jobs", "/user/ann/jobs", "/jobs/open", "/user/ann/jobs/open", "/user/ann/jobs/open/config"]
 
 

@@ -141,6 +141,16 @@ async def get_ssh_of(request: Request, actor: Reader, user: Name, name: Name) ->
     return await _ssh(request, actor, name, user)
 
 
+@router.get("/user/{user}/jobs/{name}/ssh/keyFiles/{file}")
+async def get_key(request: Request, actor: AnyCaller, user: Name, name: Name, file: Name) -> Response:
+    """One half of the key that opens the tasks of a job."""
+    pair = await service_of(request).v1_ssh_key(actor, name, user)
+    halves = {f"{user}~{name}": pair.private, f"{user}~{name}.pub": f"{pair.public}\n"}
+    if file not in halves:
+        raise OpenPaiRefusal("NoJobSshInfoError", f"SSH info of job {name[:300]} is not found.")
+    return Response(halves[file], media_type="text/plain")
+
+
 def job_line(line: JobLine) -> dict[str, Any]:
     """One line of the list, in the words of v1."""
     told: dict[str, Any] = msgspec.to_builtins(line)
@@ -221,8 +231,9 @@ async def _config(request: Request, actor: Actor, name: str, namespace: str = ""
 
 
 async def _ssh(request: Request, actor: Actor, name: str, namespace: str = "") -> Json:
-    """The tasks that listen for SSH. A key is made inside of the job, so it is named and not handed out."""
-    user, found = await service_of(request).v1_find(actor, name, namespace)
+    """The tasks that listen for SSH, and where the key is that they take, if they take one of the job's own."""
+    service = service_of(request)
+    user, found = await service.v1_find(actor, name, namespace)
     told = msgspec.to_builtins(found)
     reached = [
         {"id": task["containerId"], "sshIp": task["containerIp"], "sshPort": str(task["containerPorts"][_SSH])}
@@ -233,11 +244,12 @@ async def _ssh(request: Request, actor: Actor, name: str, namespace: str = "") -
     if not reached:
         raise OpenPaiRefusal("NoJobSshInfoError", f"SSH info of job {name[:300]} is not found.")
     own = f"{user}~{name}"
-    folder = f"/Container/{user}/{own}/ssh/keyFiles"
+    folder = f"{request.base_url}api/v1/user/{quote(user)}/jobs/{quote(name)}/ssh/keyFiles"
+    there = await service.v1_has_ssh_key(user, name)
     pair = {
-        "folderPath": f"{service_of(request).openpai_fs_uri}{folder}",
+        "folderPath": folder,
         "publicKeyFileName": f"{own}.pub",
         "privateKeyFileName": own,
-        "privateKeyDirectDownloadLink": "",
+        "privateKeyDirectDownloadLink": f"{folder}/{quote(own, safe='~')}" if there else "",
     }
     return Json({"containers": reached, "keyPair": pair})
