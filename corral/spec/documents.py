@@ -90,7 +90,7 @@ def _load(source: Source) -> list[Document]:
     if not isinstance(data, dict):
         raise SpecError([source.problem((), f"expected a document (a mapping of fields), got {describe(data)}")])
     if is_hived(data):
-        return documents_of(hived_of(source), filename=source.filename)
+        return [*documents_of(hived_of(source), filename=source.filename)]
     kind = data.get("kind")
     model = KINDS.get(kind) if isinstance(kind, str) else None
     if model is None:

@@ -74,6 +74,18 @@ def test_a_folder_that_the_machine_lacks_ends_the_job_with_its_name(platform: Pl
     assert f"The storage gone is not on this machine: no folder {places}/absent" in str(job["exit"])
 
 
+def test_a_storage_deleted_before_the_start_ends_the_job_with_its_name(platform: Platform, places: Path) -> None:
+    platform.corral("apply", "-", given=f"kind: Storage\nname: brief\ntype: folder\npath: {places}/shared\n")
+    first = platform.submit(one("first", "sleep 1000"))
+    use = [{"name": "brief", "mountPath": f"{places}/x"}]
+    second = platform.submit(one("second", "true", storages=use, after=[{"job": first["id"], "condition": "ended"}]))
+    platform.corral("delete", "storage/brief")
+    platform.client.stop(first["id"])
+    ended = platform.ended(second)
+    assert ended["state"] == "failed"
+    assert "The storage brief is not there any more." in str(ended["exit"])
+
+
 @pytest.fixture
 def bucket() -> Iterator[dict[str, str]]:
     remote = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
