@@ -37,7 +37,7 @@ def _role(canonical: dict[str, Any]) -> dict[str, Any]:
         role["command"] = command[2]
     if "devices" in (resources := role.get("resources", {})):
         resources["devices"] = _only("count", resources["devices"])
-    if "ports" in role:
+    if "ports" in role and not any(port.get("start") for port in role["ports"]):
         role["ports"] = {port["name"]: port.get("count", 1) for port in role["ports"]}
     if "topology" in role:
         role["topology"] = _topology(role["topology"])

@@ -82,6 +82,10 @@ ROLE_PROBLEMS = {
         "ports: [[http]]",
         "5:13: roles.w.ports[0]: expected text or a mapping (key: value), got a list",
     ),
+    "a port that there is not": (
+        "ports: [{name: web, start: 65536}]",
+        "5:32: roles.w.ports[0].start: expected at most 65535, got 65536",
+    ),
     "the same port twice": ("ports: [http, http]", '5:19: roles.w.ports[1]: the port "http" is already there'),
     "a secret that goes nowhere": (
         "secrets: [{name: hub}]",

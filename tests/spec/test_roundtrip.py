@@ -23,6 +23,11 @@ text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")
     lambda value: "<%" not in value
 )
 counts = st.integers(1, 100)
+fixed_ports = st.lists(
+    st.fixed_dictionaries({"name": names, "count": counts, "start": st.integers(0, 65_535)}),
+    unique_by=lambda port: str(port["name"]),
+    max_size=3,
+)
 environments = st.dictionaries(st.from_regex(r"[A-Z_][A-Z0-9_]{0,6}", fullmatch=True), text, max_size=3)
 levels = st.sampled_from(["", "node", "rack", "pcie-switch"])
 topologies = st.one_of(
@@ -50,7 +55,9 @@ def roles(replicas: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]
             "resources": resources,
             "env": environments,
             "image": text,
-            "ports": st.one_of(st.lists(names, unique=True, max_size=3), st.dictionaries(names, counts, max_size=3)),
+            "ports": st.one_of(
+                st.lists(names, unique=True, max_size=3), st.dictionaries(names, counts, max_size=3), fixed_ports
+            ),
             "topology": topologies,
             "retry": retries,
             "shm": st.sampled_from(["", "1Gi"]),
