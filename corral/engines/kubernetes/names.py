@@ -68,14 +68,19 @@ def attempt_named(name: str) -> AttemptId | None:
 
 def ports_for(requests: Iterable[PortRequest], first: int) -> dict[str, tuple[int, ...]]:
     """Ports for every name, one after the other, but for those that begin at a number of their own."""
+    asked = tuple(requests)
+    taken = {number for request in asked if request.start for number in _numbers(request.start, request)}
     ports: dict[str, tuple[int, ...]] = {}
-    for request in requests:
-        if request.start:
-            ports[request.name] = tuple(range(request.start, request.start + request.count))
-            continue
-        ports[request.name] = tuple(range(first, first + request.count))
-        first += request.count
+    for request in asked:
+        while not request.start and not taken.isdisjoint(_numbers(first, request)):
+            first += 1
+        ports[request.name] = _numbers(request.start or first, request)
+        first += 0 if request.start else request.count
     return ports
+
+
+def _numbers(first: int, request: PortRequest) -> tuple[int, ...]:
+    return tuple(range(first, first + request.count))
 
 
 def ports_of(pod: Pod) -> dict[str, tuple[int, ...]]:

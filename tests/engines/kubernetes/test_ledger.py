@@ -142,6 +142,13 @@ def test_an_adopted_pod_holds_its_devices_without_anything_else_known(told: Told
     assert told.hear(pod("Running")).devices == {1, 2}
 
 
+def test_ports_that_begin_at_a_number_have_it_and_the_others_are_counted_without_them() -> None:
+    ports = ports_for((PortRequest("web", 2, start=8080), PortRequest("http"), PortRequest("rpc", 2)), 20_000)
+    assert ports == {"web": (8080, 8081), "http": (20_000,), "rpc": (20_001, 20_002)}
+    ports = ports_for((PortRequest("http", 2), PortRequest("web", 1, start=20_001)), 20_000)
+    assert ports == {"http": (20_002, 20_003), "web": (20_001,)}
+
+
 def test_what_was_given_is_read_back_from_the_labels() -> None:
     ports = ports_for((PortRequest("http", 2), PortRequest("store", 1)), 20_000)
     devices = tuple(Device(at, str(at)) for at in (0, 5, 64))
