@@ -32,7 +32,9 @@ _FILE: Final = {
 }
 Kind = Annotated[
     str,
-    Path(pattern="^[A-Za-z]{1,40}$", description="Cluster, Queue, Policy or Storage; any case, and the plural, will do."),
+    Path(
+        pattern="^[A-Za-z]{1,40}$", description="Cluster, Queue, Policy or Storage; any case, and the plural, will do."
+    ),
 ]
 DocumentName = Annotated[
     str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", description="The document's name; a Cluster's engine.")

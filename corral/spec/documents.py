@@ -32,9 +32,7 @@ KINDS: Final[dict[str, type[Document]]] = {
 _TEXT_UNDER: Final = frozenset({"labels"})
 
 
-def load_document(
-    text: str | bytes | Mapping[str, Any], *, filename: str = "configuration.yaml"
-) -> list[Document]:
+def load_document(text: str | bytes | Mapping[str, Any], *, filename: str = "configuration.yaml") -> list[Document]:
     """Every document of YAML (parted by `---`) or JSON text, or one that is data already parsed, in order.
 
     HiveD's configuration becomes a Cluster, a Queue for each virtual cluster, and a Policy with the *hived* preset.

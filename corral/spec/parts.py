@@ -123,7 +123,10 @@ class Port(SpecModel):
     name: Name = Field(description="What the ports are called.")
     count: int = Field(1, ge=1, le=1000, description="How many.")
     start: int = Field(
-        0, ge=0, le=65_535, description="The number that they begin at; 0: whichever are free. A taken one is waited for."
+        0,
+        ge=0,
+        le=65_535,
+        description="The number that they begin at; 0: whichever are free. A taken one is waited for.",
     )
 
 

@@ -18,6 +18,7 @@ from corral.store.documents import write_queues
 from corral.store.rows import encode, put
 from corral.store.writer import Transaction
 
+
 class _Closed(msgspec.Struct):
     """The one field of a queue's document that every submit asks about."""
 

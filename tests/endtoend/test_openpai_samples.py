@@ -1,0 +1,279 @@
+"""OpenPAI's own 53 sample jobs, each submitted through REST by its protocol's version and run by processes.
+
+Their commands are replaced: every task writes down its environment, and the first one ends as the sample's turn says.
+Compared are the environment, what an exit code becomes, the retries, and when a job is over.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import httpx2
+import pytest
+import yaml
+
+from corral.model.exits import EXIT_SPECS, RESERVED_SPECS
+from corral.spec.openpai.v1 import without_comments
+from tests.endtoend.platform import Platform
+
+V2: Final = (
+    "CPU_500Task_MNIST", "ConvNet_gpu1", "Lite-imagenet-single-mul-DDP-gloo", "Resnet18_12cpu", "Resnet18_1gpu",
+    "Resnet18_4gpu", "Resnet18_horovod", "caffe-mnist", "caffe2-resnet50", "chainer-cifar",
+    "cifar10-single-mul-DDP-gloo-Apex-mixed", "cifar10-single-mul-DDP-gloo", "cifar10-single-mul-DDP-nccl-Apex-mixed",
+    "cifar10-single-mul-DDP-nccl", "cifar10-single-node-gpus-cpu-DP", "cifar10_resnet20_1gpu", "cifar10_vgg16_tf_cpu",
+    "cifar10_vgg16_tf_gpu", "cifar10_vgg16_tf_gpu_distributed", "cifar10_vgg16_tf_gpu_horovod", "hello-world-job",
+    "horovod-pytorch-synthetic-benchmark", "keras-tensorflow-mnist", "mxnet-autoencoder", "pytorch-mnist",
+    "pytorch-regression", "rocm-pytorch-mnist", "rocm-tensorflow2", "sklearn-text-vectorizers", "tensorflow-cifar10",
+    "tensorflow-serving-mnist",
+)  # fmt: skip
+V1: Final = (
+    "caffe.mnist", "caffe2.resnet50", "chainer.cifar", "cntk-mpi", "cntk.g2p", "horovod", "jupyter", "kafka",
+    "keras.cntk_backend.mnist", "keras.tensorflow_backend.mnist", "mxnet.autoencoder", "mxnet.image-classification",
+    "pytorch.mnist", "pytorch.regression", "serving.ocr", "serving.tensorflow", "sklearn.mnist",
+    "sklearn.text-vectorizers", "tensorflow.cifar10", "tensorflow.distributed-cifar10", "tensorflow.tensorboard",
+    "xgboost.gpu_hist",
+)  # fmt: skip
+SAMPLES: Final = [("v2", name) for name in V2] + [("v1", name) for name in V1]
+TRANSIENT: Final = 200
+ENDS: Final = (0, 1, TRANSIENT, 210, 0, 139, 220)
+"""How the first task of a sample ends, by turns; after a transient end it succeeds when it is tried again."""
+CLUSTER: Final = """\
+kind: Cluster
+node:
+  cpu: 2000
+  memory: 32Ti
+  shm: 8Ti
+  devices: {count: 32, kind: gpu, model: described, memory: 40Gi}
+racks: {rack: {nodes: [node1, node2, node3, node4]}}
+queues: {default: {}, cpu: {}}
+"""
+PATIENCE: Final = 240.0
+
+
+class Sample(NamedTuple):
+    """A sample as it was sent."""
+
+    version: str
+    job: dict[str, Any]
+    end: int
+
+    @property
+    def name(self) -> str:
+        return str(self.job["name" if self.version == "v2" else "jobName"])
+
+    @property
+    def endless(self) -> bool:
+        """Whether it begins anew after every end."""
+        return bool(self.job.get("retryCount") == -2)
+
+    def roles(self) -> dict[str, dict[str, Any]]:
+        """By name what a role asks for, in version 2's words."""
+        if self.version == "v2":
+            return dict(self.job["taskRoles"])
+        return {role["name"]: _of_v1(role) for role in self.job["taskRoles"]}
+
+
+def _of_v1(role: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "instances": role.get("taskNumber", 1),
+        "resourcePerInstance": {
+            "gpu": role.get("gpuNumber", 0),
+            "cpu": role.get("cpuNumber", 1),
+            "memoryMB": role.get("memoryMB", 100),
+        },
+        "extraContainerOptions": {"shmMB": role.get("shmMB", 64)},
+        "completion": {
+            "minFailedInstances": role.get("minFailedTaskCount", 1),
+            "minSucceededInstances": role.get("minSucceededTaskCount"),
+        },
+    }
+
+
+class Ran:
+    """The server on which they run, and what they left."""
+
+    def __init__(self, platform: Platform, folder: Path) -> None:
+        self.folder = folder
+        headers = {"Authorization": f"Bearer {platform.client.token}"}
+        self.http = httpx2.Client(base_url=platform.url, headers=headers, trust_env=False, timeout=60)
+        self.user = str(platform.client.me()["user"])
+        self.samples: dict[tuple[str, str], Sample] = {}
+
+    def submit(self, version: str, job: dict[str, Any], end: int) -> Sample:
+        """Send a sample with other commands, as clients of its protocol do."""
+        sample = Sample(version, job, end)
+        roles = job["taskRoles"].items() if version == "v2" else [(role["name"], role) for role in job["taskRoles"]]
+        for number, (name, role) in enumerate(roles):
+            command = self._command(sample.name, name, end if number == 0 else 0)
+            role["commands" if version == "v2" else "command"] = [command] if version == "v2" else command
+        job.pop("deployments", None)
+        job.pop("defaults", None) if "deployment" in job.get("defaults", {}) else None
+        if version == "v2":
+            headers = {"Content-Type": "text/yaml"}
+            answer = self.http.post("/api/v2/jobs", content=yaml.safe_dump(job, sort_keys=False), headers=headers)
+        else:
+            answer = self.http.post("/rest-server/api/v1/jobs", json=job)
+        assert answer.status_code == 202, f"{sample.name}: {answer.status_code} {answer.text}"
+        return sample
+
+    def _command(self, job: str, role: str, end: int) -> str:
+        file = f"{self.folder}/{job}.{role}.$PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"
+        first = '[ "$PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX" = 0 ] || exit 0'
+        once = f"mkdir {self.folder}/{job}.tried 2>/dev/null || exit 0"
+        return f"env -0 >{file}.part && mv {file}.part {file}\n{first}\n{once if end == TRANSIENT else ':'}\nexit {end}"
+
+    def until(self, sample: Sample, *states: str) -> dict[str, Any]:
+        """A job's detail in version 2's words, once its state is one of these."""
+        return self._until(sample, lambda status: status["state"] in states)
+
+    def begun_anew(self, sample: Sample) -> dict[str, Any]:
+        """A job's detail once it has begun a second time."""
+        return self._until(sample, lambda status: status["retries"] > 0)
+
+    def stop(self, sample: Sample) -> None:
+        """Stop a job in its own protocol's words."""
+        where = f"/api/v1/user/{self.user}/jobs/{sample.name}/executionType"
+        answer = self.http.put(where, json={"value": "STOP"})
+        assert answer.status_code == 202, answer.text
+
+    def _until(self, sample: Sample, holds: Any) -> dict[str, Any]:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            answer = self.http.get(f"/api/v2/jobs/{self.user}~{sample.name}")
+            found: dict[str, Any] = answer.json()
+            if holds(found["jobStatus"]):
+                return found
+            assert time.monotonic() < deadline, found["jobStatus"]
+            time.sleep(0.1)
+
+    def environment(self, sample: Sample, role: str, index: int) -> dict[str, str]:
+        """What a task was told."""
+        text = (self.folder / f"{sample.name}.{role}.{index}").read_text()
+        return dict(line.split("=", 1) for line in text.split("\0") if line)
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory, data_folder: Path) -> Iterator[Ran]:
+    """All samples, submitted at once."""
+    samples = data_folder / "openpai"
+    if not samples.is_dir():
+        pytest.skip("OpenPAI's sample jobs are not here: set CORRAL_DATA to the folder that has openpai/jobs-v2")
+    folder = tmp_path_factory.mktemp("samples")
+    told, files = folder / "told", folder / "files"
+    told.mkdir()
+    cluster = folder / "cluster.yaml"
+    storage = {"kind": "Storage", "name": "confignfs", "type": "folder", "path": str(folder / "storage")}
+    (folder / "storage").mkdir()
+    cluster.write_text(CLUSTER)
+    env = {"CORRAL_OPENPAI_FS_URI": f"file://{files}", "DOCKER_HOST": f"unix://{folder}/none.sock"}
+    platform = Platform(folder, cluster=cluster, env=env)
+    platform.up()
+    platform.corral("apply", "-", given=yaml.safe_dump(storage))
+    made = Ran(platform, told)
+    try:
+        for at, (version, name) in enumerate(SAMPLES):
+            text = next((samples / f"jobs-{version}").glob(f"{name}.[jy]*")).read_text()
+            job = yaml.safe_load(text) if version == "v2" else json.loads(without_comments(text))
+            if (code := job.get("codeDir", "")).startswith("$PAI_DEFAULT_FS_URI/"):
+                (files / made.user / code.split("/", 2)[2]).mkdir(parents=True, exist_ok=True)
+            end = 0 if name.startswith(("CPU_500", "serving")) else ENDS[at % len(ENDS)]
+            made.samples[version, name] = made.submit(version, job, end)
+        yield made
+    finally:
+        made.http.close()
+        platform.down()
+
+
+def test_these_are_all_samples(data_folder: Path) -> None:
+    for version, names in (("v2", V2), ("v1", V1)):
+        found = {path.stem for path in (data_folder / "openpai" / f"jobs-{version}").glob("*")}
+        assert found == set(names)
+    assert len(SAMPLES) == 53
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(("version", "name"), SAMPLES, ids=[f"{version}-{name}" for version, name in SAMPLES])
+def test_a_sample_runs_as_its_protocol_says(ran: Ran, version: str, name: str) -> None:
+    sample = ran.samples[version, name]
+    if sample.endless:
+        ran.begun_anew(sample)
+        ran.stop(sample)
+        found = ran.until(sample, "STOPPED")
+        assert found["jobStatus"]["appExitCode"] == -210
+    else:
+        found = ran.until(sample, "SUCCEEDED", "FAILED")
+        _check_end(sample, found)
+    _check_tasks(sample, found)
+    _check_environment(ran, sample)
+
+
+def _check_end(sample: Sample, found: dict[str, Any]) -> None:
+    status = found["jobStatus"]
+    good = sample.end in (0, TRANSIENT)
+    assert status["state"] == ("SUCCEEDED" if good else "FAILED"), status
+    assert status["retries"] == (1 if sample.end == TRANSIENT else 0)
+    assert status["appExitCode"] == (0 if good else sample.end)
+    if not good:
+        first = next(iter(sample.roles()))
+        assert (status["appExitTriggerTaskRoleName"], status["appExitTriggerTaskIndex"]) == (first, 0)
+        known = EXIT_SPECS.get(sample.end) or RESERVED_SPECS.get(sample.end) or EXIT_SPECS[256]
+        assert status["appExitSpec"]["phrase"] == known.phrase
+        assert status["appExitSpec"]["reaction"] == known.reaction
+
+
+def _check_tasks(sample: Sample, found: dict[str, Any]) -> None:
+    for name, role in sample.roles().items():
+        tasks = found["taskRoles"][name]["taskStatuses"]
+        assert [task["taskIndex"] for task in tasks] == list(range(role.get("instances", 1)))
+        for task in tasks:
+            gpus = [each for each in (task["containerGpus"] or "").split(",") if each]
+            assert len(gpus) == role["resourcePerInstance"]["gpu"]
+
+
+def _check_environment(ran: Ran, sample: Sample) -> None:
+    roles = sample.roles()
+    counts = {name: role.get("instances", 1) for name, role in roles.items()}
+    everywhere = {
+        "PAI_JOB_NAME": f"{ran.user}~{sample.name}",
+        "PAI_USER_NAME": ran.user,
+        "PAI_USERNAME": ran.user,
+        "PAI_TASK_ROLE_COUNT": str(len(roles)),
+        "PAI_TASK_ROLE_LIST": ",".join(roles),
+        "PAI_JOB_TASK_COUNT": str(sum(counts.values())),
+        "PAI_VIRTUAL_CLUSTER": sample.job.get("defaults", {}).get("virtualCluster", "default"),
+    }
+    for name, role in roles.items():
+        asked, completion = role["resourcePerInstance"], role.get("completion") or {}
+        shm = (role.get("extraContainerOptions") or {}).get("shmMB", 512)
+        everywhere |= {
+            f"PAI_TASK_ROLE_TASK_COUNT_{name}": str(counts[name]),
+            f"PAI_RESOURCE_{name}": f"{asked['gpu']},{asked['cpu']},{asked['memoryMB']},{shm}",
+            f"PAI_MIN_FAILED_TASK_COUNT_{name}": str(completion.get("minFailedInstances", 1)),
+        }
+    for name, count in counts.items():
+        for index in range(count):
+            _check_task(ran.environment(sample, name, index), everywhere, name, index, roles[name])
+
+
+def _check_task(told: dict[str, str], everywhere: dict[str, str], name: str, index: int, role: dict[str, Any]) -> None:
+    own = {
+        "PAI_CURRENT_TASK_ROLE_NAME": name,
+        "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": str(index),
+        "PAI_TASK_INDEX": str(index),
+        "FC_TASKROLE_NAME": name,
+        "FC_TASK_INDEX": str(index),
+    }
+    expected = everywhere | own
+    assert {key: told.get(key) for key in expected} == expected
+    ports = dict(pair.split(":", 1) for pair in told["PAI_CONTAINER_HOST_PORT_LIST"].rstrip(";").split(";"))
+    labels = set(role["resourcePerInstance"].get("ports", {}))
+    assert labels | {"ssh", "http"} <= set(ports)
+    for label, numbers in ports.items():
+        assert told[f"PAI_CONTAINER_HOST_{label}_PORT_LIST"] == numbers
+        assert told[f"PAI_PORT_LIST_{name}_{index}_{label}"] == numbers
+    assert told["PAI_CONTAINER_SSH_PORT"] == ports["ssh"]
+    assert told[f"PAI_HOST_IP_{name}_{index}"] == told["PAI_CONTAINER_HOST_IP"]
