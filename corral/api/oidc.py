@@ -45,7 +45,9 @@ _LOGOUT_FORM: Final[dict[str, Any]] = {
         },
     }
 }
-_Text = Annotated[str, Query(max_length=2000)]
+_Next = Annotated[str, Query(max_length=2048, description="The page of the portal to go on to.")]
+_Issuer = Annotated[str, Query(max_length=2048, description="The provider that ended the session.")]
+_Session = Annotated[str, Query(max_length=2048, description="The session that it ended, by the provider's name.")]
 
 
 def _leads(where: str) -> dict[int | str, dict[str, Any]]:
@@ -64,7 +66,7 @@ async def oidc(request: Request) -> Json:
 
 
 @router.get("/oidc/login", status_code=303, responses=_leads("the provider"))
-async def oidc_login(request: Request, next: _Text = "/") -> Response:
+async def oidc_login(request: Request, next: _Next = "/") -> Response:
     """Begin to sign in; the provider asks who it is, and `next` is the page of the portal to go on to."""
     openid_of(request)
     try:
@@ -92,7 +94,7 @@ async def oidc_logout(request: Request) -> Response:
 
 
 @router.get("/oidc/frontchannel-logout", status_code=204, responses=answers(None, 204))
-async def oidc_ended(request: Request, iss: _Text = "", sid: _Text = "") -> Response:
+async def oidc_ended(request: Request, iss: _Issuer = "", sid: _Session = "") -> Response:
     """Where the provider tells that one of its sessions is over: what began in it here ends too."""
     if sid and iss == openid_of(request).settings.issuer:
         await service_of(request).end_openid_sessions(iss, "", sid)
