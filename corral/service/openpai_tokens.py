@@ -74,10 +74,6 @@ class OpenPaiTokens(Sessions):
                 shown.append(text)
         return shown
 
-    async def imported_token_text(self, token: Token) -> str | None:
-        """The text of a token of an OpenPAI cluster that was imported; None for one of ours."""
-        return None
-
     async def openpai_revoke(self, actor: Actor, text: str) -> None:
         """End a token, given as itself.
 

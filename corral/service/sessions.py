@@ -71,6 +71,10 @@ class Sessions(ServiceBase):
         """Whether it is an application token of an OpenPAI cluster that was imported, and is now stored like ours."""
         return False
 
+    async def imported_token_text(self, token: Token) -> str | None:
+        """The text of a token of an OpenPAI cluster that was imported; None for one of ours."""
+        return None
+
     async def _look_up(self, hashed: str, now: float) -> tuple[float, Actor, float | None]:
         found = await self.store.find_token(hashed)
         if found is None:
