@@ -323,7 +323,7 @@ def test_the_first_version_tells_of_the_cluster_too(server: Server, root: httpx2
         assert http.get("/virtual-clusters").json().keys() == {"default"}
         assert {"numJobs", "numActiveJobs", "numPendingJobs"} <= http.get("/virtual-clusters/default").json().keys()
         assert http.get("/kubernetes/nodes").json()["kind"] == "NodeList"
-        assert http.get("").text == "PAI RESTful API v1"
+        assert http.get("").json() == http.get("/").json() == root.get("/info").json()
 
 
 def test_alerts_tell_administrators_of_machines_and_users_of_their_own_jobs(

@@ -20,14 +20,7 @@ _EVERY: Final = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"]
 @router.get("/info")
 async def info(request: Request) -> Json:
     """What is served here, and how people sign in."""
-    oidc = getattr(request.app.state, "oidc", None) is not None
-    told = {
-        "name": "PAI RESTful API",
-        "version": VERSION,
-        "launcherType": "k8s",
-        "authnMethod": "OIDC" if oidc else "basic",
-    }
-    return Json(told)
+    return _told(request)
 
 
 @router.api_route("", methods=_EVERY)
@@ -37,6 +30,17 @@ async def root() -> PlainTextResponse:
 
 
 @legacy.api_route("", methods=_EVERY)
-async def legacy_root() -> PlainTextResponse:
-    """The same of the first version."""
-    return PlainTextResponse("PAI RESTful API v1")
+async def legacy_root(request: Request) -> Json:
+    """The same of the first version, which told here what `/info` of the second tells: OpenPAI's SDK asks this."""
+    return _told(request)
+
+
+def _told(request: Request) -> Json:
+    oidc = getattr(request.app.state, "oidc", None) is not None
+    told = {
+        "name": "PAI RESTful API",
+        "version": VERSION,
+        "launcherType": "k8s",
+        "authnMethod": "OIDC" if oidc else "basic",
+    }
+    return Json(told)
