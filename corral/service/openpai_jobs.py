@@ -85,7 +85,7 @@ class OpenPaiJobs(Submitting, Yielding):
         except SpecError as error:
             raise _invalid_protocol(error) from None
         except Forbidden:
-            message = f"User {actor.user} is not allowed to do operation in {queue}."
+            message = f"User {actor.user} is not allowed to do operation in {queue}"
             raise OpenPaiRefusal("ForbiddenUserError", message) from None
         except NotFound as error:
             if error.code == "storage-not-found":
@@ -181,7 +181,7 @@ class OpenPaiJobs(Submitting, Yielding):
             raise bad_parameters(f"The value is {START} or {STOP}.")
         job = await self._shown(user, name)
         record = job.record
-        with _owners_only(actor, job):
+        with _owners_only(actor, job, "execute"):
             if value == STOP and record.live:
                 await self.stop(actor, record.id)
             elif value == START and (record.run.stop_requested or not record.live):
@@ -195,7 +195,7 @@ class OpenPaiJobs(Submitting, Yielding):
             raise bad_parameters(f"A tag has 1 to {LONGEST_TAG} characters, and no comma.")
         job = await self._shown(user, name)
         resource = job_resource(job.record)
-        with _owners_only(actor, job):
+        with _owners_only(actor, job, "add tag to" if there else "delete tag from"):
             decision = await self.check(actor, "job.tag", resource, tag=tag)
         line = self.line(actor, "job.tag", resource, decision, tag=tag, there=there)
         changed = await self.store.change_tag(
@@ -248,12 +248,12 @@ class OpenPaiJobs(Submitting, Yielding):
 
 
 @contextmanager
-def _owners_only(actor: Actor, job: Shown) -> Iterator[None]:
-    """Say in OpenPAI's words that a job is another's."""
+def _owners_only(actor: Actor, job: Shown, doing: str) -> Iterator[None]:
+    """Say in OpenPAI's words that a job is another's, and what of it was not allowed."""
     try:
         yield
     except Forbidden:
-        message = f"User {actor.user} is not allowed to do operation on job {job.ref}."
+        message = f"User {actor.user} is not allowed to {doing} job {job.ref}."
         raise OpenPaiRefusal("ForbiddenUserError", message) from None
     except NotFound:
         raise no_job(job.ref) from None

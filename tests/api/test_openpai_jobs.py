@@ -145,7 +145,7 @@ def test_a_virtual_cluster_that_is_not_granted_is_forbidden(server: Server, ann:
     server.call(server.store.put_group(Group("owners", queues=("default",))))
     try:
         text = protocol("not-mine")
-        words = "User ann is not allowed to do operation in default."
+        words = "User ann is not allowed to do operation in default"
         refused(ann.submit(text), 403, "ForbiddenUserError", words)
     finally:
         server.call(server.store.remove_group("owners"))
@@ -308,7 +308,7 @@ def test_a_job_is_stopped_and_started_by_its_owner_and_administrators_only(serve
     ann.submit(protocol("Steered"))
     where = "/api/v2/jobs/ann~Steered/executionType"
     with calling(server, "bert") as other:
-        words = "User bert is not allowed to do operation on job ann~Steered."
+        words = "User bert is not allowed to execute job ann~Steered."
         refused(other.put(where, "STOP"), 403, "ForbiddenUserError", words)
         refused(other.put(where, "START"), 403, "ForbiddenUserError", words)
     for bad in ("PAUSE", "", 3, None):
@@ -350,7 +350,10 @@ def test_tags_are_given_shown_filtered_and_taken(server: Server, ann: Caller) ->
     assert sorted(names(tagsNotContain="day")) == ["Tagged-a", "Tagged-c"]
     assert names(tagsContain="day", tagsNotContain="night shift") == ["Tagged-b"]
     with calling(server, "bert") as other:
-        refused(other.put(where, "x"), 403, "ForbiddenUserError")
+        words = "User bert is not allowed to {} job ann~Tagged-a."
+        refused(other.put(where, "x"), 403, "ForbiddenUserError", words.format("add tag to"))
+        taken = other.http.request("DELETE", where, json={"value": "night shift"})
+        refused(taken, 403, "ForbiddenUserError", words.format("delete tag from"))
     for bad in ("a,b", "", 7):
         refused(ann.put(where, bad), 400, "InvalidParametersError")
     deleted = ann.http.request("DELETE", where, json={"value": "night shift"})
