@@ -242,6 +242,13 @@ def test_an_account_joins_and_leaves_groups(server: Server, root: Pai, user: str
     assert root.get(address) == shown
 
 
+def test_accounts_and_groups_are_at_the_addresses_of_the_yarn_era_too(root: Pai, user: str) -> None:
+    root.put(f"/api/v2/user/{user}/group", {"groupname": "vc1"})
+    assert root.get(f"/api/v2/user/{user}") == root.get(f"{USERS}/{user}")
+    assert root.get("/rest-server/api/v2/group/vc1") == root.get(f"{GROUPS}/vc1")
+    assert user in {each["username"] for each in root.get("/api/v2/group/vc1/userlist")}
+
+
 def test_virtual_clusters_are_given_by_their_groups(server: Server, root: Pai, user: str) -> None:
     assert root.put(f"{USERS}/{user}/virtualcluster", {"virtualCluster": ["vc1", "vc2"]})
     assert root.get(f"{USERS}/{user}")["grouplist"] == ["default", "vc1", "vc2"]

@@ -32,6 +32,8 @@ MOUNTS: Final[tuple[tuple[str, APIRouter], ...]] = (
     ("/api/v2/tokens", tokens.router),
     ("/api/v2/users", users.router),
     ("/api/v2/groups", groups.router),
+    ("/api/v2/user", users.router),
+    ("/api/v2/group", groups.router),
     ("/api/v2", joblist.router),
     ("/api/v2", jobs.router),
     ("/api/v2", tasks.router),
