@@ -39,22 +39,29 @@ class GroupUpdate(msgspec.Struct, frozen=True, rename="camel"):
     extension: dict[str, Any] | None = None
 
 
-class Words(msgspec.Struct, frozen=True):
-    """A description, or a name elsewhere."""
+class Part(msgspec.Struct, frozen=True, rename="camel"):
+    """One part of a group: under its own name, as OpenPAI takes it, or as `data`."""
 
-    data: _Text
+    data: Any = None
+    description: _Text | None = None
+    external_name: _Text | None = None
+    extension: dict[str, Any] | None = None
+
+    def text(self, named: str | None, name: str) -> str:
+        """The part that is text, under whichever name it came.
+
+        Raises OpenPaiRefusal where it came under none.
+        """
+        found = self.data if named is None else named
+        if found is None:
+            raise bad_parameters(f"{name} is missing.")
+        return read(found, Annotated[str, msgspec.Meta(max_length=4096)])
 
 
 class Value(msgspec.Struct, frozen=True):
     """Anything that an extension may have somewhere in it."""
 
     data: Any
-
-
-class Whole(msgspec.Struct, frozen=True):
-    """An extension."""
-
-    data: dict[str, Any]
 
 
 @router.get("")
@@ -109,9 +116,11 @@ async def get_group_members(request: Request, actor: Administrator, group: str) 
 
 @router.put("/{group}/extension")
 async def update_extension(request: Request, actor: AdministratorInPerson, group: str) -> Json:
-    """Give a group another extension."""
-    asked = await body_of(request, Whole)
-    await service_of(request).openpai_update_group(actor, group, GroupChanges(extension=asked.data), merge=False)
+    """Set what is given of a group's extension; as `data` it is the whole of it."""
+    asked = await body_of(request, Part)
+    merge = asked.extension is not None
+    told = asked.extension if merge else read(asked.data, dict[str, Any])
+    await service_of(request).openpai_update_group(actor, group, GroupChanges(extension=told), merge=merge)
     return _done("update group extension data successfully.")
 
 
@@ -123,23 +132,25 @@ async def update_in_extension(request: Request, actor: AdministratorInPerson, gr
     if not steps or len(steps) > _DEEPEST:
         raise bad_parameters(f"A path into an extension has up to {_DEEPEST} names.")
     await service_of(request).openpai_set_in_group(actor, group, steps, asked.data)
-    return _done("update group extension data successfully.")
+    return _done("Update group extension data successfully.")
 
 
 @router.put("/{group}/description")
 async def update_description(request: Request, actor: AdministratorInPerson, group: str) -> Json:
     """Describe a group anew."""
-    asked = await body_of(request, Words)
-    await service_of(request).openpai_update_group(actor, group, GroupChanges(description=asked.data), merge=True)
+    asked = await body_of(request, Part)
+    told = GroupChanges(description=asked.text(asked.description, "description"))
+    await service_of(request).openpai_update_group(actor, group, told, merge=True)
     return _done("update group description data successfully.")
 
 
 @router.put("/{group}/externalname")
 async def update_external_name(request: Request, actor: AdministratorInPerson, group: str) -> Json:
     """Say what a company's directory calls the group."""
-    asked = await body_of(request, Words)
-    await service_of(request).openpai_update_group(actor, group, GroupChanges(external_name=asked.data), merge=True)
-    return _done("update group externalName data successfully.")
+    asked = await body_of(request, Part)
+    told = GroupChanges(external_name=asked.text(asked.external_name, "externalName"))
+    await service_of(request).openpai_update_group(actor, group, told, merge=True)
+    return _done("update group externalNameData data successfully.")
 
 
 def _done(message: str) -> Json:
