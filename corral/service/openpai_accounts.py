@@ -12,7 +12,7 @@ from corral.model.openpai_accounts import GroupChanges, OpenPaiGroup, OpenPaiMem
 from corral.service import jwts
 from corral.service.actor import Actor
 from corral.service.openpai_directory import Directory, bounded, directory
-from corral.service.openpai_refusals import OpenPaiRefusal, bad_parameters, no_user
+from corral.service.openpai_refusals import OpenPaiRefusal, administrators_only, bad_parameters, no_user
 from corral.service.openpai_tokens import OpenPaiTokens
 from corral.service.people import People
 from corral.service.rules import Resource
@@ -103,13 +103,12 @@ class OpenPaiAccounts(OpenPaiTokens, People):
         Raises OpenPaiRefusal.
         """
         if name and name != actor.user:
-            message = f"User {actor.user} is not allowed to do this operation on user {name[:200]}."
-            raise OpenPaiRefusal("ForbiddenUserError", message)
+            raise OpenPaiRefusal("ForbiddenUserError", "Can't update other user's data")
         user = await self._openpai_account(actor.user)
         action = "user.profile" if told.password is None else "user.password"
         await self.check(actor, action, Resource("user", user.name, owner=user.name))
         if told.password is not None and not await self.check_password(user.name, old_password):
-            raise OpenPaiRefusal("IncorrectPasswordError", "Password is incorrect.")
+            raise _wrong_password()
         await self.change_user(actor, user.name, **_personal(user, told, merge=merge))
         if told.password is not None:
             await self._end_sessions(user.name)
@@ -121,6 +120,8 @@ class OpenPaiAccounts(OpenPaiTokens, People):
         """
         if actor.is_admin and (actor.user != name or told.password is None):
             await self.openpai_update_user(actor, name, told, merge=True)
+        elif name != actor.user:
+            raise _wrong_password() if told.extension is None else administrators_only()
         else:
             await self.openpai_update_self(actor, told, old_password=old_password, merge=True, name=name)
 
@@ -272,6 +273,11 @@ class OpenPaiAccounts(OpenPaiTokens, People):
         """After a new password: whoever knew the old one signs in again; programs go on."""
         await self.store.revoke_tokens(name, self.clock.now(), but=jwts.APPLICATION)
         self._forget(user=name)
+
+
+def _wrong_password() -> OpenPaiRefusal:
+    """Somebody who is signed in wants a change without the password that it needs: no failed sign-in, as in OpenPAI."""
+    return OpenPaiRefusal("ForbiddenUserError", "Pls input the correct password.")
 
 
 def _personal(user: User, told: UserChanges, *, merge: bool) -> dict[str, Any]:

@@ -161,15 +161,15 @@ def test_a_new_password_ends_the_sessions_and_not_the_programs(server: Server, r
     program = Pai(server.url, caller.call("POST", "/api/v2/tokens/application").json()["token"])
     wrong = {"data": {"username": user, "newPassword": "another", "oldPassword": "guess!"}, "patch": True}
     refused = caller.refused("PUT", f"{USERS}/me", json=wrong)
-    assert refused == (400, "IncorrectPasswordError", "Password is incorrect.")
+    assert refused == (403, "ForbiddenUserError", "Pls input the correct password.")
     without = {"data": {"username": user, "newPassword": "another"}, "patch": True}
-    assert caller.refused("PUT", f"{USERS}/me", json=without)[1] == "IncorrectPasswordError"
+    assert caller.refused("PUT", f"{USERS}/me", json=without) == refused
     right = {"data": {"username": user, "newPassword": "another", "oldPassword": PASSWORD}, "patch": True}
     assert caller.put(f"{USERS}/me", right) == f"update group {user} successfully."
     assert caller.refused("GET", USERS)[0] == 401
     assert program.get(f"{USERS}/{user}")["username"] == user
     caller = signed(server, user, "another")
-    assert caller.refused("PUT", f"{USERS}/{user}/password", json={"newPassword": PASSWORD})[0] == 400
+    assert caller.refused("PUT", f"{USERS}/{user}/password", json={"newPassword": PASSWORD}) == refused
     caller.put(f"{USERS}/{user}/password", {"newPassword": PASSWORD, "oldPassword": "another"})
     root.put(f"{USERS}/{user}/password", {"newPassword": "by root"})
     assert login(server, user, "by root")
@@ -185,13 +185,14 @@ def test_people_change_their_own_address_and_extension_and_nobody_elses(server: 
     assert (mine["email"], mine["extension"]) == ("me@example.org", {"jobSSH": True, "sshKeys": []})
     missing = caller.refused("PUT", f"{USERS}/me", json={"data": {"username": user, "email": ""}})
     assert missing[:2] == (400, "InvalidParametersError") and "newPassword" in missing[2]
-    for method, path, body in (
-        ("PUT", f"{USERS}/me", {"data": {"username": "root", "email": ""}, "patch": True}),
-        ("PUT", f"{USERS}/root/email", {"email": ""}),
-        ("PUT", f"{USERS}/root/extension", {"extension": {}}),
-        ("PUT", f"{USERS}/root/password", {"newPassword": "another", "oldPassword": PASSWORD}),
+    password, others = "Pls input the correct password.", "Can't update other user's data"
+    for path, body, words in (
+        ("me", {"data": {"username": "root", "email": ""}, "patch": True}, others),
+        ("root/email", {"email": ""}, password),
+        ("root/extension", {"extension": {}}, "Non-admin is not allow to do this operation."),
+        ("root/password", {"newPassword": "another", "oldPassword": PASSWORD}, password),
     ):
-        assert caller.refused(method, path, json=body)[:2] == (403, "ForbiddenUserError")
+        assert caller.refused("PUT", f"{USERS}/{path}", json=body) == (403, "ForbiddenUserError", words)
     assert root.get(f"{USERS}/root")["email"] == ""
 
 
@@ -330,12 +331,25 @@ def test_one_part_of_a_group_is_changed_by_its_own_address(root: Pai) -> None:
     assert root.get(f"{GROUPS}/parts")["extension"] == {
         "b": 2, "acls": {"admin": False, "virtualClusters": [], "storageConfigs": ["nfs"]},
     }  # fmt: skip
+    said = root.put(f"{GROUPS}/parts/extension", {"extension": {"c": 3}})
+    assert said == "update group extension data successfully."
+    said = root.put(f"{GROUPS}/parts/description", {"description": "other words"})
+    assert said == "update group description data successfully."
+    said = root.put(f"{GROUPS}/parts/externalname", {"externalName": ""})
+    assert said == "update group externalNameData data successfully."
+    shown = root.get(f"{GROUPS}/parts")
+    assert (shown["description"], shown["externalName"]) == ("other words", "")
+    assert shown["extension"].keys() == {"b", "c", "acls"} and shown["extension"]["acls"]["storageConfigs"] == ["nfs"]
     for path, body in (
         ("extension/b/c", {"data": 1}),
         ("extension/acls/virtualClusters", {"data": "vc1"}),
         ("extension/acls", {"data": {"admin": "perhaps"}}),
         ("extension", {"data": 1}),
+        ("extension", {}),
+        ("extension", {"extension": [1]}),
         ("description", {}),
+        ("description", {"data": ["words"]}),
+        ("externalname", {"externalName": 5 * 1000 * "x"}),
         ("extension/a/b/c/d/e/f/g/h/i", {"data": 1}),
     ):
         assert root.refused("PUT", f"{GROUPS}/parts/{path}", json=body)[:2] == (400, "InvalidParametersError"), path

@@ -207,7 +207,7 @@ async def update_extension(request: Request, actor: Person, user: str) -> Json:
     """Add to what clients keep with an account: SSH keys and the like."""
     asked = await body_of(request, Extension)
     await service_of(request).openpai_change_profile(actor, user, UserChanges(extension=asked.extension))
-    return _done("update user extension data successfully.")
+    return _done("Update user extension data successfully.")
 
 
 @router.put("/{user}/grouplist")
@@ -240,7 +240,7 @@ async def update_virtual_cluster(request: Request, actor: AdministratorInPerson,
     asked = await body_of(request, VirtualClusters)
     told = UserChanges(virtual_cluster=asked.virtual_cluster)
     await service_of(request).openpai_update_user(actor, user, told, merge=True)
-    return _done("update user virtualCluster data successfully.")
+    return _done("Update user virtualCluster data successfully.")
 
 
 @router.put("/{user}/password")
@@ -257,7 +257,7 @@ async def update_email(request: Request, actor: Person, user: str) -> Json:
     """Give an account another address."""
     asked = await body_of(request, Email)
     await service_of(request).openpai_change_profile(actor, user, UserChanges(email=asked.email))
-    return _done("update user email successfully.")
+    return _done("Update user email data successfully.")
 
 
 @router.put("/{user}/admin")
@@ -265,7 +265,7 @@ async def update_admin(request: Request, actor: AdministratorInPerson, user: str
     """Make an account an administrator's, or take that back."""
     asked = await body_of(request, Admin)
     await service_of(request).openpai_update_user(actor, user, UserChanges(admin=asked.admin), merge=True)
-    return _done("update user admin permission successfully.")
+    return _done("Update user admin permission successfully.")
 
 
 @legacy.get("/{user}")
