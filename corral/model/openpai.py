@@ -97,9 +97,7 @@ def state_word(state: str, code: int | None) -> str:
 
 def attempt_word(state: str, code: int | None) -> str:
     """The state that one attempt is shown in: over once nothing of it is left, even when another is to follow."""
-    if state in _WAITING:
-        return "WAITING"
-    return end_word(code) if state in ("attempt-completed", "completed") else "RUNNING"
+    return end_word(code) if state == "attempt-completed" else state_word(state, code)
 
 
 def end_word(code: int | None) -> str:

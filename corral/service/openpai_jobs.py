@@ -16,7 +16,13 @@ from corral.model.writes import JobRecord
 from corral.service.actor import Actor
 from corral.service.base import job_resource
 from corral.service.openpai_events import KINDS, events_view
-from corral.service.openpai_refusals import OpenPaiRefusal, bad_parameters, no_job, no_virtual_cluster
+from corral.service.openpai_refusals import (
+    OpenPaiRefusal,
+    bad_parameters,
+    no_attempt,
+    no_job,
+    no_virtual_cluster,
+)
 from corral.service.openpai_task_views import roles_of_rows, roles_of_tasks, task_detail
 from corral.service.openpai_views import (
     ATTEMPT_KINDS,
@@ -235,7 +241,7 @@ class OpenPaiJobs(Submitting, Yielding):
 
     async def _attempt(self, job: Shown, number: int) -> Attempt:
         if not 0 <= number <= job.record.run.attempt:
-            raise OpenPaiRefusal("NoJobError", f"Attempt {number} of job {job.ref} is not found.")
+            raise no_attempt(str(number), job.ref)
         return (await self._attempts(job))[number]
 
     async def _told(self, job: Shown, attempt: Attempt) -> JobAttempt:

@@ -88,6 +88,11 @@ def no_virtual_cluster(name: str, *, status: int = 404) -> OpenPaiRefusal:
     return OpenPaiRefusal("NoVirtualClusterError", f"Virtual cluster {name[:200]} is not found.", status=status)
 
 
+def no_attempt(number: str, job: str) -> OpenPaiRefusal:
+    """The job has no such attempt."""
+    return OpenPaiRefusal("NoJobError", f"JobAttemptId {number[:50]} is not found in {job[:300]}.")
+
+
 def no_job(name: str) -> OpenPaiRefusal:
     """There is no such job."""
     return OpenPaiRefusal("NoJobError", f"Job {name[:300]} is not found.")

@@ -421,7 +421,9 @@ def test_attempts_of_a_job_and_of_its_tasks_are_told_from_what_is_kept(ann: Call
     ]
     assert ann.get(f"{where}/job-attempts/0") == attempts[0]
     assert attempts[0]["exitCode"] == 1 and attempts[0]["exitDiagnostics"]["diagnosticsSummary"] == "again"
-    refused(ann.http.get(f"{where}/job-attempts/7"), 404, "NoJobError")
+    words = "JobAttemptId 7 is not found in ann~Tried."
+    refused(ann.http.get(f"{where}/job-attempts/7"), 404, "NoJobError", words)
+    refused(ann.http.get(f"{where}/attempts/7"), 404, "NoJobError", words)
 
 
 def test_a_job_that_gave_up_its_guarantee_is_told_to_be_lazily_preempted(ann: Caller, launcher: Launcher) -> None:

@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 from corral.api.callers import service_of
 from corral.api.openpai.callers import AnyCaller
 from corral.api.wire import Json
-from corral.service.openpai_refusals import OpenPaiRefusal, bad_parameters, no_job
+from corral.service.openpai_refusals import OpenPaiRefusal, bad_parameters, no_attempt, no_job
 
 router = APIRouter()
 
@@ -84,7 +84,7 @@ async def get_job(request: Request, actor: AnyCaller, ref: Job) -> Json:
 @router.get("/jobs/{ref}/attempts/{attempt}")
 async def get_job_at_attempt(request: Request, actor: AnyCaller, ref: Job, attempt: str) -> Json:
     """A job as one of its attempts stands."""
-    number = number_of(attempt, _no_attempt(attempt, ref))
+    number = number_of(attempt, no_attempt(attempt, ref))
     return Json(await service_of(request).openpai_job(actor, *owner_and_name(ref), attempt=number))
 
 
@@ -148,7 +148,7 @@ async def get_attempts(request: Request, actor: AnyCaller, ref: Job) -> Json:
 @router.get("/jobs/{ref}/job-attempts/{attempt}")
 async def get_attempt(request: Request, actor: AnyCaller, ref: Job, attempt: str) -> Json:
     """One attempt of a job."""
-    number = number_of(attempt, _no_attempt(attempt, ref))
+    number = number_of(attempt, no_attempt(attempt, ref))
     return Json(await service_of(request).openpai_job_attempt(actor, *owner_and_name(ref), number))
 
 
@@ -156,7 +156,3 @@ def as_yaml(protocol: dict[str, Any]) -> str:
     """A protocol as the text that it is read from, its fields in their order."""
     text: str = yaml.dump(protocol, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=120)
     return text
-
-
-def _no_attempt(attempt: str, ref: str) -> OpenPaiRefusal:
-    return OpenPaiRefusal("NoJobError", f"Attempt {attempt[:50]} of job {ref} is not found.")
