@@ -1,9 +1,10 @@
 """Why: a task finds its storages at paths of their own without a container: they are mounted where only it sees them.
 
 `mount SPEC -- COMMAND…` runs in a mount namespace of the task's own (`unshare` made it), still with the right to mount.
-Each storage is bound to its path; then the rights are given up and the command is run in its folder. A path that is not
-there is made where the task's user could make it; elsewhere the folder that would have it is covered by one in memory
-with the same content, so that nothing is left on the machine.
+Each storage is bound to its path; then this process gives up its rights, becomes the task's user, and runs the command in
+its folder. It does so itself: the job chooses the paths, so no program that is now found there may run with any right
+that the task's user has not. A path that is not there is made where the task's user could make it; elsewhere the folder
+that would have it is covered by one in memory with the same content, so that nothing is left on the machine.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any, Final
 
 REFUSED: Final = 126
 """The exit code of a task whose storages cannot be mounted."""
+_NOT_FOUND: Final = 127
+_HANDLES: Final = "/proc/self/fd"
 _NOSUID, _NODEV, _NOEXEC, _NOATIME, _NODIRATIME = 2, 4, 8, 1024, 2048
 _READ_ONLY, _REMOUNT, _BIND, _RECURSIVE, _RELATIME = 1, 32, 4096, 16384, 1 << 21
 _ST_RELATIME: Final = 4096
@@ -30,20 +33,32 @@ def main(spec_file: str, command: list[str]) -> int:
     """Mount what the file says, and become the command; returns only when that cannot be."""
     with open(spec_file, encoding="utf-8") as file:
         spec: dict[str, Any] = json.load(file)
-    what = ""
+    what, uid = f"{_HANDLES} cannot be entered", int(spec["uid"])
     try:
+        os.chdir(_HANDLES)  # while nothing of the job's can be in its place
         for mount in sorted(spec["mounts"], key=lambda each: str(each["path"])):
             what = f"the storage {mount['name']} cannot be mounted at {mount['path']}"
-            _mount(mount, int(spec["uid"]))
+            _mount(mount, uid)
         what = f"the working directory {spec['directory']} cannot be entered"
-        if int(spec["uid"]) >= 0 or spec["drop"]:
+        if uid >= 0 or spec["drop"]:
             _give_up_rights()
         os.chdir(spec["directory"])
-        what = f"{command[0]} cannot be started"
-        os.execvp(command[0], command)
+        if uid >= 0:
+            what = f"the user {uid} cannot be had"
+            _become(uid)
     except OSError as error:
         print(f"corral: {what}: {error.strerror or error}", file=sys.stderr, flush=True)
         return REFUSED
+    return _start(command)
+
+
+def _start(command: list[str]) -> int:
+    """Become the command; the exit code, as a shell's, when that cannot be."""
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        print(f"corral: {command[0]} cannot be started: {error.strerror or error}", file=sys.stderr, flush=True)
+        return _NOT_FOUND if isinstance(error, FileNotFoundError) else REFUSED
 
 
 def _mount(mount: Mapping[str, Any], uid: int) -> None:
@@ -103,7 +118,7 @@ def _make_below(handle: int, names: list[str], uid: int) -> None:
 
 
 def _cover(folder: str) -> None:
-    """Put a folder in memory over `folder`, in which all that it has is bound again."""
+    """Put a folder in memory over `folder`, in which all that it has is bound again, by the handles (`_HANDLES`)."""
     was = os.stat(folder)
     inside: dict[str, tuple[int, os.stat_result, str]] = {}
     for name in os.listdir(folder):
@@ -121,7 +136,7 @@ def _cover(folder: str) -> None:
             os.mkdir(target)
         else:
             os.close(os.open(target, os.O_CREAT | os.O_WRONLY))
-        _call_mount(f"/proc/self/fd/{handle}", target, "", _BIND | _RECURSIVE)
+        _call_mount(str(handle), target, "", _BIND | _RECURSIVE)
         os.close(handle)
 
 
@@ -139,3 +154,10 @@ def _give_up_rights() -> None:
     if library.prctl(_NO_NEW_PRIVILEGES, ctypes.c_ulong(1), nothing, nothing, nothing) != 0:
         raise OSError(ctypes.get_errno(), "its rights cannot be given up")
     library.prctl(_AMBIENT, ctypes.c_ulong(_CLEAR_ALL), nothing, nothing, nothing)
+
+
+def _become(uid: int) -> None:
+    """Be the task's user, without any group of the server; as root was everything before, all capabilities go."""
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)

@@ -193,6 +193,34 @@ async def test_a_task_with_storages_gets_no_rights_by_programs_of_others(local: 
 
 
 @needs_namespaces
+@root_only
+async def test_programs_that_a_job_mounts_over_the_machines_run_as_its_user_alone(local: Harness, shared: Path) -> None:
+    for name in ("sh", "id", "grep", "sleep"):
+        shutil.copy(shutil.which(name) or "", shared / name)
+    (shared / "setpriv").write_text("#!/usr/bin/sh\nexec id -u\n")
+    (shared / "setpriv").chmod(0o755)
+    place = os.path.dirname(shutil.which("setpriv") or "")
+    mount = folder_mount(shared, path=place)
+    await local.engine.start(launch("sh", "-c", "echo ran as $(id -u); exec sleep 1000", storages=(mount,)))
+    await local.line("ran as")
+    assert local.log() == f"ran as {UID}\n"
+    script = "id -u; id -G; grep NoNewPrivs /proc/self/status"
+    session = await local.engine.exec(attempt(), ["sh", "-c", script], tty=False)
+    printed = b"".join([chunk async for chunk in session.output()]).decode()
+    assert printed.split() == [str(UID), str(UID), "NoNewPrivs:", "1"]
+    await session.close()
+    await local.engine.stop(attempt(), grace_seconds=5)
+    await local.exited(attempt())
+
+
+@needs_namespaces
+async def test_a_command_that_is_not_there_ends_as_a_shell_says_so(local: Harness, shared: Path) -> None:
+    end = await local.run("/corral-no-such-command", storages=(folder_mount(shared),))
+    assert end.code == 127
+    assert "corral-no-such-command cannot be started" in local.log()
+
+
+@needs_namespaces
 async def test_data_at_a_uri_are_there_before_the_command_and_kept_after_it(local: Harness, shared: Path) -> None:
     remote = shared / "remote"
     remote.mkdir()
@@ -253,12 +281,15 @@ def test_a_user_without_rights_mounts_in_a_namespace_of_its_own() -> None:
 def test_without_namespaces_a_storage_is_a_link_and_nothing_else_gives_way(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     bound = Bound("data", str(tmp_path / "data"), str(tmp_path / "mnt/data"), False)
-    link_all([bound])
-    link_all([bound])
+    link_all([bound], -1)
+    link_all([bound], -1)
     assert os.readlink(bound.path) == bound.source
     (tmp_path / "other").mkdir()
     with pytest.raises(NotFound, match="no link can be made there"):
-        link_all([bound._replace(path=str(tmp_path / "other"))])
+        link_all([bound._replace(path=str(tmp_path / "other"))], -1)
+    with pytest.raises(NotFound, match="leave out mountPath"):
+        link_all([bound._replace(path=str(tmp_path / "elsewhere"))], UID)
+    assert not os.path.lexists(tmp_path / "elsewhere")
 
 
 def test_a_container_gets_storages_as_volumes() -> None:

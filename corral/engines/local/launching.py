@@ -128,8 +128,10 @@ def session_command(
     """
     if record.container:
         return exec_command(record.container, record.container_runtime, argv, tty=tty), dict(env)
-    words, env = _for_user(record.uid, argv, env)
-    return [*means.storages.entering(inside, record.directory), *words] if inside else words, env
+    if not inside:
+        return _for_user(record.uid, argv, env)
+    words, env = _loading(record.uid, argv, env)
+    return [*means.storages.entering(inside, record.directory, record.uid), *words], env
 
 
 def prepare(
@@ -160,26 +162,19 @@ def prepare(
         directory = base
     if launch.image:
         env = {**base_environment(-1), **client_environment(), MARKER: launch.attempt}
-    if record.uid >= 0 and not launch.image:
-        argv, env = _for_user(record.uid, argv, env)
-    if bound and not launch.image:
-        argv, directory = _with_storages(bound, argv, directory, folder, record, means)
-    return Prepared(argv, env, directory, code)
-
-
-def _with_storages(
-    bound: Sequence[Bound], argv: list[str], directory: str, folder: AttemptFolder, record: LaunchRecord, means: Means
-) -> tuple[list[str], str]:
-    """The words that run a command where it finds its storages, and where to begin.
-
-    Its own folder may be in one of them, so the runtime enters that.
-    """
-    words = means.storages.namespace()
+        return Prepared(argv, env, directory, code)
+    words = means.storages.namespace() if bound else ()
+    if bound and not words:
+        link_all(bound, record.uid)
     if not words:
-        link_all(bound)
-        return argv, directory
+        argv, env = _for_user(record.uid, argv, env)
+        return Prepared(argv, env, directory, code)
+    # The runtime enters the working folder, which may be in a storage, and becomes the user: among what a job mounted
+    # where it liked, not even `setpriv` is to be found as root.
+    argv, env = _loading(record.uid, argv, env)
     spec = folder.write_own("mounts", spec_of(bound, directory, record.uid))
-    return [*words, means.python(-1), "-I", "-S", means.runtime(), "mount", spec, *argv], folder.path
+    argv = [*words, means.python(-1), "-I", "-S", means.runtime(), "mount", spec, *argv]
+    return Prepared(argv, env, folder.path, code)
 
 
 def _for_user(uid: int, argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
@@ -187,11 +182,17 @@ def _for_user(uid: int, argv: Sequence[str], env: Mapping[str, str]) -> tuple[li
 
     Until they have given up the server's rights, programs get nothing that would have them run what the job chose.
     """
+    words, env = _loading(uid, argv, env)
+    return [*(as_user(uid) if uid >= 0 else ()), *words], env
+
+
+def _loading(uid: int, argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """The words that a uid's process begins with, which sets what must not be set before it is the uid's; and the rest."""
     if uid < 0:
         return list(argv), dict(env)
     safe, own = apart(env)
     words = [shutil.which("env") or "/usr/bin/env", *(f"{name}={value}" for name, value in own.items())] if own else []
-    return [*as_user(uid), *words, *argv], safe
+    return [*words, *argv], safe
 
 
 def as_user(uid: int) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ import msgspec
 
 from corral.kernel.errors import InvalidInput, NotFound, Unavailable
 from corral.model.storages import Mount
+from corral.spec.storage import DEFAULT_PLACE
 
 MOUNTS = Path("/run/corral/storages")
 """Below it is what this machine has mounted."""
@@ -126,10 +127,18 @@ class LocalStorages:
             self._namespaces = bool(words) and _answers((*words, "true"))
         return self._words() if self._namespaces else ()
 
-    def entering(self, pid: int, directory: str) -> list[str]:
-        """The words that run a command in the namespace of a task's process."""
+    def entering(self, pid: int, directory: str, uid: int) -> list[str]:
+        """The words that run a command in the namespace of a task's process, as its user.
+
+        What is found there may be the job's, `/etc` too, so nobody comes in with more rights or gets any there.
+        """
         words = [shutil.which("nsenter") or "nsenter", f"--target={pid}", "--mount", f"--wdns={directory}"]
-        return [*words, "--"] if os.geteuid() == 0 else [*words, "--user", "--preserve-credentials", "--"]
+        if os.geteuid() != 0:
+            return [*words, "--user", "--preserve-credentials", "--"]
+        if uid < 0:
+            return [*words, "--"]
+        alone = [shutil.which("setpriv") or "setpriv", "--no-new-privs", "--"]
+        return [*alone, *words, f"--setuid={uid}", f"--setgid={uid}", "--"]
 
     def _words(self) -> tuple[str, ...]:
         """By its whole name: the job chooses its own PATH."""
@@ -163,12 +172,18 @@ def mount_command(mount: Mount, target: str) -> list[str]:
     return [*words, "-o", ",".join(options), "--", source, target]
 
 
-def link_all(bound: Sequence[Bound]) -> None:
-    """Make each storage a symbolic link at its path.
+def link_all(bound: Sequence[Bound], uid: int) -> None:
+    """Make each storage a symbolic link at its path; for another user (`uid`) only at `/mnt/NAME`, for all to see.
 
     Raises NotFound where there is something else at the path, or none can be made.
     """
     for each in bound:
+        if uid >= 0 and each.path != f"{DEFAULT_PLACE}/{each.name}":
+            message = (
+                f"The storage {each.name} cannot be had at {each.path}: this machine lets tasks mount nothing, and links "
+                f"are made for them at {DEFAULT_PLACE}/{each.name} alone; leave out mountPath."
+            )
+            raise NotFound("storage-not-mountable", message)
         with contextlib.suppress(OSError):
             if os.readlink(each.path) == each.source:
                 continue
@@ -206,7 +221,7 @@ def _own_folder(source: str, mount: Mount, uid: int) -> str:
     except FileNotFoundError:
         os.mkdir(own, 0o700)
         if uid >= 0:
-            os.chown(own, uid, uid)
+            os.chown(own, uid, uid, follow_symlinks=False)
         return own
     if not stat.S_ISDIR(found.st_mode):
         message = f"What the storage {mount.name} has under the name of {mount.folder} is no folder."
