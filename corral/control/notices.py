@@ -99,6 +99,9 @@ class Notices:
             log.warning("a notice is given up", job=record.id, tries=self._tries)
             self._tries = 0
             return 0
+        except Exception:  # an address is whatever its owner wrote, and control goes on whatever becomes of it
+            log.exception("a notice could not be sent", job=record.id)
+            return 0
         self._tries = 0
         return 1
 
@@ -120,6 +123,10 @@ def _annotations(record: JobRecord) -> dict[str, Any]:
 def _asked(notes: dict[str, Any]) -> dict[str, Any]:
     """Which changes the job's file asks to be told."""
     text = str(notes.get(PROTOCOL, ""))
-    extras = json.loads(text).get("extras", {}) if ASKED in text else {}
+    try:
+        protocol = json.loads(text) if ASKED in text else {}
+    except (ValueError, RecursionError):  # anybody may write a job's annotations
+        return {}
+    extras = protocol.get("extras") if isinstance(protocol, dict) else None
     asked = extras.get(ASKED) if isinstance(extras, dict) else None
     return asked if isinstance(asked, dict) else {}

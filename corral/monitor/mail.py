@@ -63,7 +63,7 @@ class SmtpMailer:
                     server.login(self._user, self._password)
                 server.send_message(message)
         except smtplib.SMTPRecipientsRefused as error:
-            code, words = next(iter(error.recipients.values()))
+            code, words = next(iter(error.recipients.values()), (_FOR_GOOD, "there is no recipient"))
             raise _refused(code, words) from None
         except smtplib.SMTPResponseException as error:
             raise _refused(error.smtp_code, error.smtp_error) from None

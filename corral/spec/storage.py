@@ -200,7 +200,7 @@ class StorageUse(SpecModel):
         if path == "/" or any(path == each or path.startswith(f"{each}/") for each in _SYSTEM):
             raise refusal(f"nothing can be mounted at {describe(value)}; choose a folder such as /mnt/data")
         if ":" in path:
-            raise refusal(f"the colon in {describe(value)} would be read as an option of the mount; choose another path")
+            raise refusal(f"the colon in {describe(value)} would be read as an option; choose another path")
         return path
 
     @model_validator(mode="after")

@@ -16,6 +16,7 @@ from corral.model.accounts import User
 from corral.model.exits import NODE_LOST
 from corral.model.records import ENDED_PHASES
 from corral.monitor.mail import SmtpMailer
+from corral.spec.openpai.names import PROTOCOL
 from tests.control.harness import House, PaperEngine, short
 from tests.spec.openpai_files import job_file, role_of
 
@@ -141,6 +142,28 @@ async def test_a_recipient_that_is_refused_for_good_holds_up_nobody(
     await ended(house, await house.submit(text("two", {"succeeded": True})), 0)
     assert await notices.look() == 1
     assert server.subjects == ["Job ada~two: succeeded"]
+
+
+@pytest.mark.parametrize("said", ["jobStatusChangeNotification {", '["jobStatusChangeNotification"]'])
+async def test_a_job_whose_annotations_make_no_sense_holds_up_nobody(
+    house: House, notices: Notices, server: MailServer, said: str
+) -> None:
+    odd = short("odd", annotations={PROTOCOL: said})
+    await ended(house, await house.submit(odd), 0)
+    await ended(house, await house.submit(text("job", {"succeeded": True})), 0)
+    assert await notices.look() == 1
+    assert server.subjects == ["Job ada~job: succeeded"]
+
+
+async def test_a_message_that_cannot_be_made_holds_up_nobody(
+    house: House, notices: Notices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def send(*_: object) -> None:
+        raise IndexError("an address that the library cannot read")
+
+    monkeypatch.setattr(notices._mailer, "send", send)
+    await ended(house, await house.submit(text("job", {"succeeded": True})), 0)
+    assert await notices.look() == 0
 
 
 @pytest.mark.parametrize(("url", "sender"), [("http://x", "a@b"), ("smtp://", "a@b"), ("smtp://x", "")])

@@ -96,3 +96,9 @@ def test_the_secrets_that_a_text_names_are_found() -> None:
     text = "<% $secrets.a %> <%$secrets.b.c%> <% $parameters.d %> $secrets.e <% $secrets.f[0] %>"
     assert names_used(text, "$secrets") == {"a", "b.c", "f.0"}
     assert fill(text, {"$secrets": {"a": "1", "b": {"c": "2"}, "f": ["3"]}}) == "1 2 <% $parameters.d %> $secrets.e 3"
+
+
+def test_a_template_without_an_end_is_looked_through_once() -> None:
+    text = "<% $a" + " " * 500_000 + "x"
+    assert fill(text, {"$a": "b"}) == text
+    assert fill("<% $a  \t%>", {"$a": "b"}) == "b"

@@ -117,6 +117,13 @@ def test_comments_are_read_over_and_text_that_looks_like_one_is_not() -> None:
     assert [len(line) for line in without_comments(text).splitlines()] == [len(line) for line in text.splitlines()]
 
 
+@pytest.mark.parametrize("text", ["/* " * 200_000, '"' + '\\"' * 200_000, "/* \n" * 200_000 + "*/"])
+def test_texts_and_comments_without_an_end_are_looked_through_once(text: str) -> None:
+    told = without_comments(text)
+    assert len(told) == len(text)
+    assert told == text or not told.strip()
+
+
 def test_a_problem_is_told_where_it_was_written() -> None:
     with pytest.raises(SpecError) as caught:
         read_v1('{\n  // who\n  "jobName": "a b",\n  "image": "x",\n  "taskRoles": [{"name": "m", "command": "c"}]\n}')

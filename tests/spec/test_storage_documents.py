@@ -96,7 +96,7 @@ def test_a_job_names_storages_and_where_it_finds_them() -> None:
         ([{"name": "a", "mountPath": "/"}], "nothing can be mounted at"),
         ([{"name": "a", "mountPath": "/proc/self"}], "nothing can be mounted at"),
         ([{"name": "a", "mountPath": "here"}], "not an absolute path"),
-        ([{"name": "a", "mountPath": "/data:U"}], "would be read as an option of the mount"),
+        ([{"name": "a", "mountPath": "/data:U"}], "would be read as an option"),
         ([{"name": "a", "mountPath": "/x/../../etc"}], "not an absolute path"),
         ([{"name": "", "mountPath": "/x"}], "only a storage that is named"),
         ([{"mountPath": "/x"}], "name: missing"),

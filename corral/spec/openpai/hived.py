@@ -60,8 +60,8 @@ def hived_terms(protocol: Mapping[str, Any]) -> HivedTerms:
     for name, each in said.items():
         path = (*_HOME, "taskRoles", name)
         if name not in protocol["taskRoles"]:
-            _refuse(path, f"Task role {name} of hivedScheduler is not one of the job's.")
-        roles[name] = _role(_mapping(each, path), path)
+            _refuse(path, f"Taskrole {name} does not exist.")
+        roles[name] = _role(name, _mapping(each, path), path)
     _agree(roles)
     return HivedTerms(
         priority,
@@ -72,7 +72,7 @@ def hived_terms(protocol: Mapping[str, Any]) -> HivedTerms:
     )
 
 
-def _role(given: Mapping[str, Any], path: Path) -> RoleTerms:
+def _role(name: str, given: Mapping[str, Any], path: Path) -> RoleTerms:
     count_field = "skuNum" if given.get("skuNum") is not None else "skuNumber"
     count = given.get(count_field)
     if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
@@ -84,22 +84,21 @@ def _role(given: Mapping[str, Any], path: Path) -> RoleTerms:
         _word(given, "affinityGroupName", path),
     )
     if terms.sku_type and terms.pinned_cell:
-        _refuse((*path, "pinnedCellId"), "Either skuType or pinnedCellId may be given, not both.")
+        _refuse((*path, "pinnedCellId"), f"Taskrole {name} has both skuType and pinnedCellId, only one is allowed.")
     return terms
 
 
 def _agree(roles: Mapping[str, RoleTerms]) -> None:
     """Roles of one affinity group are placed together: so they ask for the same kind of cells."""
-    first: dict[str, tuple[str, RoleTerms]] = {}
+    first: dict[str, RoleTerms] = {}
     for name, terms in roles.items():
         if not terms.affinity_group:
             continue
-        other, known = first.setdefault(terms.affinity_group, (name, terms))
+        known = first.setdefault(terms.affinity_group, terms)
         if (terms.sku_type, terms.pinned_cell) != (known.sku_type, known.pinned_cell):
             _refuse(
                 (*_HOME, "taskRoles", name),
-                f"Task roles {other} and {name} of affinityGroupName {terms.affinity_group} should have the same "
-                "skuType and pinnedCellId.",
+                f"AffinityGroup {terms.affinity_group} has inconsistent skuType or pinnedCellId.",
             )
 
 

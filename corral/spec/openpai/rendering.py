@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from corral.spec.openpai.protocol import PREREQUISITE_TYPES, by_name
 
-_TEMPLATE: Final = re.compile(r"<%\s*(\$[A-Za-z_][^%<>]*?)\s*%>", re.ASCII)
+_TEMPLATE: Final = re.compile(r"<%\s*(\$[A-Za-z_](?:[^%<>]*[^%<>\s])?)\s*%>", re.ASCII)
+"""The name ends with no blank, so that a long run of blanks is looked through once."""
 _INDEX: Final = re.compile(r"\[\s*(\d{1,9})\s*\]", re.ASCII)
 _LEAST_POWER: Final = -6
 _MOST_POWER: Final = 21

@@ -28,7 +28,8 @@ _OLD_JOB_NAME: Final = re.compile(r"[A-Za-z0-9\-._~]{1,255}", re.ASCII)
 _WORD: Final = re.compile(r"[A-Za-z0-9._~]{1,255}", re.ASCII)
 _VARIABLE: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _NUMBER: Final = re.compile("[-+]?[0-9]{1,10}", re.ASCII)
-_COMMENT: Final = re.compile(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_COMMENT: Final = re.compile(r'("(?:[^"\\\n]|\\.)*"?|/\*(?!.*?\*/).*)|//[^\n]*|/\*.*?\*/', re.DOTALL)
+"""What is not to change, or a comment; texts and comments without an end too, else each start in them is tried anew."""
 _NOT_A_LINE: Final = re.compile(r"[^\n]")
 _MOST: Final = 2**31 - 1
 _MARKS: Final = ("jobName", "taskRoles")
