@@ -36,7 +36,7 @@ class OpenPaiQuota(ServiceBase):
     async def _in_cells(self, job: UnifiedJob, nodes: Iterable[Node]) -> UnifiedJob:
         """The job with as many devices for each task as it has cells, where its queue owns cells.
 
-        Raises Conflict `no-enough-quota` where the queue does not own so many.
+        Raises Conflict `no-enough-quota` where the queue does not own so many for all tasks, and they start together.
         """
         if job.spec.job_type != JOB_TYPE or not job.total_devices:
             return job
@@ -46,7 +46,7 @@ class OpenPaiQuota(ServiceBase):
         known = skus(nodes)
         roles = [_with_cells(role, known) for role in job.spec.roles]
         counted = job.model_copy(update={"spec": job.spec.model_copy(update={"roles": roles})})
-        if job.priority >= 0 and not job.spec.pinned_cell:
+        if job.priority >= 0 and job.spec.gang and not job.spec.pinned_cell:
             await self._check_quota(counted)
         return counted
 

@@ -27,12 +27,20 @@ async def cells(store: Store, door: Door, machines: list[Node]) -> None:
 
 
 async def devices_of(
-    service: Service, instances: int, *, gpu: int, cpu: int = 1, memory: int = 64, queue: str = OWNER, **hived: Any
+    service: Service,
+    instances: int,
+    *,
+    gpu: int,
+    cpu: int = 1,
+    memory: int = 64,
+    queue: str = OWNER,
+    gang: bool = True,
+    **hived: Any,
 ) -> int:
     resources = {"cpu": cpu, "memoryMB": memory, "gpu": gpu}
     text = job_file(
         defaults={"virtualCluster": queue},
-        extras={"hivedScheduler": hived} if hived else {},
+        extras={"gangAllocation": gang} | ({"hivedScheduler": hived} if hived else {}),
         taskRoles={"worker": role_of(instances=instances, resourcePerInstance=resources)},
     )
     result = await service.submit(ANN, text, no_image=True)
@@ -68,6 +76,10 @@ async def test_more_than_the_virtual_cluster_owns_is_refused(service: Service, c
     with pytest.raises(Conflict, match="H100"):
         await devices_of(service, 1, gpu=1, taskRoles={"worker": {"skuType": "H100"}})
     assert await devices_of(service, 4, gpu=1, taskRoles={"worker": {"skuType": "A100"}}) == 1
+
+
+async def test_tasks_that_need_not_start_together_have_no_quota(service: Service, cells: None) -> None:
+    assert await devices_of(service, 5, gpu=1, gang=False) == 1
 
 
 async def test_an_opportunistic_job_has_no_quota(service: Service, cells: None) -> None:

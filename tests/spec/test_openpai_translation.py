@@ -161,6 +161,27 @@ def test_what_hived_would_not_be_asked_is_refused(hived: Any, at: tuple[str, ...
     assert error.problems[0].path == ("extras", "hivedScheduler", *at)
 
 
+@pytest.mark.parametrize(
+    ("roles", "words"),
+    [
+        ({"nobody": {"skuNum": 1}}, "Taskrole nobody does not exist."),
+        (
+            {"worker": {"skuType": "A", "pinnedCellId": "b"}},
+            "Taskrole worker has both skuType and pinnedCellId, only one is allowed.",
+        ),
+        (
+            {"worker": {"skuType": "A", "affinityGroupName": "g"}, "other": {"affinityGroupName": "g"}},
+            "AffinityGroup g has inconsistent skuType or pinnedCellId.",
+        ),
+    ],
+)
+def test_what_hived_would_not_be_asked_is_refused_in_openpais_words(roles: Any, words: str) -> None:
+    error = refused(
+        extras={"hivedScheduler": {"taskRoles": roles}}, taskRoles={"worker": role_of(), "other": role_of()}
+    )
+    assert isinstance(error, ProtocolError) and error.wire == words
+
+
 def test_a_role_of_hived_may_say_nothing() -> None:
     hived = {"hivedScheduler": {"taskRoles": {"worker": None, "other": {"skuNum": 4, "skuType": None}}}}
     terms = hived_terms({"taskRoles": {"worker": {}, "other": {}}, "extras": hived})
