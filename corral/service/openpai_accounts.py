@@ -95,6 +95,16 @@ class OpenPaiAccounts(OpenPaiTokens, People):
         if told.password is not None:
             await self._end_sessions(name)
 
+    async def openpai_set_clusters(self, actor: Actor, name: str, clusters: tuple[str, ...]) -> None:
+        """Say which virtual clusters an account may use that is no administrator's: those may use all.
+
+        Raises OpenPaiRefusal.
+        """
+        await self.check(actor, "user.change", Resource("user", name))
+        if (await self._directory()).is_admin(await self._openpai_account(name)):
+            raise OpenPaiRefusal("ForbiddenUserError", "Admin's virtual clusters cannot be updated.")
+        await self.openpai_update_user(actor, name, UserChanges(virtual_cluster=clusters), merge=True)
+
     async def openpai_update_self(
         self, actor: Actor, told: UserChanges, *, old_password: str = "", merge: bool, name: str = ""
     ) -> None:

@@ -259,6 +259,9 @@ def test_virtual_clusters_are_given_by_their_groups(server: Server, root: Pai, u
     assert root.get(f"{USERS}/{user}")["virtualCluster"] == ["default", "vc2"]
     actor = server.call(server.service.authenticate(signed(server, user).token))
     assert "vc2" in actor.queues and "vc1" not in actor.queues
+    words = "Admin's virtual clusters cannot be updated."
+    refused = root.refused("PUT", f"{USERS}/root/virtualcluster", json={"virtualCluster": ["vc1"]})
+    assert refused == (403, "ForbiddenUserError", words)
 
 
 def test_version_1_makes_changes_and_removes_accounts(server: Server, root: Pai) -> None:

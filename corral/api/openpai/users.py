@@ -238,8 +238,7 @@ async def delete_user_group(request: Request, actor: AdministratorInPerson, user
 async def update_virtual_cluster(request: Request, actor: AdministratorInPerson, user: str) -> Json:
     """Say which virtual clusters an account may use."""
     asked = await body_of(request, VirtualClusters)
-    told = UserChanges(virtual_cluster=asked.virtual_cluster)
-    await service_of(request).openpai_update_user(actor, user, told, merge=True)
+    await service_of(request).openpai_set_clusters(actor, user, asked.virtual_cluster)
     return _done("Update user virtualCluster data successfully.")
 
 
