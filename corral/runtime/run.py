@@ -138,9 +138,8 @@ def _prepare_openpai(
     folder = os.path.join(plan.shared, "openpai") if plan.shared else os.path.join(plan.work, FOLDER)
     place = Place(folder, plan.directory or plan.work, any_user=bool(plan.shared))
     try:
-        prepared = prepare_openpai(plan.openpai, peers, key, plan.kept_secrets, place)
-        if plan.owner >= 0:
-            _give_away(folder, plan.owner)
+        with _as_owner(plan.owner):
+            prepared = prepare_openpai(plan.openpai, peers, key, plan.kept_secrets, place)
     except PortTaken as error:
         raise Failed(PORT_TAKEN, str(error)) from error
     except OSError as error:
@@ -237,6 +236,24 @@ def _give_away(folder: str, owner: int) -> None:
     for here, _, names in os.walk(folder, topdown=False):
         for path in (*(os.path.join(here, name) for name in names), here):
             os.chown(path, owner, owner, follow_symlinks=False)
+
+
+@contextmanager
+def _as_owner(owner: int) -> Iterator[None]:
+    """Write as the owner (-1: as whose process this is): what another task of theirs has put there leads nowhere else."""
+    if owner < 0 or os.geteuid() != 0:
+        yield
+        return
+    group, groups = os.getegid(), os.getgroups()
+    os.setgroups([])
+    os.setegid(owner)
+    os.seteuid(owner)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(group)
+        os.setgroups(groups)
 
 
 @contextmanager

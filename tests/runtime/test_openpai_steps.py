@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,10 @@ from corral.runtime.beside import ENTRY, READY, _begin
 from corral.runtime.openpai_errors import read_error
 from corral.runtime.peers import Api
 from corral.runtime.plan import Plan
+from corral.runtime.run import Failed, _prepare_openpai
 from tests.frameworks.openpai_tasks import Tasks, plugin, protocol, tasks_of, with_plugins
 
+OWNER = 54_321
 TWO = {"worker": {"instances": 2}}
 
 
@@ -106,6 +109,37 @@ def test_a_sidecar_prepares_what_any_user_of_the_image_can_read(tmp_path: Path) 
     assert set(modes) == {"task.sh", "user.sh", "before-0-cmd.sh"} and set(modes.values()) == {0o644}
     assert folder_mode == 0o777, "the script that held a secret is removed by whoever runs it"
     assert done.stdout.split() == ["hello", "you", str(tmp_path / "work"), "before-0-cmd.sh", "task.sh"], done.stderr
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root writes for other users; run as root")
+@pytest.mark.parametrize("place", [".openpai", ".openpai/ssh"])
+def test_what_is_written_for_a_user_goes_nowhere_that_the_user_may_not_write(place: str) -> None:
+    asked = {
+        "roles": [{"name": "worker", "corral": "worker", "tasks": 1, "ports": {}}],
+        "role": "worker",
+        "index": 0,
+        "files": {"task.sh": "true\n"},
+        "ssh": {"roles": ["worker"], "jobssh": True, "keys": "ssh-ed25519 AAAA"},
+    }
+    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to other users
+        folder = Path(name)
+        folder.chmod(0o755)
+        mine, work = folder / "mine", folder / "work"
+        mine.mkdir()
+        work.mkdir()
+        plan = Plan(attempt="a", command=["$(openpai)"], work=str(work), owner=OWNER, openpai=asked)
+        (work / place).parent.mkdir(exist_ok=True)
+        (work / place).symlink_to(mine)
+        for each in (work, *work.rglob("*")):
+            os.chown(each, OWNER, OWNER, follow_symlinks=False)
+        with pytest.raises(Failed, match="scripts could not be written"):
+            _prepare_openpai(plan, plan.command, {}, "key")
+        assert list(mine.iterdir()) == [] and mine.stat().st_uid == 0
+        (work / place).unlink()
+        _prepare_openpai(plan, plan.command, {}, "key")
+        written = [work / ".openpai", *(work / ".openpai").rglob("*")]
+        assert len(written) > 5 and {each.stat().st_uid for each in written} == {OWNER}
+    assert os.geteuid() == os.getegid() == 0
 
 
 def launch_of(openpai: dict[str, object]) -> TaskLaunch:
