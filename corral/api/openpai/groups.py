@@ -17,7 +17,8 @@ from corral.service.openpai_refusals import bad_parameters
 
 router = APIRouter()
 
-_Text = Annotated[str, msgspec.Meta(max_length=4096)]
+_LONGEST = 4096
+_Text = Annotated[str, msgspec.Meta(max_length=_LONGEST)]
 _DEEPEST = 8
 
 
@@ -50,12 +51,12 @@ class Part(msgspec.Struct, frozen=True, rename="camel"):
     def text(self, named: str | None, name: str) -> str:
         """The part that is text, under whichever name it came.
 
-        Raises OpenPaiRefusal where it came under none.
+        Raises OpenPaiRefusal where it came under none, or is none.
         """
         found = self.data if named is None else named
-        if found is None:
-            raise bad_parameters(f"{name} is missing.")
-        return read(found, Annotated[str, msgspec.Meta(max_length=4096)])
+        if not isinstance(found, str) or len(found) > _LONGEST:
+            raise bad_parameters(f"{name} is text of at most {_LONGEST} characters.")
+        return found
 
 
 class Value(msgspec.Struct, frozen=True):
