@@ -197,6 +197,8 @@ async def test_a_users_container_has_its_folder_and_secrets_and_gains_no_privile
     assert for_ada.log().split() == [str(UID), "hunter2", "NoNewPrivs:", "1"]
     work = for_ada.folder / "engine/attempts" / attempt() / "work"
     assert {path.stat().st_uid for path in (work, work / "made", work / "keys", work / "keys/one")} == {UID}
+    private = work.parent / "private"
+    assert (private.stat().st_uid, (private / "entry").stat().st_uid) == (os.getuid(), UID)
 
 
 async def test_an_absolute_working_directory_of_a_container_is_not_this_machines(for_ada: Harness, image: str) -> None:

@@ -148,7 +148,9 @@ def prepare(
     bound = means.storages.bind(launch.storages, folder.path, record.uid)
     code = entry = ""
     if launch.image:
-        entry = folder.write_private("entry", b"", record.uid)
+        entry = folder.write_private("entry", b"", -1)  # their folder stays the server's, whose own programs read it
+        if record.uid >= 0:
+            os.chown(entry, record.uid, -1)
         logins = folder.write_private("config.json", launch.registries.encode(), -1) if launch.registries else ""
         own = (means.container_runtime(), record.container, record.uid, base, directory, entry)
         container = Container(*own, tuple(volumes(bound)), logins)
