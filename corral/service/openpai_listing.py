@@ -33,6 +33,8 @@ class _Protocol(msgspec.Struct, frozen=True):
     extras: _Extras | None = None
 
 
+_LONGEST_NAME: Final = 255
+"""An annotation may be of any length, and what an index holds may not."""
 _PROTOCOL: Final = msgspec.json.Decoder(_Protocol)
 
 
@@ -53,4 +55,4 @@ def listing_of(job: UnifiedJob) -> OpenPaiListing | None:
     if job.spec.job_type != JOB_TYPE:
         return None
     priority = hived_glance(annotations.get(PROTOCOL, "")).job_priority_class
-    return OpenPaiListing(annotations.get(NAME, job.name), priority, len(job.spec.roles))
+    return OpenPaiListing(annotations.get(NAME, job.name)[:_LONGEST_NAME], priority, len(job.spec.roles))

@@ -43,7 +43,7 @@ class OpenPaiV1(OpenPaiJobs, Removing, Sessions):
         if b"protocolVersion" in text and b"jobName" not in text:
             return {"jobName": await self.openpai_submit(await self._of_namespace(actor, namespace), text)}
         try:
-            v1 = read_v1(text)
+            v1 = await asyncio.to_thread(read_v1, text)
         except SpecError as error:
             said = TOO_MANY_OF_A_ROLE if TOO_MANY_OF_A_ROLE in error.message else ""
             raise OpenPaiRefusal("InvalidParametersError", said or error.message) from None

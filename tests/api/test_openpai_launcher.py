@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from corral.kernel.ids import JobId
+from corral.kernel.tokens import mint_job_token
 from corral.model.records import JobFilter
 from corral.spec.errors import SpecError
 from corral.spec.job import UnifiedJob
@@ -225,6 +227,15 @@ def test_names_are_bounded_and_a_call_needs_a_token(server: Server, ann: Pai) ->
     assert refused(ann, "PUT", "/v1/Frameworks/ann~a~b", json=framework())[0] == 400
     assert refused(ann, "PUT", "/v1/Frameworks/ann~json", content=b"{")[0] == 400
     assert refused(Pai(server.url), "GET", "/v1/Frameworks")[0] == 401
+
+
+def test_the_token_of_a_running_job_is_none_here(server: Server, ann: Pai) -> None:
+    put(ann, "ann~kept", framework())
+    job = job_of(server, ann, "ann~kept")
+    token = mint_job_token(server.service.key, JobId(job), server.service.clock.now() + 100)
+    for method, path in (("DELETE", "/v1/Frameworks/ann~kept"), ("GET", "/v1/Frameworks")):
+        assert refused(Pai(server.url, token), method, path)[0] == 401
+    assert ann.get("/v1/Frameworks/ann~kept/FrameworkStatus")["frameworkVersion"] == 1
 
 
 def test_a_namespace_is_written_by_its_user_by_administrators_and_by_those_they_list(

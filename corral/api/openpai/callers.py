@@ -104,9 +104,12 @@ async def _bearer(connection: HTTPConnection, token: str) -> Actor:
     if not token or len(token) > _MAX_TOKEN or not token.isascii():
         raise bad_token()
     try:
-        return await service_of(connection).authenticate(token)
+        actor = await service_of(connection).authenticate(token)
     except Unauthenticated:
         raise bad_token() from None
+    if actor.kind == "job":  # good for the runtime's addresses alone
+        raise bad_token()
+    return actor
 
 
 async def _basic(connection: HTTPConnection, value: str) -> Actor:
