@@ -64,9 +64,17 @@ class OpenPaiV1(OpenPaiJobs, Removing, Sessions):
         return v1
 
     async def v1_owner(self, name: str) -> str:
-        """Whose job of a name is the latest; "" when there is none."""
+        """Whose job has a name, the one without a namespace before the latest of all; "" when there is none."""
         found = await self.store.openpai_jobs(OpenPaiFilter(keyword=name, limit=_MOST_NAMESAKES))
-        return next((job.user for job in found.jobs if job.name == name), "")
+        named = [job for job in found.jobs if job.name == name]
+        return next((job.user for job in (*(each for each in named if LEGACY in each.tags), *named)), "")
+
+    async def v1_place(self, name: str, namespace: str = "") -> tuple[str, str]:
+        """The name of a job and whose namespace it is in: `user~job` is one in a namespace, unless it is all a name."""
+        if namespace or "~" not in name or await self.v1_owner(name):
+            return name, namespace
+        user, _, rest = name.partition("~")
+        return rest, user
 
     async def v1_find(self, actor: Actor, name: str, namespace: str = "") -> tuple[str, JobDetail]:
         """A job by its name, in a user's namespace or anywhere: whose it is, and how it stands.

@@ -73,6 +73,19 @@ def test_a_job_is_submitted_into_a_namespace_and_found_where_location_says(ann: 
     assert set(found["jobStatus"]) >= STATUS
 
 
+def test_a_job_of_a_namespace_is_found_by_its_whole_name_too(ann: Pai, ben: Pai) -> None:
+    submitted(ann, "/api/v1/user/ann/jobs", v1("whole"))
+    where = "/api/v1/jobs/ann~whole"
+    assert ben.get(where) == ben.get("/api/v1/user/ann/jobs/whole")
+    assert ben.get(f"{where}/config")["jobName"] == "whole"
+    assert ben.refused("GET", f"{where}/ssh")[:2] == (404, "NoJobSshInfoError")
+    assert ben.refused("PUT", f"{where}/executionType", json={"value": "STOP"})[:2] == (403, "ForbiddenUserError")
+    assert ann.call("PUT", f"{where}/executionType", json={"value": "STOP"}).status_code == 202
+    assert ben.refused("DELETE", where)[:2] == (403, "ForbiddenUserError")
+    assert ann.call("DELETE", where).status_code == 202
+    assert ben.refused("GET", "/api/v1/jobs/ben~whole")[:2] == (404, "NoJobError")
+
+
 def test_a_job_without_a_namespace_is_alone_under_its_name_and_flagged(ann: Pai, ben: Pai) -> None:
     answer = submitted(ann, "/api/v1/jobs", v1("alone"))
     assert answer.headers["location"].endswith("/api/v1/jobs/alone")

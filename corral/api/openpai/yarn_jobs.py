@@ -209,22 +209,27 @@ async def _submit(request: Request, actor: Actor, namespace: str = "", name: str
 
 
 async def _get(request: Request, actor: Actor, name: str, namespace: str = "") -> Json:
-    _, found = await service_of(request).v1_find(actor, name, namespace)
+    service = service_of(request)
+    _, found = await service.v1_find(actor, *await service.v1_place(name, namespace))
     return Json(job_detail(found))
 
 
 async def _delete(request: Request, actor: Actor, name: str, namespace: str = "") -> Json:
-    await service_of(request).v1_remove(actor, name, namespace)
+    service = service_of(request)
+    await service.v1_remove(actor, *await service.v1_place(name, namespace))
     return Json({"message": f"deleted job {name} successfully"}, 202)
 
 
 async def _execute(request: Request, actor: Actor, name: str, namespace: str = "") -> Json:
-    await service_of(request).v1_execute(actor, name, await value_of(request), namespace)
+    service = service_of(request)
+    own, user = await service.v1_place(name, namespace)
+    await service.v1_execute(actor, own, await value_of(request), user)
     return Json({"message": f"execute job {name} successfully"}, 202)
 
 
 async def _config(request: Request, actor: Actor, name: str, namespace: str = "") -> Response:
-    found = await service_of(request).v1_config(actor, name, namespace)
+    service = service_of(request)
+    found = await service.v1_config(actor, *await service.v1_place(name, namespace))
     if "yaml" in request.headers.get("accept", ""):
         return Response(as_yaml(found), media_type="text/yaml; charset=utf-8")
     return Json(found)
@@ -233,6 +238,7 @@ async def _config(request: Request, actor: Actor, name: str, namespace: str = ""
 async def _ssh(request: Request, actor: Actor, name: str, namespace: str = "") -> Json:
     """The tasks that listen for SSH, and where the key is that they take, if they take one of the job's own."""
     service = service_of(request)
+    name, namespace = await service.v1_place(name, namespace)
     user, found = await service.v1_find(actor, name, namespace)
     told = msgspec.to_builtins(found)
     reached = [
