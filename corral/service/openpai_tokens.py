@@ -43,14 +43,18 @@ class OpenPaiTokens(Sessions):
         return await self._openpai_session(user, "password", seconds)
 
     async def openpai_sign_in_token(self, actor: Actor) -> str:
-        """A token for the browser of somebody who was signed in elsewhere.
+        """A token for the browser of somebody who was signed in elsewhere; it ends when that session does.
 
         Raises OpenPaiRefusal.
         """
         user = await self.store.user(actor.user)
         if user is None:
             raise no_user(actor.user, status=400)
-        return (await self._openpai_session(user, "openid", BROWSER_SECONDS)).token
+        text = (await self._openpai_session(user, "openid", BROWSER_SECONDS)).token
+        begun, made = await self.store.openid_session(actor.token_id), await self.store.find_token(digest(text))
+        if begun is not None and made is not None:
+            await self.store.add_openid_session(made[0].id, *begun, self.clock.now())
+        return text
 
     async def openpai_application_token(self, actor: Actor) -> str:
         """A token for a program: it does not expire, and is good for jobs and for reading."""

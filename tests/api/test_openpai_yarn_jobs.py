@@ -95,6 +95,8 @@ def test_a_job_without_a_namespace_is_alone_under_its_name_and_flagged(ann: Pai,
     )  # fmt: skip
     (line,) = [each for each in ann.get("/api/v1/jobs") if each["name"] == "alone"]
     assert line["legacy"] is True
+    submitted(ben, "/api/v1/user/ben/jobs", v1("alone"))
+    assert ben.get("/api/v1/jobs/alone")["jobStatus"]["username"] == "ann", "no later one takes its place"
 
 
 def test_the_list_is_v1s_and_the_latest_comes_first(server: Server, ann: Pai, ben: Pai) -> None:

@@ -451,6 +451,16 @@ async def test_a_session_that_is_over_there_ends_what_began_in_it(service: Servi
         await service.authenticate(second.token)
 
 
+async def test_what_another_site_was_given_ends_with_the_session_too(service: Service) -> None:
+    first = await service.sign_in_openid(person(session="one"), SETTINGS)
+    given = await service.openpai_sign_in_token(await service.authenticate(first.token))
+    await service.authenticate(given)
+    assert await service.end_openid_sessions(ISSUER, "", "one") == 2
+    for token in (first.token, given):
+        with pytest.raises(Unauthenticated):
+            await service.authenticate(token)
+
+
 async def test_an_account_that_was_removed_is_forgotten_with_its_link(service: Service) -> None:
     await service.sign_in_openid(person("zoe"), SETTINGS)
     await service.store.remove_user("zoe")
