@@ -148,6 +148,8 @@ async def test_what_a_machine_mounts_itself_is_mounted_once_and_bound_for_each_t
             assert (end.code, local.log(attempt(task))) == (0, "before\n")
         (mounted,) = (local.folder / "mounts").iterdir()
         assert storages.is_mounted(str(mounted))
+        end = await local.run("cat", f"{mounted}/there", task=2, user="bob")
+        assert end.code != 0 and "Permission denied" in local.log(attempt(2)), "only who may have it gets there"
     finally:
         for each in (local.folder / "mounts").iterdir():
             if storages.is_mounted(str(each)):

@@ -78,6 +78,8 @@ class LocalStorages:
                 f"The storage {mount.name} can be mounted by root alone; mount it, and name the folder in hostPath."
             )
             raise InvalidInput("storage-not-mountable", message)
+        os.makedirs(MOUNTS, exist_ok=True)
+        os.chmod(MOUNTS, 0o700)  # whoever may have a storage has it bound, and nobody else gets here
         os.makedirs(target, mode=0o711, exist_ok=True)
         pipe, quiet = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
         process = await asyncio.create_subprocess_exec(
