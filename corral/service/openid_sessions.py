@@ -9,7 +9,7 @@ from typing import Final
 
 import structlog
 
-from corral.kernel.errors import Conflict
+from corral.kernel.errors import Conflict, Forbidden
 from corral.model.accounts import Group, User
 from corral.model.views import SignedIn
 from corral.service.actor import Actor
@@ -31,8 +31,13 @@ class OpenIdSessions(Sessions):
     async def sign_in_openid(self, person: Person, settings: OpenIdSettings) -> SignedIn:
         """Sign in whom the provider vouches for; the first time makes an account.
 
-        Raises Conflict where the account cannot be theirs, Unauthenticated when it is disabled.
+        Raises Conflict where the account cannot be theirs, Unauthenticated when it is disabled, Forbidden for a subject
+        that would be taken for the name of an account that waits.
         """
+        if person.subject.startswith(EXPECTED):
+            raise Forbidden(
+                "bad-subject", "The provider's name for you cannot be told from others; ask an administrator."
+            )
         user = await self.store.identity(person.issuer, person.subject)
         if user is None or await self.store.user(user) is None:
             user = await self._openid_account(person, settings)

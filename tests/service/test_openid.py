@@ -410,6 +410,13 @@ async def test_an_account_that_was_imported_for_a_name_is_given_to_the_first_who
         await service.sign_in_openid(person("ann", "s-2"), SETTINGS)
 
 
+async def test_no_subject_is_taken_for_the_name_that_an_account_waits_for(service: Service) -> None:
+    await service.store.add_user(User("boss", "admin"))
+    await service.expect_openid(ISSUER, "boss")
+    with pytest.raises(Forbidden, match="cannot be told from others"):
+        await service.sign_in_openid(person("eve", "name:boss"), SETTINGS)
+
+
 async def test_linking_by_name_gives_away_no_administrator_and_no_account_with_a_password(service: Service) -> None:
     by_name = OpenIdSettings(ISSUER, "corral", link_by_name=True)
     assert (await service.sign_in_openid(person("ann"), by_name)).user == "ann"
