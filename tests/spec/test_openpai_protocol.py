@@ -192,6 +192,14 @@ def test_an_alias_bomb_is_refused() -> None:
         read_protocol("\n".join(lines))
 
 
+@pytest.mark.parametrize("items", ["{}", "{name: a, type: data, uri: [" + ",".join("0" * 20_000) + "]}"])
+def test_what_is_told_of_a_file_that_is_wrong_everywhere_is_bounded(items: str) -> None:
+    text = f"protocolVersion: 2\nname: a\ntype: job\ntaskRoles: {{}}\nprerequisites: [{','.join([items] * 3)}"
+    with pytest.raises(ProtocolError) as refused:
+        read_protocol(text + ", {}" * 5_000 + "]")
+    assert len(json.loads(refused.value.wire)) == 1000
+
+
 def test_a_document_is_told_apart_by_its_version() -> None:
     assert is_protocol({"protocolVersion": "nonsense"})
     assert not is_protocol({"apiVersion": "corral.dev/v1alpha1", "kind": "UnifiedJob", "protocolVersion": 2})

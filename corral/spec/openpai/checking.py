@@ -10,12 +10,15 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 from urllib.parse import quote
 
 from corral.spec.errors import Path
 
 Rule = Mapping[str, Any]
+_MOST: Final = 1000
+"""So many violations are told: a small file may have a hundred thousand, and each is told at length."""
 ELSEWHERE: Final = "$elsewhere"
 """In a rule: where OpenPAI has it, if that is not below the rule that refers to it."""
 MERGED: Final = "$merged"
@@ -75,8 +78,8 @@ class _Place:
 
 
 def violations(rule: Rule, value: Any) -> list[Violation]:
-    """Everything in `value` that breaks `rule`, in the order in which OpenPAI tells it."""
-    return list(_check(rule, value, _Place((), "", "#")))
+    """What in `value` breaks `rule`, in the order in which OpenPAI tells it; no more than anybody reads."""
+    return list(islice(_check(rule, value, _Place((), "", "#")), _MOST))
 
 
 def _quoted(name: str) -> str:
@@ -177,7 +180,7 @@ def _one_of(rules: Iterable[Rule], value: Any, at: _Place) -> Iterator[Violation
     passing = []
     for index, rule in enumerate(rules):
         branch = at.within(f"oneOf/{index}")
-        found = list(_check(rule, value, branch))
+        found = list(islice(_check(rule, value, branch), _MOST))
         if found and rule.get(MERGED):
             found.append(branch.broken("$merge", {"keyword": "$merge"}, 'should pass "$merge" keyword validation'))
         told_here += found
