@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
@@ -220,12 +221,14 @@ def test_tasks_are_told_with_their_ports_and_reached_by_ssh(server: Server, ann:
     )  # fmt: skip
     launcher = Launcher(server)
     task = running("main-1", 0, server.clock.now())
+    assert task.placement is not None
+    task = msgspec.structs.replace(task, placement=msgspec.structs.replace(task.placement, devices=(0, 2)))
     launcher.write("ann", "tasks", {("main-1", 0): task}, state=JobState.RUNNING, started_at=server.clock.now())
     found = ann.get("/api/v1/user/ann/jobs/tasks")
     assert (found["jobStatus"]["state"], found["jobStatus"]["subState"]) == ("RUNNING", "APPLICATION_RUNNING")
     (told,) = found["taskRoles"]["Main_1"]["taskStatuses"]
     assert set(told) >= TASK
-    assert told["containerPorts"]["http"] == "15002,15003"
+    assert (told["containerPorts"]["http"], told["containerGpus"]) == ("15002,15003", 5)
     reached = ann.get("/api/v1/jobs/tasks/ssh")
     assert [(each["sshIp"], each["sshPort"]) for each in reached["containers"]] == [(told["containerIp"], "15001")]
     assert set(reached["keyPair"]) == {

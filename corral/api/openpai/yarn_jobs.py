@@ -183,7 +183,13 @@ def job_detail(detail: JobDetail) -> dict[str, Any]:
     for role in told["taskRoles"].values():
         for task in role["taskStatuses"]:
             task["containerPorts"] = {label: str(port) for label, port in task["containerPorts"].items()}
+            task["containerGpus"] = _bitmap(task["containerGpus"])
     return {"name": told["name"], "jobStatus": status, "taskRoles": told["taskRoles"]}
+
+
+def _bitmap(devices: str | None) -> int | None:
+    """Which GPUs a container has, as bits of a number: 0 and 1 are 3."""
+    return None if devices is None else sum(1 << int(index) for index in set(devices.split(",")))
 
 
 def _state(state: str) -> str:
