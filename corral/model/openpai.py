@@ -63,6 +63,8 @@ class OpenPaiFilter(msgspec.Struct, frozen=True):
     states: tuple[str, ...] = ()
     keyword: str = ""
     """A part of the name, the user or the virtual cluster."""
+    name: str = ""
+    """The whole of the name."""
     tags: tuple[str, ...] = ()
     """At least one of them."""
     without_tags: tuple[str, ...] = ()

@@ -65,8 +65,8 @@ class OpenPaiV1(OpenPaiJobs, Removing, Sessions):
 
     async def v1_owner(self, name: str) -> str:
         """Whose job has a name, the one without a namespace before the latest of all; "" when there is none."""
-        found = await self.store.openpai_jobs(OpenPaiFilter(keyword=name, limit=_MOST_NAMESAKES))
-        named = [job for job in found.jobs if job.name == name]
+        wanted = OpenPaiFilter(name=name.replace("\0", ""), limit=_MOST_NAMESAKES)
+        named = (await self.store.openpai_jobs(wanted)).jobs if wanted.name else []
         return next((job.user for job in (*(each for each in named if LEGACY in each.tags), *named)), "")
 
     async def v1_place(self, name: str, namespace: str = "") -> tuple[str, str]:

@@ -250,6 +250,9 @@ def _conditions(wanted: OpenPaiFilter, dialect: str) -> list[ColumnElement[bool]
         place = func.instr if dialect == "sqlite" else func.strpos
         columns = (_NAME, _jobs.c.user, _jobs.c.queue)
         conditions.append(or_(*(place(column, wanted.keyword) > 0 for column in columns)))
+    if wanted.name:
+        own = and_(_pai.c.job.is_(None), _jobs.c.name == wanted.name)
+        conditions.append(or_(_pai.c.name == wanted.name, own))
     if wanted.tags:
         conditions.append(_jobs.c.id.in_(select(_tags.c.job).where(_tags.c.tag.in_(wanted.tags))))
     if wanted.without_tags:

@@ -95,6 +95,8 @@ async def test_every_order_goes_both_ways(
         ({"queues": ("vision",)}, ["Three"]),
         ({"keyword": "ou"}, ["Four"]),
         ({"keyword": "OU"}, []),
+        ({"name": "Four"}, ["Four"]),
+        ({"name": "Fou"}, []),
         ({"keyword": "isio"}, ["Three"]),
         ({"tags": ("day", "none")}, ["Two"]),
         ({"without_tags": ("night",)}, ["Four", "Three"]),
