@@ -1,14 +1,16 @@
-"""Why: OpenPAI asks a virtual cluster for cells: a task takes as many as its largest need fills, and no job takes more than
-the cluster owns. Where a queue owns cells, its jobs of OpenPAI are counted like that before they are accepted.
+"""Why: OpenPAI asks a virtual cluster for cells: a task takes as many as it says or its largest need fills, of a kind that
+is there, and no job takes more than the cluster owns. Where a queue owns cells, its jobs of OpenPAI are counted like that
+before they are accepted.
 
 A queue without cells has no such quota: what is asked of it waits for room.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
 import msgspec
 
@@ -16,11 +18,17 @@ from corral.kernel.errors import Conflict, Unavailable
 from corral.model.inventory import Node
 from corral.model.overview import QueueStanding
 from corral.service.base import ServiceBase
+from corral.spec.errors import Problem, SpecError
 from corral.spec.job import UnifiedJob
-from corral.spec.openpai.names import JOB_TYPE
+from corral.spec.openpai.hived import RoleTerms, hived_terms
+from corral.spec.openpai.names import JOB_TYPE, ROLES
+from corral.spec.openpai.protocol import ProtocolError
+from corral.spec.openpai.translation import to_protocol
 from corral.spec.role import Role
+from corral.store.cluster_views import Admission
 
-_CELLS: Final = ("cells", "pinnedCells")
+MOST_CELLS: Final = 1024
+"""No task has more devices than these."""
 
 
 class Sku(NamedTuple):
@@ -30,76 +38,146 @@ class Sku(NamedTuple):
     memory_bytes: int
 
 
+class Owned(NamedTuple):
+    """How many devices a virtual cluster owns: in all, and by model where all of them are of a known one, else none."""
+
+    devices: float
+    models: Mapping[str, float]
+
+
 class OpenPaiQuota(ServiceBase):
     """What virtual clusters own, and whether a job of OpenPAI fits in it."""
 
-    async def _in_cells(self, job: UnifiedJob, nodes: Iterable[Node]) -> UnifiedJob:
-        """The job with as many devices for each task as it has cells, where its queue owns cells.
+    async def _in_cells(self, job: UnifiedJob, admission: Admission) -> UnifiedJob:
+        """The job with as many devices for each task as it has cells, of the SKU it names, where its queue owns cells.
 
-        Raises Conflict `no-enough-quota` where the queue does not own so many for all tasks, and they start together.
+        Raises ProtocolError for an SKU that is not there or not the queue's, Conflict `no-enough-quota` where the queue
+        does not own so many cells for all tasks, and they start together. Opportunistic jobs take anybody's.
         """
-        if job.spec.job_type != JOB_TYPE or not job.total_devices:
+        if job.spec.job_type != JOB_TYPE or job.spec.queue not in admission.owners:
             return job
-        doc = next((queue.doc for queue in await self.store.queues() if queue.name == job.spec.queue), {})
-        if not any(doc.get(field) for field in _CELLS):
-            return job
-        known = skus(nodes)
-        roles = [_with_cells(role, known) for role in job.spec.roles]
+        asked, known = role_terms(job), skus(admission.nodes)
+        owned = await self._owned(job.spec.queue) if job.priority >= 0 else None
+        models = owned.models if owned is not None else {}
+        for name, terms in asked.values():
+            _check_sku(name, terms.sku_type, known.keys() | models.keys(), models, job.spec.queue)
+        own = {model: sku for model, sku in known.items() if not models or model in models}
+        nothing = RoleTerms()
+        roles = [_with_cells(role, asked.get(role.name, ("", nothing))[1], own or known) for role in job.spec.roles]
         counted = job.model_copy(update={"spec": job.spec.model_copy(update={"roles": roles})})
-        if job.priority >= 0 and job.spec.gang and not job.spec.pinned_cell:
-            await self._check_quota(counted)
+        if owned is not None and job.spec.gang and not job.spec.pinned_cell:
+            _check_quota(counted, owned)
         return counted
 
-    async def _check_quota(self, job: UnifiedJob) -> None:
-        """Raise Conflict where the job's queue does not own as many cells as it asks for; nobody knows: none."""
+    async def _owned(self, queue: str) -> Owned | None:
+        """What a queue owns; None while nobody knows."""
         try:
             found = msgspec.convert(await self.door.ask("/overview/queues"), list[QueueStanding])
         except Unavailable:
-            return
-        standing = next((each for each in found if each.name == job.spec.queue), None)
+            return None
+        standing = next((each for each in found if each.name == queue), None)
         if standing is None:
-            return
-        asked: Counter[str] = Counter()
-        for role in job.spec.roles:
-            asked[role.resources.devices.model] += role.resources.devices.count * job.replicas_of(role.name)
-        owned: dict[str, float] = {"": standing.owned_devices}
-        for cells in standing.cells:
-            owned[cells.model] = owned.get(cells.model, 0) + cells.owned * cells.devices
-        for model, count in (*asked.items(), ("", asked.total())):
-            if count > owned.get(model, 0):
-                of_model = f" of {model}" if model else ""
-                raise Conflict(
-                    "no-enough-quota",
-                    f"The job asks for {count} cells{of_model}, and virtual cluster {job.spec.queue} has "
-                    f"{owned.get(model, 0):g}; ask for fewer, or submit it with the priority class oppo.",
-                )
+            return None
+        models: dict[str, float] = {}
+        amounts = [(cells.model, cells.owned * cells.devices) for cells in standing.cells if cells.owned]
+        if all(model for model, _ in amounts) and sum(amount for _, amount in amounts) >= standing.owned_devices:
+            for model, amount in amounts:
+                models[model] = models.get(model, 0) + amount
+        return Owned(standing.owned_devices, models)
+
+
+def role_terms(job: UnifiedJob) -> dict[str, tuple[str, RoleTerms]]:
+    """By role of the job its name in OpenPAI and what it asks of HiveD; nothing for a document that no protocol is in.
+
+    Raises ProtocolError where OpenPAI would refuse what it asks.
+    """
+    annotations = job.metadata.annotations
+    try:
+        protocol = to_protocol({"metadata": {"annotations": annotations}})
+        names = json.loads(annotations.get(ROLES, "{}"))
+    except (SpecError, ValueError, RecursionError):
+        return {}
+    parts = (names, protocol.get("taskRoles"), protocol.get("extras", {}))
+    if not all(isinstance(part, dict) for part in parts):
+        return {}
+    roles = hived_terms(protocol).roles
+    called = {role.name: str(names.get(role.name, role.name)) for role in job.spec.roles}
+    return {role: (name, roles[name]) for role, name in called.items() if name in roles}
 
 
 def skus(nodes: Iterable[Node]) -> dict[str, Sku]:
-    """By model what a device of it comes with on the machines that have least beside it; "" is for any device."""
+    """By model what a device of it comes with on the machines that have least beside it."""
     found: dict[str, Sku] = {}
     for node in nodes:
         models = [device.model or device.kind for device in node.devices if device.parent < 0]
-        for model in {*models, ""} if models else ():
+        for model in set(models):
             own = Sku(node.cpu_millis // len(models), node.memory_bytes // len(models))
             found[model] = Sku(*map(min, own, found.get(model, own)))
     return found
 
 
-def cells_of(role: Role, known: Mapping[str, Sku]) -> int:
-    """How many cells one task of a role fills: the most that any of its resources needs."""
+def cells_of(role: Role, terms: RoleTerms, known: Mapping[str, Sku]) -> int:
+    """How many cells one task of a role fills: as it says, else the most that any of its resources needs."""
     asked = role.resources
-    sku = known.get(asked.devices.model)
+    if terms.sku_count:
+        return max(terms.sku_count, asked.devices.count)
+    sku = _sku(asked.devices.model or terms.sku_type, known)
     needs = [asked.devices.count]
-    if sku is not None and asked.devices.count:
+    if sku is not None:
         needs += [-(-asked.cpu_millis // sku.cpu_millis)] if sku.cpu_millis else []
         needs += [-(-asked.memory_bytes // sku.memory_bytes)] if sku.memory_bytes else []
     return max(needs)
 
 
-def _with_cells(role: Role, known: Mapping[str, Sku]) -> Role:
-    count = cells_of(role, known)
-    if count == role.resources.devices.count:
+def _sku(model: str, known: Mapping[str, Sku]) -> Sku | None:
+    """What comes with a device of a model; with one of any model the least."""
+    if model or not known:
+        return known.get(model)
+    return Sku(min(sku.cpu_millis for sku in known.values()), min(sku.memory_bytes for sku in known.values()))
+
+
+def _with_cells(role: Role, terms: RoleTerms, known: Mapping[str, Sku]) -> Role:
+    count, asked = cells_of(role, terms, known), role.resources.devices
+    if count > MOST_CELLS:
+        message = (
+            f"A task of role {role.name} asks for {count} cells, and no task has more than {MOST_CELLS}; ask for less."
+        )
+        raise Conflict("no-enough-quota", message)
+    model = asked.model or (terms.sku_type if count else "")
+    if (count, model) == (asked.count, asked.model):
         return role
-    devices = role.resources.devices.model_copy(update={"count": count})
-    return role.model_copy(update={"resources": role.resources.model_copy(update={"devices": devices})})
+    devices = asked.model_copy(update={"count": count, "model": model})
+    resources = role.resources.model_copy(update={"devices": devices})
+    # cells are room, not processes: of these it has as many as before
+    return role.model_copy(update={"resources": resources, "processes_per_replica": role.processes})
+
+
+def _check_sku(role: str, sku: str, known: Iterable[str], owned: Mapping[str, float], queue: str) -> None:
+    """Raise ProtocolError for an SKU that no machine has, or none of the queue's; nobody knows any: let it be."""
+    if sku and (there := sorted(known)) and sku not in there:
+        _refuse(role, f"Taskrole {role} has unknown skuType {sku}, allow {','.join(there)}.")
+    if sku and owned and sku not in owned:
+        _refuse(role, f"Taskrole {role} has skuType {sku}, VC {queue} only allows {','.join(sorted(owned))}.")
+
+
+def _refuse(role: str, message: str) -> NoReturn:
+    path = ("extras", "hivedScheduler", "taskRoles", role, "skuType")
+    raise ProtocolError([Problem(message, path)], message)
+
+
+def _check_quota(job: UnifiedJob, owned: Owned) -> None:
+    """Raise Conflict where the job's queue does not own as many cells as it asks for."""
+    asked: Counter[str] = Counter()
+    for role in job.spec.roles:
+        asked[role.resources.devices.model] += role.resources.devices.count * job.replicas_of(role.name)
+    total = asked.total()
+    by_model = {model: count for model, count in asked.items() if model and owned.models}
+    for model, count in (*by_model.items(), ("", total)):
+        there = owned.models.get(model, 0) if model else owned.devices
+        if count > there:
+            of_model = f" of {model}" if model else ""
+            raise Conflict(
+                "no-enough-quota",
+                f"The job asks for {count} cells{of_model}, and virtual cluster {job.spec.queue} has "
+                f"{there:g}; ask for fewer, or submit it with the priority class oppo.",
+            )

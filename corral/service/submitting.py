@@ -141,7 +141,7 @@ class Submitting(OpenPaiQuota, Storages):
             raise InvalidInput("array-object", "An object is one job; submit an array with `corral submit`.")
         admission = await self.store.admission()
         decision = await self._check_queue(actor, job, admission)
-        job = await self._in_cells(job, admission.nodes)
+        job = await self._in_cells(job, admission)
         job = await self._with_code(actor, self._with_image(job, no_image), code_digest)
         self._check_container(job, admission)
         sealed = await self._sealed_secrets(actor, job, own_secrets)

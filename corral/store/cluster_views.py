@@ -19,14 +19,16 @@ from corral.store.rows import encode, put
 from corral.store.writer import Transaction
 
 
-class _Closed(msgspec.Struct):
-    """The one field of a queue's document that every submit asks about."""
+class _Queue(msgspec.Struct, rename="camel"):
+    """What every submit asks about of a queue's document."""
 
     closed: bool = False
+    cells: list[msgspec.Raw] | None = None
+    pinned_cells: list[msgspec.Raw] | None = None
 
 
 _NODE: Final = msgspec.json.Decoder(Node)
-_CLOSED: Final = msgspec.json.Decoder(_Closed)
+_QUEUE: Final = msgspec.json.Decoder(_Queue)
 _TASK: Final = msgspec.json.Decoder(TaskRun)
 _secrets, _blobs, _settings = tables.secrets, tables.blobs, tables.settings
 _BLOB_TOUCH_SECONDS: Final = 3600.0
@@ -73,6 +75,8 @@ class Admission(msgspec.Struct, frozen=True):
     """The queues that some group grants."""
     closed: frozenset[str]
     """The queues that take no new jobs."""
+    owners: frozenset[str]
+    """The queues that own cells."""
     nodes: tuple[Node, ...]
     container_runtime: str
 
@@ -140,10 +144,11 @@ class ClusterViews(Database):
             self._nodes_seen = (seen, found)
         runtime = connection.execute(_SETTING, {"k": CONTAINER_RUNTIME}).scalar()
         grants = (_NAMES.decode(names) for (names,) in connection.execute(_GRANTS))
-        queues = connection.execute(_QUEUES).all()
+        queues = {name: _QUEUE.decode(doc) for name, doc in connection.execute(_QUEUES)}
         return Admission(
-            queues=tuple(name for name, _ in queues),
-            closed=frozenset(name for name, doc in queues if _CLOSED.decode(doc).closed),
+            queues=tuple(queues),
+            closed=frozenset(name for name, queue in queues.items() if queue.closed),
+            owners=frozenset(name for name, queue in queues.items() if queue.cells or queue.pinned_cells),
             granted=frozenset(name for names in grants for name in names),
             nodes=self._nodes_seen[1],
             container_runtime=msgspec.json.decode(runtime) if runtime else "",

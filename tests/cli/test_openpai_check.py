@@ -66,7 +66,7 @@ def test_every_thing_that_a_job_uses_has_its_line(check: Any) -> None:
         "extras.hivedScheduler.lazyPreemptionEnable": "same",
         "extras.hivedScheduler.gangReleaseEnable": "ignored",
         "extras.hivedScheduler.taskRoles.worker.skuType": "same",
-        "extras.hivedScheduler.taskRoles.worker.skuNum": "differs",
+        "extras.hivedScheduler.taskRoles.worker.skuNum": "same",
         "extras.hivedScheduler.taskRoles.worker.affinityGroupName": "same",
         "extras.gangAllocation": "same",
         "extras.storages": "same",
@@ -79,6 +79,14 @@ def test_every_thing_that_a_job_uses_has_its_line(check: Any) -> None:
     }
     assert HUSH not in json.dumps(answer)
     assert (answer["priority"], answer["retries"]) == (100, 1)
+
+
+@pytest.mark.parametrize(("gpu", "state"), [(0, "same"), (2, "same"), (3, "differs")])
+def test_fewer_cells_than_devices_are_told_to_differ(check: Any, gpu: int, state: str) -> None:
+    role = role_of(resourcePerInstance={"cpu": 1, "memoryMB": 1, "gpu": gpu})
+    hived = {"hivedScheduler": {"taskRoles": {"worker": {"skuNum": 2}}}}
+    _, answer = check(job_file(extras=hived, taskRoles={"worker": role}))
+    assert uses(answer) == {"extras.hivedScheduler.taskRoles.worker.skuNum": state}
 
 
 def test_a_retry_that_a_gang_does_not_get_is_told(check: Any) -> None:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from typing import Any
 
 import pytest
 
 from corral.kernel.errors import Conflict
 from corral.model.accounts import QueueRecord
-from corral.model.inventory import Node
+from corral.model.inventory import Device, Node
 from corral.service import Service
+from corral.spec.openpai.names import PROTOCOL
+from corral.spec.openpai.protocol import ProtocolError
+from corral.spec.reading import load_job
 from corral.store import Store
-from tests.service.conftest import ANN, Door
+from tests.service.conftest import ANN, START, Door
 from tests.spec.openpai_files import job_file, role_of
 
+NUMBERS = itertools.count()
 OWNER = "vc1"
+SMALL = Node("local/n3", devices=(Device(0, "n3:0", model="K80"),), cpu_millis=1000, memory_bytes=1024**3)
+"""A machine with one device of a model that the virtual cluster has none of, and little beside it."""
 
 
 @pytest.fixture
@@ -26,7 +34,12 @@ async def cells(store: Store, door: Door, machines: list[Node]) -> None:
     door.answers["/fit"] = None
 
 
-async def devices_of(
+async def devices_of(service: Service, instances: int, **asked: Any) -> int:
+    count: int = (await role_in(service, instances, **asked))["resources"]["devices"]["count"]
+    return count
+
+
+async def role_in(
     service: Service,
     instances: int,
     *,
@@ -36,17 +49,18 @@ async def devices_of(
     queue: str = OWNER,
     gang: bool = True,
     **hived: Any,
-) -> int:
+) -> dict[str, Any]:
     resources = {"cpu": cpu, "memoryMB": memory, "gpu": gpu}
     text = job_file(
+        name=f"j{next(NUMBERS)}",
         defaults={"virtualCluster": queue},
         extras={"gangAllocation": gang} | ({"hivedScheduler": hived} if hived else {}),
         taskRoles={"worker": role_of(instances=instances, resourcePerInstance=resources)},
     )
     result = await service.submit(ANN, text, no_image=True)
     assert result.detail is not None
-    count: int = result.detail.document["spec"]["roles"][0]["resources"]["devices"]["count"]
-    return count
+    role: dict[str, Any] = result.detail.document["spec"]["roles"][0]
+    return role
 
 
 @pytest.mark.parametrize(
@@ -56,7 +70,12 @@ async def devices_of(
         ({"gpu": 1, "cpu": 9}, 3),
         ({"gpu": 1, "memory": 12 * 1024}, 2),
         ({"gpu": 2, "cpu": 4, "memory": 64}, 2),
-        ({"gpu": 0, "cpu": 9}, 0),
+        ({"gpu": 0, "cpu": 9}, 3),
+        ({"gpu": 0, "memory": 12 * 1024}, 2),
+        ({"gpu": 0, "cpu": 0, "memory": 0}, 0),
+        ({"gpu": 1, "cpu": 9, "taskRoles": {"worker": {"skuNum": 2}}}, 2),
+        ({"gpu": 0, "taskRoles": {"worker": {"skuNumber": 4}}}, 4),
+        ({"gpu": 3, "taskRoles": {"worker": {"skuNum": 2}}}, 3),
     ],
 )
 async def test_a_task_takes_the_cells_that_its_largest_need_fills(
@@ -73,9 +92,76 @@ async def test_more_than_the_virtual_cluster_owns_is_refused(service: Service, c
     with pytest.raises(Conflict) as refused:
         await devices_of(service, 5, gpu=1)
     assert refused.value.code == "no-enough-quota" and "5 cells" in refused.value.message
-    with pytest.raises(Conflict, match="H100"):
-        await devices_of(service, 1, gpu=1, taskRoles={"worker": {"skuType": "H100"}})
+    with pytest.raises(Conflict, match="5 cells of A100"):
+        await devices_of(service, 5, gpu=1, taskRoles={"worker": {"skuType": "A100"}})
+    with pytest.raises(Conflict, match="6 cells"):
+        await devices_of(service, 2, gpu=0, taskRoles={"worker": {"skuNum": 3}})
     assert await devices_of(service, 4, gpu=1, taskRoles={"worker": {"skuType": "A100"}}) == 1
+
+
+async def test_no_task_has_more_cells_than_a_task_can_have(service: Service, cells: None) -> None:
+    with pytest.raises(Conflict, match="5000 cells"):
+        await devices_of(service, 1, gpu=0, gang=False, taskRoles={"worker": {"skuNum": 5000}})
+
+
+async def test_a_sku_that_no_machine_has_is_refused_in_openpais_words(service: Service, cells: None) -> None:
+    for classed in ({}, {"jobPriorityClass": "oppo"}):
+        with pytest.raises(ProtocolError) as refused:
+            await devices_of(service, 1, gpu=1, taskRoles={"worker": {"skuType": "H100"}}, **classed)
+        assert refused.value.wire == "Taskrole worker has unknown skuType H100, allow A100."
+        assert refused.value.problems[0].path == ("extras", "hivedScheduler", "taskRoles", "worker", "skuType")
+
+
+async def test_a_sku_of_others_is_refused_but_to_opportunistic_jobs(
+    service: Service, cells: None, store: Store, epoch: int, machines: list[Node]
+) -> None:
+    await store.put_nodes(epoch, "local", [*machines, SMALL], START)
+    asked = {"taskRoles": {"worker": {"skuType": "K80"}}}
+    with pytest.raises(ProtocolError) as refused:
+        await devices_of(service, 1, gpu=1, **asked)
+    assert refused.value.wire == f"Taskrole worker has skuType K80, VC {OWNER} only allows A100."
+    assert await devices_of(service, 1, gpu=1, cpu=4, jobPriorityClass="oppo", **asked) == 4
+    assert await devices_of(service, 1, gpu=1, cpu=4, queue="default", **asked) == 1
+
+
+async def test_cells_of_any_kind_are_counted_by_the_least_that_the_virtual_cluster_owns(
+    service: Service, cells: None, store: Store, epoch: int, machines: list[Node]
+) -> None:
+    await store.put_nodes(epoch, "local", [*machines, SMALL], START)
+    assert await devices_of(service, 1, gpu=0, cpu=4) == 1
+    assert await devices_of(service, 1, gpu=0, cpu=4, jobPriorityClass="oppo") == 4
+
+
+async def test_a_task_without_gpus_keeps_its_sku_and_its_one_process(service: Service, cells: None) -> None:
+    named = {"taskRoles": {"worker": {"skuType": "A100"}}}
+    role = await role_in(service, 1, gpu=0, cpu=9, **named)
+    assert (role["resources"]["devices"]["count"], role["resources"]["devices"]["model"]) == (3, "A100")
+    assert role["processesPerReplica"] == 1
+    elsewhere = (await role_in(service, 1, gpu=0, cpu=9, queue="default", **named))["resources"]["devices"]
+    assert (elsewhere["count"], elsewhere["model"]) == (0, "")
+
+
+async def test_a_virtual_cluster_of_unknown_models_refuses_none_that_is_there(
+    service: Service, cells: None, door: Door
+) -> None:
+    share = {"engine": "local", "level": "device", "model": "", "devices": 1, "owned": 4}
+    door.answers["/overview/queues"] = [{"name": OWNER, "ownedDevices": 4, "cells": [share]}]
+    asked = {"taskRoles": {"worker": {"skuType": "A100"}}}
+    assert await devices_of(service, 4, gpu=1, **asked) == 1
+    with pytest.raises(Conflict, match="5 cells,"):
+        await devices_of(service, 5, gpu=1, **asked)
+
+
+async def test_a_canonical_document_whose_protocol_cannot_be_read_fills_cells_by_its_needs(
+    service: Service, cells: None
+) -> None:
+    for at, broken in enumerate(({}, {PROTOCOL: "[]"}, {PROTOCOL: "{}"})):
+        document = load_job(job_file(name=f"c{at}")).to_document()
+        document["spec"]["queue"] = OWNER
+        document["metadata"]["annotations"] = broken
+        result = await service.submit(ANN, json.dumps(document), no_image=True)
+        assert result.detail is not None
+        assert result.detail.document["spec"]["roles"][0]["resources"]["devices"]["count"] == 1
 
 
 async def test_tasks_that_need_not_start_together_have_no_quota(service: Service, cells: None) -> None:

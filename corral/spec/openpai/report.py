@@ -187,11 +187,15 @@ def _of_hived(protocol: Mapping[str, Any], terms: HivedTerms) -> Iterator[Use]:
     for name, role in terms.roles.items():
         path = f"{home}.taskRoles.{name}"
         if role.sku_type:
-            yield Use(f"{path}.skuType", SAME, f"devices of the model {role.sku_type}")
+            why = (
+                f"devices of the model {role.sku_type}; refused where the virtual cluster owns cells and none of these"
+            )
+            yield Use(f"{path}.skuType", SAME, why)
         if role.sku_count:
             gpus = protocol["taskRoles"][name]["resourcePerInstance"]["gpu"]
-            why = f"a task gets the {gpus} devices that its resources ask for"
-            yield Use(f"{path}.skuNum", SAME if role.sku_count == gpus else DIFFERS, why)
+            cells = max(role.sku_count, gpus)
+            why = f"a task fills {cells} cells where its virtual cluster owns some; elsewhere it gets {gpus} devices"
+            yield Use(f"{path}.skuNum", SAME if role.sku_count == cells else DIFFERS, why)
         if role.pinned_cell:
             yield Use(f"{path}.pinnedCellId", SAME, f"all of the job is in the pinned cell {role.pinned_cell}")
         if role.affinity_group:
