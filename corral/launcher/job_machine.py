@@ -231,7 +231,8 @@ def _over(change: Change) -> None:
     delayed = f"in {words.duration(decision.delay)}" if decision.delay else "at once"
     when = "once it is resumed" if change.run.suspended else delayed
     change.tell("job.retried", f"the job is tried again {when}: {decision.why}", delay=decision.delay)
-    change.set_job(retries=decision.spent(change.run.retries))
+    assert change.run.completion is not None
+    change.set_job(retries=decision.spent(change.run.retries, change.run.completion.exit_class))
     if decision.delay:
         change.set_job(wake_at=change.now + decision.delay)
     else:

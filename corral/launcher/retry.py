@@ -27,9 +27,12 @@ class Decision(msgspec.Struct, frozen=True):
     failed: bool = True
     """False: it had to yield, which is no retry at all."""
 
-    def spent(self, retries: Retries) -> Retries:
-        """`retries` after this one."""
-        return Retries(retries.total + 1, retries.accountable + self.counted) if self.failed else retries
+    def spent(self, retries: Retries, kind: ExitClass) -> Retries:
+        """`retries` after this one, which follows an end of this kind."""
+        if not self.failed:
+            return retries
+        after = msgspec.structs.replace(retries.after, **{kind.value: getattr(retries.after, kind.value) + 1})
+        return Retries(retries.total + 1, retries.accountable + self.counted, after)
 
 
 def decide_retry(

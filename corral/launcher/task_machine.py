@@ -236,12 +236,13 @@ def _decide(change: Change, task: TaskRun, completion: Completion) -> Decision:
 def _retry(change: Change, task: TaskRun, decision: Decision) -> None:
     """At once in the same place, unless the machine is to blame; a delayed retry asks for a place when it is due."""
     assert task.completion is not None
+    kind = task.completion.exit_class
     when = f"in {words.duration(decision.delay)}" if decision.delay else "at once"
     change.tell("task.retried", f"{task.key} is tried again {when}: {decision.why}", task, delay=decision.delay)
     if decision.delay or exit_spec(task.completion.code).node_at_fault or not _may_stay(change, task):
         change.release(task.key)
         task = msgspec.structs.replace(task, placement=None)
-    task = msgspec.structs.replace(task, retries=decision.spent(task.retries))
+    task = msgspec.structs.replace(task, retries=decision.spent(task.retries, kind))
     if decision.delay:
         due = change.now + decision.delay
         change.put(msgspec.structs.replace(task, wake_at=due))

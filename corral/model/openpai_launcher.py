@@ -274,15 +274,15 @@ def _ports(ports: Mapping[str, Iterable[int]], labels: Mapping[str, str]) -> str
 
 
 def _retries(retries: Retries, policy: Mapping[str, Any]) -> dict[str, int]:
-    """A RetryPolicyState: what was counted is of unknown kind, the rest passed by itself."""
-    passing = retries.total - retries.accountable
+    """A RetryPolicyState; of what was retried before kinds were counted nobody knows the kind."""
+    after = retries.after
     return {
         "retriedCount": retries.accountable if policy.get("fancyRetryPolicy") else retries.total,
-        "succeededRetriedCount": 0,
-        "transientNormalRetriedCount": passing,
-        "transientConflictRetriedCount": 0,
-        "nonTransientRetriedCount": 0,
-        "unKnownRetriedCount": retries.accountable,
+        "succeededRetriedCount": after.succeeded,
+        "transientNormalRetriedCount": after.transient,
+        "transientConflictRetriedCount": after.conflict,
+        "nonTransientRetriedCount": after.permanent,
+        "unKnownRetriedCount": retries.total - after.succeeded - after.transient - after.conflict - after.permanent,
     }
 
 

@@ -14,11 +14,22 @@ _HOLDS_NOTHING = frozenset(
 )
 
 
+class RetriedAfter(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How often was tried again after each kind of end (`ExitClass`); what was stored before this was counted has none."""
+
+    succeeded: int = 0
+    transient: int = 0
+    conflict: int = 0
+    permanent: int = 0
+    unknown: int = 0
+
+
 class Retries(msgspec.Struct, frozen=True):
     """How often was tried again: `total`, and `accountable` (those that count against maxRetries)."""
 
     total: int = 0
     accountable: int = 0
+    after: RetriedAfter = RetriedAfter()
 
 
 class Yield(msgspec.Struct, frozen=True):

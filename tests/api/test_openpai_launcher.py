@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import msgspec
 import pytest
 
 from corral.kernel.ids import JobId
 from corral.kernel.tokens import mint_job_token
+from corral.model.openpai_launcher import Asked, Framework, aggregated_status
 from corral.model.records import JobFilter
+from corral.model.runs import RetriedAfter, Retries, TaskRun
 from corral.spec.errors import SpecError
 from corral.spec.job import UnifiedJob
 from corral.spec.openpai.descriptor import read_descriptor
@@ -353,6 +356,34 @@ def test_what_administrators_say_of_the_cluster_is_kept(ann: Pai, admin: Pai) ->
     status = ann.get("/v1/LauncherStatus")
     assert (status["loggedInUser"], status["hadoopLibrarySupportsGpu"]) == ({"name": "ann"}, True)
     assert status["launcherConfiguration"]["webServerAclEnable"] is True
+
+
+def test_retries_are_told_by_the_kinds_of_the_ends_that_they_followed(server: Server, ann: Pai) -> None:
+    fancy = {"fancyRetryPolicy": True, "maxRetryCount": 3}
+    roles = {"A": role(1, taskRetryPolicy=fancy), "B": role(1)}
+    put(ann, "ann~tried", framework(roles=roles, retryPolicy={"maxRetryCount": -2}))
+    record = server.call(server.store.find_job(job_of(server, ann, "ann~tried")))
+    job = Retries(4, 4, RetriedAfter(succeeded=2, permanent=1, unknown=1))
+    task = Retries(6, 1, RetriedAfter(transient=2, conflict=3, unknown=1))
+    run = msgspec.structs.replace(record.run, retries=job)
+    asked = Asked(ann.get("/v1/Frameworks/ann~tried/FrameworkRequest")["frameworkDescriptor"], record.id, 0.0, 0.0)
+    tasks = (TaskRun("a", 0, retries=task), TaskRun("b", 0, retries=Retries(2, 2)))
+    found = aggregated_status(Framework("ann~tried", asked, msgspec.structs.replace(record, run=run), tasks))
+    assert list(found["frameworkStatus"]["frameworkRetryPolicyState"].values()) == [4, 2, 0, 0, 1, 1]
+    told = {
+        name: each["taskStatuses"]["taskStatusArray"][0]["taskRetryPolicyState"]
+        for name, each in found["aggregatedTaskRoleStatuses"].items()
+    }
+    assert told["A"] == {
+        "retriedCount": 1,
+        "succeededRetriedCount": 0,
+        "transientNormalRetriedCount": 2,
+        "transientConflictRetriedCount": 3,
+        "nonTransientRetriedCount": 0,
+        "unKnownRetriedCount": 1,
+    }
+    before_kinds_were_counted = told["B"]
+    assert (before_kinds_were_counted["retriedCount"], before_kinds_were_counted["unKnownRetriedCount"]) == (2, 2)
 
 
 def test_every_task_of_a_framework_has_its_line_from_the_first_moment_of_control(server: Server, ann: Pai) -> None:

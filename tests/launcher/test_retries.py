@@ -9,7 +9,7 @@ from corral.launcher.retry import Decision, decide_retry
 from corral.model.events import StopRequested
 from corral.model.exits import ATTEMPT_COMPLETED, DELETE_TASK_REQUESTED, STOP_REQUESTED, classify
 from corral.model.outcome import Completion, ExitClass
-from corral.model.runs import Retries
+from corral.model.runs import RetriedAfter, Retries
 from corral.model.states import JobState, TaskState
 from tests.launcher.driver import Driver, role, view
 
@@ -82,8 +82,9 @@ def test_a_task_and_a_job_are_retried_by_the_same_table(
         assert job.run.attempt == 1
     counted = spent + (expected == COUNTED)
     total = spent + (expected != NO)
-    assert job.run.retries == Retries(total, counted)
-    assert task.task("a-0").retries == Retries(total, counted)
+    after = RetriedAfter() if expected == NO else RetriedAfter(**{kind.value: 1})
+    assert job.run.retries == Retries(total, counted, after)
+    assert task.task("a-0").retries == Retries(total, counted, after)
 
 
 def _with_spent(driver: Driver, spent: int):  # type: ignore[no-untyped-def]
