@@ -125,6 +125,11 @@ def milliseconds(seconds: float | None) -> int | None:
     return None if seconds is None else round(seconds * 1000)
 
 
+def launched(started_at: float | None, ended_at: float | None) -> int | None:
+    """When something began to run, as OpenPAI shows it: of what ended before it ran that is its end."""
+    return milliseconds(ended_at if started_at is None else started_at)
+
+
 def ports_view(ports: Mapping[str, tuple[int, ...]]) -> dict[str, int | str]:
     """A task's ports by label: the number, or several with commas between."""
     return {label: given[0] if len(given) == 1 else ",".join(map(str, given)) for label, given in ports.items()}

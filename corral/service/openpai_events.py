@@ -10,8 +10,6 @@ from corral.model.openpai_views import JobEvent
 from corral.model.records import EventRecord, rfc3339
 from corral.service.openpai_views import Shown
 
-KINDS: Final = ("Normal", "Warning")
-"""The types of events."""
 _SOURCE: Final = "corral"
 _WORRYING: Final = (
     "refused",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final
 
 import msgspec
 
@@ -27,6 +28,7 @@ class HivedGlance(msgspec.Struct, frozen=True, rename="camel"):
 
 class _Extras(msgspec.Struct, frozen=True, rename="camel"):
     hived_scheduler: HivedGlance | None = None
+    gang_allocation: Any = True
 
 
 class _Protocol(msgspec.Struct, frozen=True):
@@ -35,6 +37,7 @@ class _Protocol(msgspec.Struct, frozen=True):
 
 _LONGEST_NAME: Final = 255
 """An annotation may be of any length, and what an index holds may not."""
+_DEFAULT_GROUP: Final = "default"
 _PROTOCOL: Final = msgspec.json.Decoder(_Protocol)
 
 
@@ -47,6 +50,25 @@ def hived_glance(protocol: str) -> HivedGlance:
     except msgspec.DecodeError:
         return HivedGlance()
     return (extras and extras.hived_scheduler) or HivedGlance()
+
+
+def affinity_groups(protocol: str, roles: Iterable[str], job: str) -> dict[str, str]:
+    """What HiveD calls the affinity group of each of OpenPAI's roles; `protocol` is JSON text, and `job` is `user~job`.
+
+    Roles of a gang that name no group are in one; without a gang, or a protocol, they are in none.
+    """
+    named = hived_glance(protocol).task_roles or {}
+    rest = _DEFAULT_GROUP if protocol and _is_gang(protocol) else None
+    groups = {role: (named[role].affinity_group_name if role in named else None) or rest for role in roles}
+    return {role: f"{job}/{group}" for role, group in groups.items() if group}
+
+
+def _is_gang(protocol: str) -> bool:
+    try:
+        extras = _PROTOCOL.decode(protocol).extras
+    except msgspec.DecodeError:
+        return False
+    return extras is None or extras.gang_allocation not in (False, "false")
 
 
 def listing_of(job: UnifiedJob) -> OpenPaiListing | None:

@@ -23,7 +23,7 @@ STATUSES: Final = {
     "NoJobError": 404,
     "NoJobSshInfoError": 404,
     "NoStorageError": 404,
-    "NoSupportedLogServer": 404,
+    "NoSupportedLogServer": 500,
     "NoTagError": 404,
     "NoTaskError": 404,
     "NoTaskLogError": 404,

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from corral.kernel.ids import AttemptId, attempt_id
-from corral.model.openpai import attempt_word, end_word, exit_spec_view, milliseconds, ports_view, state_word
+from corral.model.openpai import attempt_word, end_word, exit_spec_view, launched, milliseconds, ports_view, state_word
 from corral.model.openpai_views import Hived, RoleLines, RoleStanding, TaskAttempt, TaskDetail, TaskLine
 from corral.model.runs import TaskRun
 from corral.service.openpai_views import Shown
@@ -48,7 +48,7 @@ def roles_of_rows(job: Shown, rows: Sequence[Any]) -> dict[str, RoleLines]:
             retries=len(runs) - 1,
             accountable_retries=len(runs) - 1,
             created_time=milliseconds(runs[0].started_at),
-            launched_time=milliseconds(runs[0].started_at),
+            launched_time=launched(runs[0].started_at, row.ended_at),
             completed_time=milliseconds(row.ended_at),
         )
         lines.setdefault(role, []).append(line)
@@ -63,7 +63,7 @@ def _role_lines(job: Shown, lines: Mapping[str, Sequence[TaskLine]]) -> dict[str
 def _task_line(job: Shown, task: TaskRun) -> TaskLine:
     state = str(task.state)
     code = None if task.completion is None else task.completion.code
-    over = state == "completed"
+    ended_at = task.ended_at if state == "completed" else None
     given = current_run(job, task)
     return TaskLine(
         given.attempt_id,
@@ -87,8 +87,8 @@ def _task_line(job: Shown, task: TaskRun) -> TaskLine:
         retries=task.retries.total,
         accountable_retries=task.retries.accountable,
         created_time=milliseconds(task.created_at),
-        launched_time=given.current_attempt_launched_time,
-        completed_time=milliseconds(task.ended_at) if over else None,
+        launched_time=launched(task.started_at, ended_at),
+        completed_time=milliseconds(ended_at),
     )
 
 
@@ -102,7 +102,7 @@ def current_run(job: Shown, task: TaskRun) -> TaskAttempt:
         attempt_id=task.attempt,
         attempt_state=attempt_word(state, code),
         current_attempt_created_time=milliseconds(created),
-        current_attempt_launched_time=milliseconds(task.started_at),
+        current_attempt_launched_time=launched(task.started_at, task.ended_at),
         current_attempt_completed_time=milliseconds(task.ended_at),
         container_id=own if place is not None else None,
         container_ip=task.host or None,
@@ -127,7 +127,7 @@ def task_attempt(job: Shown, row: Any, before: Any = None, created_at: float | N
         attempt_id=row.task_attempt,
         attempt_state="RUNNING" if row.ended_at is None else end_word(row.code),
         current_attempt_created_time=milliseconds(begun),
-        current_attempt_launched_time=milliseconds(row.started_at),
+        current_attempt_launched_time=launched(row.started_at, row.ended_at),
         current_attempt_completed_time=milliseconds(row.ended_at),
         container_id=row.id,
         container_ip=row.host or None,

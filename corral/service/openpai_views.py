@@ -15,6 +15,7 @@ from corral.model.openpai import (
     end_word,
     exit_spec_view,
     framework_name,
+    launched,
     milliseconds,
     state_word,
     sub_state,
@@ -34,7 +35,7 @@ from corral.model.records import EventRecord
 from corral.model.runs import Retries
 from corral.model.writes import JobRecord
 from corral.runtime.openpai_errors import END, START, read_error, sentence
-from corral.service.openpai_listing import hived_glance
+from corral.service.openpai_listing import affinity_groups, hived_glance
 from corral.spec.openpai.names import PROTOCOL, ROLES
 from corral.store.openpai_views import ListedJob
 
@@ -125,8 +126,8 @@ def shown(record: JobRecord, listing: OpenPaiListing | None) -> Shown:
     roles = {role.name: known.get(role.name, role.name) for role in document.spec.roles}
     replicas = {role.name: role.replicas for role in document.spec.roles} | {first: counted.replicas}
     hived = hived_glance(said.get(PROTOCOL, ""))
-    groups = {name: role.affinity_group_name or "" for name, role in (hived.task_roles or {}).items()}
     name = record.name if listing is None else listing.name
+    groups = affinity_groups(said.get(PROTOCOL, ""), roles.values(), f"{record.user}~{name}")
     priority = None if listing is None else listing.job_priority
     return Shown(record, name, priority, roles, replicas, groups, hived.lazy_preemption_enable)
 
@@ -137,6 +138,7 @@ def shown(record: JobRecord, listing: OpenPaiListing | None) -> Shown:
 def job_line(job: ListedJob) -> JobLine:
     """One line of the list."""
     run, created = job.run, milliseconds(job.created_at) or 0
+    over = run.ended_at if run.state == "completed" else None
     code = None if run.completion is None else run.completion.code
     return JobLine(
         debug_id=framework_name(job.user, job.name),
@@ -151,8 +153,8 @@ def job_line(job: ListedJob) -> JobLine:
         retry_delay_time=_delay(run.state, run.wake_at, run.ended_at),
         submission_time=created,
         created_time=created,
-        launched_time=milliseconds(job.started_at),
-        completed_time=milliseconds(run.ended_at) if run.state == "completed" else None,
+        launched_time=launched(job.started_at, over),
+        completed_time=milliseconds(over),
         app_exit_code=code,
         virtual_cluster=job.queue,
         total_gpu_number=ceil(job.summary.devices),
@@ -221,6 +223,7 @@ def job_detail(job: Shown, attempt: Attempt, tags: tuple[str, ...], roles: dict[
     ended = attempt.completion
     trigger = _trigger(job, ended)
     created = milliseconds(record.created_at) or 0
+    over = run.ended_at if str(run.state) == "completed" else None
     standing = JobStanding(
         username=record.user,
         state=_ENDED.get(record.phase) or state_word(str(run.state), code),
@@ -231,15 +234,15 @@ def job_detail(job: Shown, attempt: Attempt, tags: tuple[str, ...], roles: dict[
         retry_delay_time=_delay(str(run.state), run.wake_at, run.ended_at),
         submission_time=created,
         created_time=created,
-        launched_time=milliseconds(record.started_at),
-        completed_time=milliseconds(run.ended_at) if str(run.state) == "completed" else None,
+        launched_time=launched(record.started_at, over),
+        completed_time=milliseconds(over),
         attempt_id=attempt.number,
         attempt_state=attempt.word,
         app_id=f"{record.id}.{attempt.number}",
         app_progress=0.0 if ended is None else 1.0,
         app_tracking_url="",
         app_created_time=milliseconds(attempt.created_at),
-        app_launched_time=milliseconds(attempt.started_at),
+        app_launched_time=launched(attempt.started_at, attempt.ended_at),
         app_completed_time=milliseconds(attempt.ended_at),
         app_exit_code=None if ended is None else ended.code,
         app_exit_spec=None if ended is None else exit_spec_view(ended.code),

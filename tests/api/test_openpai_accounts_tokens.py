@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from corral.service.openpai_refusals import OpenPaiRefusal
 from tests.api.harness import Server
 from tests.api.openpai_caller import PASSWORD, Pai, login, signed_in
 
@@ -286,6 +287,10 @@ def test_a_token_in_an_address_is_not_logged(server: Server, alice: Pai, caplog:
 )
 def test_where_there_is_nothing_is_said_so(server: Server, method: str, path: str, shown: str) -> None:
     assert Pai(server.url).refused(method, path) == (404, "NoApiError", f"API {shown} is not found.")
+
+
+def test_a_log_server_that_is_not_supported_is_a_fault_of_the_server() -> None:
+    assert OpenPaiRefusal("NoSupportedLogServer", "There is no log server.").status == 500
 
 
 def test_how_one_signs_in_is_told_to_everybody(server: Server) -> None:

@@ -102,6 +102,8 @@ def test_the_answer_to_who_is_there_needs_no_token(server: Server) -> None:
         200,
         {"name": "PAI RESTful API", "version": "v1.8.1", "launcherType": "k8s", "authnMethod": "basic"},
     )
+    for method in ("POST", "PUT", "DELETE", "PATCH"):
+        assert httpx2.request(method, f"{server.url}/api/v2/info", trust_env=False).json() == found.json()
     assert httpx2.get(f"{server.url}/api/v2/", trust_env=False).text == "PAI RESTful API v2 (beta version)"
 
 

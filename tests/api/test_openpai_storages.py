@@ -202,6 +202,19 @@ def test_the_deprecated_addresses_tell_the_same(carol: httpx2.Client) -> None:
     assert refused(carol.get("/storage/server/absent")) == (500, "UnknownError", "Server not found.")
 
 
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
+@pytest.mark.parametrize("part", ["config", "config/data", "server", "server/data"])
+def test_the_first_storages_are_not_changed_by_their_old_addresses(
+    root: httpx2.Client, carol: httpx2.Client, method: str, part: str
+) -> None:
+    before = root.get("/storages").json()
+    words = "Storages are documents here: apply one of kind Storage (corral apply FILE), or remove it."
+    body = {"name": "data", "spn": "data"}
+    assert refused(root.request(method, f"/storage/{part}", json=body)) == (501, "NotImplementedError", words)
+    assert refused(carol.request(method, f"/storage/{part}", json=body))[:2] == (403, "ForbiddenUserError")
+    assert root.get("/storages").json() == before
+
+
 def submitted(http: httpx2.Client, name: str, extras: str = "") -> httpx2.Response:
     text = PROTOCOL.format(name=name, extras=extras)
     return http.post("/jobs", content=text, headers={"Content-Type": "text/yaml"})

@@ -11,7 +11,6 @@ from starlette.requests import HTTPConnection
 from corral.api.wire import Json
 from corral.kernel.errors import CorralError, Unavailable
 from corral.service.openpai_refusals import (
-    STATUSES,
     OpenPaiRefusal,
     administrators_only,
     applications_not_allowed,
@@ -61,7 +60,7 @@ def on_http_exception(connection: HTTPConnection, error: HTTPException) -> Json:
     """The response for what the web framework refuses."""
     if error.status_code in (404, 405):
         return no_api(connection)
-    name = next((name for name, status in STATUSES.items() if status == error.status_code), "UnknownError")
+    name = _BY_STATUS.get(error.status_code, "UnknownError")
     return _answer(OpenPaiRefusal(name, str(error.detail), status=error.status_code))
 
 

@@ -17,7 +17,7 @@ legacy = APIRouter()
 _EVERY: Final = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"]
 
 
-@router.get("/info")
+@router.api_route("/info", methods=_EVERY)
 async def info(request: Request) -> Json:
     """What is served here, and how people sign in."""
     return _told(request)

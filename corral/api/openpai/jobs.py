@@ -134,18 +134,21 @@ async def get_events(request: Request, actor: AnyCaller, ref: Job) -> Json:
 
 
 @router.get("/jobs/{ref}/job-attempts/healthz")
+@router.get("/jobs/{ref}/jobAttempts/healthz")
 async def attempts_are_kept(request: Request, actor: AnyCaller, ref: Job) -> Response:
     """The history of attempts is always there."""
     return PlainTextResponse("ok")
 
 
 @router.get("/jobs/{ref}/job-attempts")
+@router.get("/jobs/{ref}/jobAttempts")
 async def get_attempts(request: Request, actor: AnyCaller, ref: Job) -> Json:
     """All attempts of a job."""
     return Json(await service_of(request).openpai_job_attempts(actor, *owner_and_name(ref)))
 
 
 @router.get("/jobs/{ref}/job-attempts/{attempt}")
+@router.get("/jobs/{ref}/jobAttempts/{attempt}")
 async def get_attempt(request: Request, actor: AnyCaller, ref: Job, attempt: str) -> Json:
     """One attempt of a job."""
     number = number_of(attempt, no_attempt(attempt, ref))

@@ -6,12 +6,12 @@ The two deprecated addresses tell the same in the words of OpenPAI's first stora
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from fastapi import APIRouter, Request
 
 from corral.api.callers import service_of
-from corral.api.openpai.callers import AnyCaller
+from corral.api.openpai.callers import Administrator, AnyCaller
 from corral.api.wire import Json
 from corral.kernel.errors import Forbidden, NotFound
 from corral.service.actor import Actor
@@ -20,6 +20,7 @@ from corral.service.storages import Granted
 from corral.spec.storage import StorageDocument
 
 router = APIRouter()
+_CHANGES: Final = ["POST", "PUT", "DELETE"]
 _OPENPAIS = ("nfs", "samba", "azureFile", "azureBlob", "dshuttle")
 
 
@@ -62,6 +63,16 @@ async def list_servers(request: Request, actor: AnyCaller) -> Json:
 async def get_server(request: Request, actor: AnyCaller, name: str) -> Json:
     """One of them."""
     return Json(_server(_one(await service_of(request).storages(actor), name, "Server").storage))
+
+
+@router.api_route("/storage/config", methods=_CHANGES)
+@router.api_route("/storage/config/{name}", methods=_CHANGES)
+@router.api_route("/storage/server", methods=_CHANGES)
+@router.api_route("/storage/server/{name}", methods=_CHANGES)
+async def change_storage(actor: Administrator) -> Json:
+    """Nothing: OpenPAI changed its first storages here, and what is kept now is a document with more in it."""
+    why = "Storages are documents here: apply one of kind Storage (corral apply FILE), or remove it."
+    raise OpenPaiRefusal("NotImplementedError", why)
 
 
 async def _granted(request: Request, actor: Actor, name: str) -> Granted:
