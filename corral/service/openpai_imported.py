@@ -20,6 +20,7 @@ from corral.service.sessions import Sessions
 
 SECRET_OWNER: Final = "server:openpai"
 _SECRET: Final = "jwt-secret"
+_ACCOUNT: Final = "account"
 APPLICATION: Final = "application"
 WELL_KNOWN: Final = frozenset({"pai-secret", "HelloPAI", "hello"})
 """What OpenPAI's own files have as its secret: everybody could sign with it."""
@@ -32,6 +33,8 @@ class ImportedSecret(msgspec.Struct, frozen=True):
     secret: str
     listed: bool = False
     """Whether its tokens were exported, so that no others are good."""
+    at: float = 0.0
+    """Since when it is here."""
 
     def __repr__(self) -> str:
         return "ImportedSecret(…)"
@@ -49,10 +52,14 @@ class OpenPaiImported(Sessions):
 
     async def put_imported_jwt_secret(self, imported: ImportedSecret) -> None:
         """Keep the secret of a cluster, sealed."""
-        text = msgspec.json.encode(imported).decode()
-        await self.store.put_secret(
-            SECRET_OWNER, _SECRET, self.sealer.seal(SECRET_OWNER, _SECRET, text), self.clock.now()
-        )
+        now = self.clock.now()
+        text = msgspec.json.encode(msgspec.structs.replace(imported, at=now)).decode()
+        await self.store.put_secret(SECRET_OWNER, _SECRET, self.sealer.seal(SECRET_OWNER, _SECRET, text), now)
+
+    async def mark_imported(self, user: str) -> None:
+        """Remember, as long as it is here, that an account is one which the cluster had."""
+        owner = texts_owner(user)
+        await self.store.put_secret(owner, _ACCOUNT, self.sealer.seal(owner, _ACCOUNT, user), self.clock.now())
 
     async def adopt_imported_token(self, token: str) -> bool:
         """Whether it is an application token of an OpenPAI cluster that was imported, and is now stored like ours."""
@@ -62,7 +69,19 @@ class OpenPaiImported(Sessions):
         if imported is None or imported.listed:
             return False
         claims = verified(token, imported.secret)
-        return claims is not None and await self.keep_imported_token(token, claims)
+        if claims is None or not await self._is_of_the_account(claims, imported.at):
+            return False
+        return await self.keep_imported_token(token, claims)
+
+    async def _is_of_the_account(self, claims: Mapping[str, Any], since: float) -> bool:
+        """Whether the account of a token's name is the one that had it, and not a later one of a removed user's name."""
+        name, issued = claims.get("username"), claims.get("iat")
+        user = await self.store.user(name) if isinstance(name, str) else None
+        if user is None:
+            return False
+        if user.created_at <= since or (isinstance(issued, int | float) and issued >= user.created_at):
+            return True
+        return _ACCOUNT in await self.store.secrets(texts_owner(user.name))
 
     async def keep_imported_token(self, token: str, claims: Mapping[str, Any]) -> bool:
         """Store an application token with what it says; False when it is none, or its account is not here."""

@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
+import msgspec
+
 from corral.kernel.errors import CorralError, InvalidInput
 from corral.model.accounts import ADMIN_GROUP, Group, User
 from corral.model.openpai_import import (
@@ -98,6 +100,7 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
                 )
             if not dry_run:
                 await self.store.add_user(user, stored)
+                await self.mark_imported(given.name)
             if issuer and not dry_run:
                 await self.expect_openid(issuer, given.name)
             return Imported("user", given.name, "created", _how_they_enter(stored, issuer))
@@ -129,7 +132,7 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
                 "secret", "jwt-secret", "refused", "Everybody could sign with it: it is known, or too short."
             )
         known = await self.imported_jwt_secret()
-        if known == secret:
+        if known is not None and known.at and msgspec.structs.replace(known, at=0.0) == secret:
             return Imported("secret", "jwt-secret", "unchanged")
         if not dry_run:
             await self.put_imported_jwt_secret(secret)

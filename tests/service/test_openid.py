@@ -188,6 +188,8 @@ async def test_new_keys_are_asked_for_when_a_token_names_one_but_not_for_every_b
         {"issuer": "https://evil.example"},
         {"token_endpoint": "http://id.example/token"},
         {"jwks_uri": "file:///etc/passwd"},
+        {"userinfo_endpoint": "http://id.example/me"},
+        {"end_session_endpoint": "javascript:alert(1)"},
         {"authorization_endpoint": 7},
     ],
 )

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import CorralError, Forbidden, Unauthenticated
 from corral.model.accounts import Group, User
 from corral.model.openpai_import import ImportGroup, ImportJob, ImportToken, ImportUser, OpenPaiImport
@@ -94,6 +95,24 @@ async def test_a_token_does_not_open_that_is(what: str, service: Service) -> Non
     with pytest.raises(Unauthenticated):
         await service.authenticate(BAD[what])
     assert await service.store.tokens("ann") == []
+
+
+async def test_a_token_of_a_removed_account_does_not_open_another_of_its_name(
+    service: Service, clock: VirtualClock
+) -> None:
+    await bring(service, jwt_secret=SECRET)
+    clock.advance(60)
+    await bring(service, users=(ImportUser("carl"),))
+    assert (await service.authenticate(signed(username="carl"))).user == "carl", "the import brought the account itself"
+    for name in ("carl", "ann"):
+        await service.delete_user(ROOT, name)
+        await service.store.add_user(User(name, created_at=clock.now()))
+        for issued in (1_600_000_000, None):
+            with pytest.raises(Unauthenticated):
+                await service.authenticate(signed(username=name, iat=issued))
+        assert await service.store.tokens(name) == []
+    newer = signed(username="carl", iat=int(clock.now()) + 1)
+    assert (await service.authenticate(newer)).user == "carl", "the cluster gave it to whom the account is of"
 
 
 async def test_without_the_secret_no_token_of_the_cluster_opens(service: Service) -> None:

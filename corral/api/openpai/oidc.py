@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Final
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import unquote, urlencode, urlsplit
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
@@ -82,6 +82,13 @@ def _listed(request: Request, target: str) -> bool:
     for each in allowed:
         known = urlsplit(each)
         same = (known.scheme, known.netloc) == (there.scheme, there.netloc)
-        if same and (there.path or "/").startswith(known.path or "/"):
+        if same and _below(there.path, known.path):
             return True
     return False
+
+
+def _below(path: str, folder: str) -> bool:
+    """Whether a path is that one or inside it; one that a browser would shorten is nowhere."""
+    parts = unquote(path).replace("\\", "/").split("/")
+    top = folder.rstrip("/")
+    return not {".", ".."} & set(parts) and (path.rstrip("/") == top or path.startswith(f"{top}/"))

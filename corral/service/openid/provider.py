@@ -90,7 +90,9 @@ class Provider:
             address = self._settings.issuer.rstrip("/") + "/.well-known/openid-configuration"
             try:
                 found = msgspec.json.decode(await self._get(address), type=Metadata)
-                for url in (found.authorization_endpoint, found.token_endpoint, found.jwks_uri):
+                needed = (found.authorization_endpoint, found.token_endpoint, found.jwks_uri)
+                offered = (found.userinfo_endpoint, found.end_session_endpoint)
+                for url in (*needed, *filter(None, offered)):
                     check_address(url, "An address of the provider")
             except (msgspec.MsgspecError, CorralError) as error:
                 raise _silent(f"what it says at {address} cannot be used ({error})") from None
