@@ -12,6 +12,7 @@ from corral.kernel.errors import Conflict
 from corral.model.accounts import QueueRecord
 from corral.model.inventory import Device, Node
 from corral.service import Service
+from corral.service.openpai_refusals import OpenPaiRefusal
 from corral.spec.openpai.names import PROTOCOL
 from corral.spec.openpai.protocol import ProtocolError
 from corral.spec.reading import load_job
@@ -110,6 +111,16 @@ async def test_a_sku_that_no_machine_has_is_refused_in_openpais_words(service: S
             await devices_of(service, 1, gpu=1, taskRoles={"worker": {"skuType": "H100"}}, **classed)
         assert refused.value.wire == "Taskrole worker has unknown skuType H100, allow A100."
         assert refused.value.problems[0].path == ("extras", "hivedScheduler", "taskRoles", "worker", "skuType")
+
+
+async def test_programs_of_openpai_are_told_a_wrong_sku_as_a_wrong_protocol(service: Service, cells: None) -> None:
+    text = job_file(
+        defaults={"virtualCluster": OWNER}, extras={"hivedScheduler": {"taskRoles": {"worker": {"skuType": "H100"}}}}
+    )
+    with pytest.raises(OpenPaiRefusal) as refused:
+        await service.openpai_submit(ANN, text)
+    assert (refused.value.status, refused.value.code) == (400, "InvalidProtocolError")
+    assert refused.value.message == "Taskrole worker has unknown skuType H100, allow A100."
 
 
 async def test_a_sku_of_others_is_refused_but_to_opportunistic_jobs(
