@@ -106,9 +106,11 @@ class Ran:
     def submit(self, version: str, job: dict[str, Any], end: int) -> Sample:
         """Send a sample with other commands, as clients of its protocol do."""
         sample = Sample(version, job, end)
+        counts = {name: int(role.get("instances", 1)) for name, role in sample.roles().items()}
+        written = [f"{self.folder}/{sample.name}.{name}.{at}" for name, count in counts.items() for at in range(count)]
         roles = job["taskRoles"].items() if version == "v2" else [(role["name"], role) for role in job["taskRoles"]]
         for number, (name, role) in enumerate(roles):
-            command = self._command(sample.name, name, end if number == 0 else 0)
+            command = self._command(sample, name, written if number == 0 else [])
             role["commands" if version == "v2" else "command"] = [command] if version == "v2" else command
         job.pop("deployments", None)
         job.pop("defaults", None) if "deployment" in job.get("defaults", {}) else None
@@ -120,11 +122,19 @@ class Ran:
         assert answer.status_code == 202, f"{sample.name}: {answer.status_code} {answer.text}"
         return sample
 
-    def _command(self, job: str, role: str, end: int) -> str:
-        file = f"{self.folder}/{job}.{role}.$PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"
-        first = '[ "$PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX" = 0 ] || exit 0'
-        once = f"mkdir {self.folder}/{job}.tried 2>/dev/null || exit 0"
-        return f"env -0 >{file}.part && mv {file}.part {file}\n{first}\n{once if end == TRANSIENT else ':'}\nexit {end}"
+    def _command(self, sample: Sample, role: str, written: list[str]) -> str:
+        """What a role runs: the first task of the first ends the job, once all have `written` what they were told."""
+        file = f"{self.folder}/{sample.name}.{role}.$PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"
+        tell = f"env -0 >{file}.part && mv {file}.part {file}"
+        if sample.end == 0:
+            return tell
+        others = '[ "$CORRAL_JOB_ATTEMPT" = 0 ] && exec sleep 1000; exit 0'
+        if not written:
+            return f"{tell}\n{others}"
+        wait = f"for file in {' '.join(written)}; do until [ -e $file ]; do sleep 0.05; done; done"
+        once = '[ "$CORRAL_JOB_ATTEMPT" = 0 ] || exit 0' if sample.end == TRANSIENT else ":"
+        first = f'if [ "$PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX" != 0 ]; then {others}; fi'
+        return f"{tell}\n{first}\n{once}\n{wait}\nexit {sample.end}"
 
     def until(self, sample: Sample, *states: str) -> dict[str, Any]:
         """A job's detail in version 2's words, once its state is one of these."""
