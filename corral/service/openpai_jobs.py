@@ -46,6 +46,8 @@ from corral.spec.openpai.translation import OpenPaiJob, to_job, to_protocol
 
 START, STOP = "START", "STOP"
 LONGEST_TAG: Final = 100
+OWN_TAGS: Final = "openpai:"
+"""How the tags begin that this server gives by itself; nobody else gives or takes them."""
 _READ_AT_ONCE: Final = 16 * 1024
 _PAGE: Final = 500
 """So many lines are made before others have a turn."""
@@ -197,6 +199,8 @@ class OpenPaiJobs(Submitting, Yielding):
         """Give a job a tag, or take it from it."""
         if not tag or "," in tag or len(tag) > LONGEST_TAG or "\0" in tag:
             raise bad_parameters(f"A tag has 1 to {LONGEST_TAG} characters, and no comma.")
+        if tag.startswith(OWN_TAGS):
+            raise bad_parameters(f"Tags that begin with {OWN_TAGS} are the server's own; choose another.")
         job = await self._shown(user, name)
         resource = job_resource(job.record)
         with _owners_only(actor, job, "add tag to" if there else "delete tag from"):

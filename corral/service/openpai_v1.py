@@ -15,7 +15,7 @@ from corral.runtime.openpai import job_key
 from corral.runtime.openpai_keys import KeyPair, key_pair
 from corral.service.actor import Actor
 from corral.service.base import job_resource
-from corral.service.openpai_jobs import OpenPaiJobs
+from corral.service.openpai_jobs import OWN_TAGS, OpenPaiJobs
 from corral.service.openpai_refusals import OpenPaiRefusal, bad_parameters, no_job
 from corral.service.openpai_removing import Removing
 from corral.service.sessions import Sessions
@@ -25,7 +25,7 @@ from corral.spec.openpai.v1 import TOO_MANY_OF_A_ROLE, read_v1
 from corral.spec.openpai.v1_job import to_v1, v1_job, with_folders
 from corral.storage.stage import place
 
-LEGACY: Final = "openpai:legacy"
+LEGACY: Final = f"{OWN_TAGS}legacy"
 """The tag of a job that was submitted without a namespace, under a name that is its own in the whole cluster."""
 _MOST_AUTH: Final = 64 * 1024
 _AUTH_LINES: Final = 3

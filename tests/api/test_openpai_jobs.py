@@ -354,8 +354,10 @@ def test_tags_are_given_shown_filtered_and_taken(server: Server, ann: Caller) ->
         refused(other.put(where, "x"), 403, "ForbiddenUserError", words.format("add tag to"))
         taken = other.http.request("DELETE", where, json={"value": "night shift"})
         refused(taken, 403, "ForbiddenUserError", words.format("delete tag from"))
-    for bad in ("a,b", "", 7):
+    for bad in ("a,b", "", 7, "openpai:legacy", "openpai:x"):
         refused(ann.put(where, bad), 400, "InvalidParametersError")
+    legacy = ann.http.request("DELETE", where, json={"value": "openpai:legacy"})
+    refused(legacy, 400, "InvalidParametersError")
     deleted = ann.http.request("DELETE", where, json={"value": "night shift"})
     assert deleted.json() == {"message": "Delete tag night shift from job ann~Tagged-a successfully."}
     again = ann.http.request("DELETE", where, json={"value": "night shift"})
