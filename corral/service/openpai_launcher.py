@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from corral.kernel.errors import CorralError, Forbidden, InvalidInput, NotFound
+from corral.kernel.errors import Conflict, CorralError, Forbidden, InvalidInput, NotFound
 from corral.kernel.ids import JobId, parse_attempt_id
 from corral.model.openpai_launcher import Asked, Framework
 from corral.model.states import TaskState
@@ -39,6 +39,9 @@ MOST_TASKS: Final = 500_000
 COMPLETED_RETAIN_SECONDS: Final = 43_200
 _ASKED: Final = msgspec.json.Decoder(Asked)
 _MOST_CHILDREN: Final = 10_000
+_LAUNCH_SECONDS: Final = 60.0
+"""After how long whoever began to launch a Framework, and did not finish, is waited for no longer."""
+_TASKS, _DELETE, _STOP = "tasks", "deleteOnParentDeleted", "stopOnParentStopped"
 
 
 class TooManyTasks(CorralError):
@@ -65,18 +68,19 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         self._launching = self._launching or asyncio.Lock()
         async with self._launching:
             known = await self.store.kept(FRAMEWORK, name)
-            owner = await self._owner(actor, name, known, as_user or wanted["user"]["name"])
-            wanted["user"] = {"name": owner.user}
+            asker = await self._asker(actor, name, known, as_user or wanted["user"]["name"])
+            wanted["user"] = {"name": asker.user}
             await self._check_total(name, descriptors.total_tasks(wanted))
             await self._check_parent(name, wanted)
             before = None if known is None else _ASKED.decode(known.body)
             if known is None or before is None or not before.job:
-                await self._begin(owner, name, wanted, None, address)
+                await self._begin_first(asker, name, wanted, address)
             elif before.descriptor["version"] != wanted["version"]:
-                await self._end_job(owner, before.job)
-                await self._begin(owner, name, wanted, before, address)
+                await self._end_job(await self._as_owner(asker, known), before.job)
+                await self._begin(asker, name, wanted, before, address)
             else:
-                await self._change_framework(owner, name, before, wanted)
+                wanted["user"] = {"name": known.owner}
+                await self._change_framework(await self._as_owner(asker, known), name, before, wanted)
         if wanted["executionType"] == descriptors.STOP:
             await self._stop_with_children(name)
 
@@ -160,12 +164,14 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
     async def frameworks(self, actor: Actor, user: str = "", address: str = "") -> list[Framework]:
         """All Frameworks that are requested, without their tasks; only those of one user when that is said."""
         await self.check(actor, "job.list", Resource("job"))
+        there = [(known, _ASKED.decode(known.body)) for known in await self.store.kept_of(FRAMEWORK, user)]
+        records = await self.store.jobs_by_id([asked.job for _, asked in there if asked.job])
         found = []
-        for known in await self.store.kept_of(FRAMEWORK):
-            if user and known.owner != user:
-                continue
-            if (framework := await self._framework(known, address)) is not None:
-                found.append(framework)
+        for known, asked in there:
+            if asked.job in records:
+                found.append(Framework(known.name, asked, records[asked.job], address=address))
+            elif asked.job:
+                await self._forget_framework(known)
         return found
 
     # -- the launcher's own configuration --------------------------------------------------------------------------------
@@ -201,7 +207,18 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         return found
 
     async def _owner(self, actor: Actor, name: str, known: Kept | None, as_user: str) -> Actor:
-        """As whom a Framework is written: its owner where it is there, once the actor may write it.
+        """As whom a Framework goes on: its owner where it is there, once the actor may write it.
+
+        Raises Forbidden.
+        """
+        asker = await self._asker(actor, name, known, as_user)
+        return asker if known is None else await self._as_owner(asker, known)
+
+    async def _as_owner(self, asker: Actor, known: Kept) -> Actor:
+        return asker if asker.user == known.owner else await self.account(known.owner)
+
+    async def _asker(self, actor: Actor, name: str, known: Kept | None, as_user: str) -> Actor:
+        """As whom a Framework begins: who asks, or whom an administrator asks for, once they may write it.
 
         Raises Forbidden.
         """
@@ -220,7 +237,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
             await self.note(actor, "job.submit", resource, decision)
             whose = f"the namespace {namespace}" if namespace else f"what {owner} launched"
             raise Forbidden("not-allowed", f"{acting.user} may not write into {whose}; an administrator can allow it.")
-        return acting if owner == acting.user else await self.account(owner)
+        return acting
 
     async def _may_write(self, namespace: str) -> tuple[str, ...]:
         """Who may write into a namespace besides the account that it is called like."""
@@ -241,30 +258,67 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         record = await self.store.find_job(asked.job) if asked.job else None
         if record is None:
             if asked.job:
-                await self.store.keep(FRAMEWORK, known.name, lambda now: None if now == known else now)
+                await self._forget_framework(known)
             return None
         return Framework(known.name, asked, record, address=address)
 
-    async def _begin(self, owner: Actor, name: str, wanted: dict[str, Any], before: Asked | None, address: str) -> None:
-        """Submit the job of a Framework, and keep which one it is."""
+    async def _forget_framework(self, known: Kept) -> None:
+        """Keep a Framework no longer, unless somebody has changed it meanwhile."""
+
+        def run(now: Kept | None) -> Kept | None:
+            return None if now is None or now == known else _framework_kept(now, _ASKED.decode(now.body))
+
+        await self.store.keep(FRAMEWORK, known.name, run)
+
+    async def _begin_first(self, asker: Actor, name: str, wanted: dict[str, Any], address: str) -> None:
+        """Begin a Framework that is not there: whoever asks for it on another server meanwhile begins the same job.
+
+        Raises Conflict when it is another account, or another version, that is being begun.
+        """
+        now = self.clock.now()
+        claim = _framework_kept(Kept(FRAMEWORK, name, asker.user, "", now, now), Asked(wanted, "", now, now))
+
+        def run(known: Kept | None) -> Kept:
+            if known is None:
+                return claim
+            asked = _ASKED.decode(known.body)
+            if known.owner == asker.user and asked.descriptor["version"] == wanted["version"]:
+                return _framework_kept(known, asked)
+            if asked.job or now - known.created_at < _LAUNCH_SECONDS:
+                raise Conflict("framework-launching", f"{name} is being launched by {known.owner}; look at it first.")
+            return claim
+
+        kept = await self.store.keep(FRAMEWORK, name, run)
+        assert kept is not None
+        try:
+            before = msgspec.structs.replace(_ASKED.decode(kept.body), job="")
+            await self._begin(asker, name, wanted, before, address)
+        except CorralError:
+            if kept is claim:
+                await self._forget_framework(msgspec.structs.replace(claim, beside={}))
+            raise
+
+    async def _begin(self, owner: Actor, name: str, wanted: dict[str, Any], before: Asked, address: str) -> None:
+        """Submit the job of a Framework, and keep which one it is; the same one however often it is asked for."""
         now = self.clock.now()
         nodes = (await self._configuration(CLUSTER))["nodes"]
         sorts = {node: said["gpuType"] for node, said in nodes.items() if said["gpuType"]}
         document = launcher_job(name, wanted, owner.user, Cluster(self.openpai_fs_uri, address, sorts))
-        key = hashlib.sha256(f"{name}\0{wanted['version']}\0{before.job if before else ''}".encode()).hexdigest()
-        again = f"{now:.6f}" if before is None else ""
+        begun = f"{name}\0{wanted['version']}\0{before.first_at!r}\0{before.job}"
+        key = hashlib.sha256(begun.encode()).hexdigest()
         submitted = await self.submit(
             owner,
             json.dumps(document),
-            idempotency_key=f"launcher:{key[:40]}:{again}",
+            idempotency_key=f"launcher:{key[:40]}",
             wait_for_capacity=True,
             unique_name="none",
         )
         assert submitted.detail is not None
-        first = now if before is None else before.first_at
-        asked = Asked(wanted, submitted.detail.id, first, now)
-        body = msgspec.json.encode(asked).decode()
-        await self.store.keep(FRAMEWORK, name, lambda _: Kept(FRAMEWORK, name, owner.user, body, first, now))
+        first = before.first_at
+        kept = _framework_kept(
+            Kept(FRAMEWORK, name, owner.user, "", first, now), Asked(wanted, submitted.detail.id, first, now)
+        )
+        await self.store.keep(FRAMEWORK, name, lambda _: kept)
 
     async def _change_framework(self, owner: Actor, name: str, before: Asked, wanted: dict[str, Any]) -> None:
         """Bring a Framework that goes on to what is wanted of it: the sizes of its roles, and whether it runs."""
@@ -305,8 +359,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         def run(known: Kept | None) -> Kept | None:
             if known is None:
                 return None
-            body = msgspec.json.encode(change(_ASKED.decode(known.body))).decode()
-            return msgspec.structs.replace(known, body=body, changed_at=now)
+            return _framework_kept(msgspec.structs.replace(known, changed_at=now), change(_ASKED.decode(known.body)))
 
         await self.store.keep(FRAMEWORK, name, run)
 
@@ -317,33 +370,37 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
             await self.stop(owner, job)
 
     async def _remove(self, known: Kept) -> None:
-        asked = _ASKED.decode(known.body)
-        owner = await self.account(known.owner)
-        if await self.store.find_job(asked.job) is not None:
-            await self.stop_and_remove(owner, asked.job)
-        await self.store.keep(FRAMEWORK, known.name, lambda _: None)
-        for child in await self._children(known.name, "deleteOnParentDeleted"):
-            await self._remove(child)
+        """Remove a Framework, and what asked to go with it."""
+        waiting, seen = [known.name], {known.name}
+        while waiting:
+            one = await self.store.kept(FRAMEWORK, waiting.pop())
+            if one is None:
+                continue
+            asked = _ASKED.decode(one.body)
+            if asked.job and await self.store.find_job(asked.job) is not None:
+                await self.stop_and_remove(await self.account(one.owner), asked.job)
+            await self.store.keep(FRAMEWORK, one.name, lambda _: None)
+            waiting += await self._children(one.name, _DELETE, seen)
 
     async def _stop_with_children(self, name: str) -> None:
         """Stop what asked to be stopped when its parent is."""
-        for child in await self._children(name, "stopOnParentStopped"):
-            asked = _ASKED.decode(child.body)
-            if asked.descriptor["executionType"] == descriptors.STOP:
+        seen = {name}
+        waiting = await self._children(name, _STOP, seen)
+        while waiting:
+            child = await self.store.kept(FRAMEWORK, waiting.pop())
+            asked = None if child is None else _ASKED.decode(child.body)
+            if child is None or asked is None or asked.descriptor["executionType"] == descriptors.STOP:
                 continue
-            owner = await self.account(child.owner)
-            await self._change_framework(
-                owner, child.name, asked, {**asked.descriptor, "executionType": descriptors.STOP}
-            )
-            await self._stop_with_children(child.name)
+            stopped = {**asked.descriptor, "executionType": descriptors.STOP}
+            await self._change_framework(await self.account(child.owner), child.name, asked, stopped)
+            waiting += await self._children(child.name, _STOP, seen)
 
-    async def _children(self, name: str, when: str) -> list[Kept]:
-        found = []
-        for known in await self.store.kept_of(FRAMEWORK):
-            parent = _ASKED.decode(known.body).descriptor["parentFramework"]
-            if parent is not None and parent["parentFrameworkName"] == name != known.name and parent[when]:
-                found.append(known)
-        return found[:_MOST_CHILDREN]
+    async def _children(self, name: str, when: str, seen: set[str]) -> list[str]:
+        """The names of what asked to follow a Framework and was not seen before, which it now is."""
+        found = [child for child, _ in await self.store.beside(FRAMEWORK, when, text=name) if child not in seen]
+        found = found[: max(0, _MOST_CHILDREN - len(seen))]
+        seen.update(found)
+        return found
 
     async def _check_parent(self, name: str, wanted: dict[str, Any]) -> None:
         parent = wanted["parentFramework"]
@@ -354,11 +411,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
             raise InvalidInput("no-parent", f"{why} Launch the parent first.")
 
     async def _check_total(self, name: str, tasks: int) -> None:
-        others = sum(
-            descriptors.total_tasks(_ASKED.decode(known.body).descriptor)
-            for known in await self.store.kept_of(FRAMEWORK)
-            if known.name != name
-        )
+        others = await self.store.sum_beside(FRAMEWORK, _TASKS, but=name)
         if others + tasks > self.most_launched_tasks:
             what = (
                 f"All Frameworks together would have {others + tasks} tasks, and {self.most_launched_tasks} are taken"
@@ -382,6 +435,15 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         if task.attempt != key.task_attempt or task.state not in (TaskState.PREPARING, TaskState.RUNNING):
             raise gone
         return key.role, key.index
+
+
+def _framework_kept(known: Kept, asked: Asked) -> Kept:
+    """What is kept of a Framework, with what is asked of all of them at once."""
+    beside = {_TASKS: str(descriptors.total_tasks(asked.descriptor))}
+    parent = asked.descriptor["parentFramework"]
+    if parent is not None and parent["parentFrameworkName"] != known.name:
+        beside |= {when: parent["parentFrameworkName"] for when in (_DELETE, _STOP) if parent[when]}
+    return msgspec.structs.replace(known, body=msgspec.json.encode(asked).decode(), beside=beside)
 
 
 def _check_name(name: str) -> None:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from corral.kernel.errors import CorralError
+from corral.kernel.errors import Conflict, CorralError
 from corral.service.actor import Actor
 from corral.service.base import ServiceBase
 from corral.service.rules import Resource
@@ -21,7 +21,12 @@ KIND: Final = "template"
 TYPES: Final = ("job", "dockerimage", "script", "data", "output")
 PAGE: Final = 5
 MOST_BYTES: Final = 256 * 1024
+MOST_VERSIONS_BYTES: Final = 1024 * 1024
+"""What the kept versions of a template come to together; the oldest go."""
+LONGEST_SHOWN: Final = 2_000
 _MOST_VERSIONS: Final = 20
+_MOST_WORDS: Final = 20
+_LINE, _TEXT = "line", "text"
 _LONGEST_NAME: Final = 255
 
 
@@ -35,6 +40,9 @@ class TemplateRefusal(CorralError):
 
 class OpenPaiTemplates(ServiceBase):
     """Templates: shared, searched, listed and read."""
+
+    most_templates = 2_000
+    most_templates_of_one = 100
 
     async def share_template(self, actor: Actor, item: Any) -> tuple[dict[str, Any], bool]:
         """Keep a template, or a new version of one's own; what lists show of it, and whether it is new.
@@ -56,12 +64,17 @@ class OpenPaiTemplates(ServiceBase):
                 raise TemplateRefusal(403, f"The template {name} is {known.owner}'s; share yours under another name.")
             versions = {} if known is None else json.loads(known.body)["versions"]
             versions.pop(version, None)
-            kept = {**versions, version: item}
-            latest = dict(list(kept.items())[-_MOST_VERSIONS:])
+            body = json.dumps({"versions": _latest({**versions, version: item})})
             owner, first = (actor.user, now) if known is None else (known.owner, known.created_at)
-            return Kept(KIND, _key(kind, name), owner, json.dumps({"versions": latest}), first, now)
+            beside = {_LINE: json.dumps(_summary(owner, version, item)), _TEXT: text.lower()}
+            return Kept(KIND, _key(kind, name), owner, body, first, now, beside)
 
-        kept = await self.store.keep(KIND, _key(kind, name), change)
+        most, own = self.most_templates, self.most_templates_of_one
+        try:
+            kept = await self.store.keep(KIND, _key(kind, name), change, most=most, most_of_owner=own)
+        except Conflict:
+            why = f"One account shares at most {own} templates, and all together {most}"
+            raise TemplateRefusal(409, f"{why}; share this as a new version of one of yours.") from None
         assert kept is not None
         summary = {"type": kind, "name": name, "version": version, "contributor": kept.owner}
         return summary, not found[-1]
@@ -89,17 +102,16 @@ class OpenPaiTemplates(ServiceBase):
         await self.check(actor, "document.read", Resource("document"))
         if kind:
             _check_kind(kind)
-        wanted = words.lower().split()
+        wanted = tuple(dict.fromkeys(words.lower().split()))
+        if len(wanted) > _MOST_WORDS:
+            raise TemplateRefusal(400, f"A search has at most {_MOST_WORDS} words.")
         found = []
-        for known in await self.store.kept_of(KIND):
-            version, item = list(json.loads(known.body)["versions"].items())[-1]
-            if kind and item["type"] != kind:
-                continue
-            score = _score(item, wanted)
-            if not wanted or score:
-                found.append((-score, known.name, _summary(known, version, item, score)))
+        for key, text in await self.store.beside(KIND, _LINE, words=wanted, words_in=_TEXT):
+            if not kind or key.startswith(_key(kind, "")):
+                line = json.loads(text)
+                found.append((-_score(line["name"], wanted), key, line))
         found.sort(key=lambda each: each[:2])
-        shown = [line for _, _, line in found[(page - 1) * PAGE : page * PAGE]]
+        shown = [{**line, "score": -score} for score, _, line in found[(page - 1) * PAGE : page * PAGE]]
         return {"totalCount": len(found), "pageNo": page, "pageSize": PAGE, "items": shown}
 
 
@@ -127,23 +139,33 @@ def _key(kind: str, name: str) -> str:
     return f"{kind}/{name}"
 
 
-def _summary(known: Kept, version: str, item: Mapping[str, Any], score: int) -> dict[str, Any]:
+def _latest(versions: Mapping[str, Any]) -> dict[str, Any]:
+    """The latest versions, as many as are kept."""
+    kept: dict[str, Any] = {}
+    size = 0
+    for version, item in list(versions.items())[: -_MOST_VERSIONS - 1 : -1]:
+        size += len(json.dumps(item))
+        if kept and size > MOST_VERSIONS_BYTES:
+            break
+        kept[version] = item
+    return dict(reversed(kept.items()))
+
+
+def _summary(owner: str, version: str, item: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "type": item["type"],
         "name": item["name"],
-        "contributor": item.get("contributor") or known.owner,
+        "contributor": _short(item.get("contributor")) or owner,
         "version": version,
-        "description": item.get("description"),
-        "score": score,
+        "description": _short(item.get("description")),
     }
 
 
-def _score(item: Mapping[str, Any], words: list[str]) -> int:
-    """How well a template fits: each word in its name counts most, in its text least; 0 when one is nowhere."""
-    name, text = str(item["name"]).lower(), json.dumps(item, ensure_ascii=False).lower()
-    total = 0
-    for word in words:
-        if word not in text:
-            return 0
-        total += 3 if word in name else 1
-    return total
+def _short(said: Any) -> str | None:
+    """As much of what a template says as a list shows; None for what is no text."""
+    return said[:LONGEST_SHOWN] if isinstance(said, str) else None
+
+
+def _score(name: str, words: tuple[str, ...]) -> int:
+    """How well a template fits that has all the words: each one in its name counts most, in its text least."""
+    return sum(3 if word in name.lower() else 1 for word in words)

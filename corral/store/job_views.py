@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -58,6 +59,8 @@ _ORDERS: Final[dict[str, tuple[list[tuple[Any, bool]], tuple[type, ...]]]] = {
     "priority": ([(_jobs.c.priority, True), (_jobs.c.id, False)], (int, str)),
     "ended": ([(_jobs.c.ended_at, True), (_jobs.c.id, True)], (float, str)),
 }
+_AT_ONCE: Final = 500
+"""The ids that one question names."""
 
 
 class JobViews(Database):
@@ -113,6 +116,22 @@ class JobViews(Database):
             for question in questions:
                 row = row or connection.execute(question.order_by(*latest).limit(1)).first()
             return None if row is None else job_record(row)
+
+        return await self.read(run)
+
+    async def jobs_by_id(self, ids: Sequence[str]) -> dict[str, JobRecord]:
+        """Those of the jobs that are there, by their ids."""
+        query = (
+            select(_jobs, tables.job_documents.c.doc, _runs.c.run, _runs.c.summary)
+            .join(tables.job_documents, tables.job_documents.c.job == _jobs.c.id)
+            .join(_runs, _runs.c.job == _jobs.c.id)
+        )
+
+        def run(connection: Connection) -> dict[str, JobRecord]:
+            parts = (ids[begin : begin + _AT_ONCE] for begin in range(0, len(ids), _AT_ONCE))
+            return {
+                row.id: job_record(row) for some in parts for row in rows(connection, query.where(_jobs.c.id.in_(some)))
+            }
 
         return await self.read(run)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import BigInteger, cast, delete, func, insert, select, update
 
 from corral.kernel.errors import Conflict
 from corral.model.accounts import AuditWrite
@@ -21,6 +21,10 @@ MOST_KEPT: Final = 100_000
 """The things of one kind that are kept; a list shows no more."""
 
 
+BESIDE: Final = ("tasks", "deleteOnParentDeleted", "stopOnParentStopped", "line", "text")
+"""The short texts that there may be beside a body."""
+
+
 class Kept(msgspec.Struct, frozen=True):
     """One thing that a client keeps; `body` is its JSON text."""
 
@@ -30,6 +34,8 @@ class Kept(msgspec.Struct, frozen=True):
     body: str
     created_at: float
     changed_at: float
+    beside: Mapping[str, str] = {}
+    """Short texts that are asked for without the body, by what each is; a change says all of them again."""
 
 
 Change = Callable[[Kept | None], Kept | None]
@@ -45,12 +51,49 @@ class KeptThings(Database):
         found = await self.read(lambda connection: rows(connection, query))
         return _thing(found[0]) if found else None
 
-    async def kept_of(self, kind: str) -> list[Kept]:
-        """Everything of one kind, by its name."""
+    async def kept_of(self, kind: str, owner: str = "") -> list[Kept]:
+        """Everything of one kind, by its name; only what is one account's when that is said."""
         query = select(_kept).where(_kept.c.kind == kind).order_by(_kept.c.name).limit(MOST_KEPT)
+        if owner:
+            query = query.where(_kept.c.owner == clean(owner))
         return [_thing(row) for row in await self.read(lambda connection: rows(connection, query))]
 
-    async def keep(self, kind: str, name: str, change: Change, *, audit: AuditWrite | None = None) -> Kept | None:
+    async def beside(
+        self, kind: str, part: str, *, text: str | None = None, words: tuple[str, ...] = (), words_in: str = ""
+    ) -> list[tuple[str, str]]:
+        """The names of all of one kind that have a short text, and the text; only where it is that one.
+
+        With `words` only those whose other short text, `words_in`, has each of them in it.
+        """
+        query = select(_kept.c.name, _kept.c.body).where(_kept.c.kind == _part(kind, part)).order_by(_kept.c.name)
+        if text is not None:
+            query = query.where(_kept.c.body == clean(text))
+        if words:
+            other = _kept.alias()
+            has = (other.c.body.contains(clean(word), autoescape=True) for word in words)
+            query = query.where(
+                _kept.c.name.in_(select(other.c.name).where(other.c.kind == _part(kind, words_in), *has))
+            )
+        return [
+            (row[0], row[1]) for row in await self.read(lambda connection: rows(connection, query.limit(MOST_KEPT)))
+        ]
+
+    async def sum_beside(self, kind: str, part: str, *, but: str) -> int:
+        """What the short texts of all of one kind but one, which are whole numbers, come to."""
+        total = func.coalesce(func.sum(cast(_kept.c.body, BigInteger)), 0)
+        query = select(total).where(_kept.c.kind == _part(kind, part), _kept.c.name != clean(but))
+        return await self.read(lambda connection: int(connection.execute(query).scalar_one()))
+
+    async def keep(
+        self,
+        kind: str,
+        name: str,
+        change: Change,
+        *,
+        most: int = MOST_KEPT,
+        most_of_owner: int = MOST_KEPT,
+        audit: AuditWrite | None = None,
+    ) -> Kept | None:
         """Change one thing with nobody between the look and the write; what is kept then.
 
         Raises whatever `change` raises, Conflict when there are too many of the kind; then nothing is changed.
@@ -64,20 +107,35 @@ class KeptThings(Database):
             if wanted is None:
                 transaction.write(delete(_kept).where(*where))
             elif known is None:
-                _check_room(transaction, kind)
+                _check_room(transaction, wanted, most, most_of_owner)
                 transaction.write(insert(_kept), _row(wanted))
             else:
                 transaction.write(update(_kept).where(*where).values(**_row(wanted)))
+            _write_beside(transaction, kind, name, wanted)
             write_audit(transaction, audit)
             return wanted
 
         return await self.write(run)
 
 
-def _check_room(transaction: Transaction, kind: str) -> None:
-    over = transaction.read(select(_kept.c.name).where(_kept.c.kind == kind).offset(MOST_KEPT - 1).limit(1)).first()
-    if over is not None:
-        raise Conflict("too-many-kept", f"There are {MOST_KEPT} of these already; delete some that nobody needs.")
+def _check_room(transaction: Transaction, wanted: Kept, most: int, most_of_owner: int) -> None:
+    there = select(_kept.c.name).where(_kept.c.kind == wanted.kind)
+    own = there.where(_kept.c.owner == clean(wanted.owner))
+    for query, number, whose in ((there, most, "There are"), (own, most_of_owner, "You have")):
+        if transaction.read(query.offset(number - 1).limit(1)).first() is not None:
+            raise Conflict("too-many-kept", f"{whose} {number} of these already, and no more are taken.")
+
+
+def _part(kind: str, part: str) -> str:
+    return f"{kind}:{part}"
+
+
+def _write_beside(transaction: Transaction, kind: str, name: str, wanted: Kept | None) -> None:
+    parts = _kept.c.kind.in_([_part(kind, part) for part in BESIDE])
+    transaction.write(delete(_kept).where(parts, _kept.c.name == clean(name)))
+    if wanted is not None:
+        for part, text in wanted.beside.items():
+            transaction.write(insert(_kept), _row(msgspec.structs.replace(wanted, kind=_part(kind, part), body=text)))
 
 
 def _row(kept: Kept) -> dict[str, object]:
@@ -92,4 +150,4 @@ def _row(kept: Kept) -> dict[str, object]:
 
 
 def _thing(row: object) -> Kept:
-    return Kept(**{name: getattr(row, name) for name in Kept.__struct_fields__})
+    return Kept(**{name: getattr(row, name) for name in Kept.__struct_fields__ if name != "beside"})

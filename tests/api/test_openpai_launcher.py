@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,15 +11,18 @@ from typing import Any
 import msgspec
 import pytest
 
+from corral.kernel.errors import Conflict
 from corral.kernel.ids import JobId
 from corral.kernel.tokens import mint_job_token
 from corral.model.openpai_launcher import Asked, Framework, aggregated_status
 from corral.model.records import JobFilter
 from corral.model.runs import RetriedAfter, Retries, TaskRun
+from corral.service import Actor
 from corral.spec.errors import SpecError
 from corral.spec.job import UnifiedJob
 from corral.spec.openpai.descriptor import read_descriptor
 from corral.spec.openpai.launcher import Cluster, launcher_job
+from corral.store.kept import Kept
 from tests.api.harness import Server
 from tests.api.openpai_caller import Pai, signed_in
 
@@ -242,7 +246,7 @@ def test_the_token_of_a_running_job_is_none_here(server: Server, ann: Pai) -> No
 
 
 def test_a_namespace_is_written_by_its_user_by_administrators_and_by_those_they_list(
-    ann: Pai, ben: Pai, admin: Pai
+    server: Server, ann: Pai, ben: Pai, admin: Pai
 ) -> None:
     put(ann, "ann~private", framework())
     assert refused(ben, "PUT", "/v1/Frameworks/ann~private", json=framework(2))[0] == 403
@@ -251,12 +255,22 @@ def test_a_namespace_is_written_by_its_user_by_administrators_and_by_those_they_
     assert ben.get("/v1/Frameworks/ann~private/FrameworkStatus")["frameworkVersion"] == 1
     assert refused(ben, "PUT", "/v1/LauncherRequest/AclConfiguration", json={"namespaceAcls": {}})[0] == 403
     changed(admin, "LauncherRequest/AclConfiguration", {"namespaceAcls": {"ann": {"users": [{"name": "ben"}]}}}, 200)
-    put(ben, "ann~private", framework(2))
+    first = job_of(server, ann, "ann~private")
+    put(ben, "ann~private", framework(roles={"Master": role(2)}))
     request = ann.get("/v1/Frameworks/ann~private/FrameworkRequest")
-    assert request["frameworkDescriptor"]["user"] == {"name": "ann"}
+    assert request["frameworkDescriptor"]["user"] == {"name": "ann"}, "it goes on as whose it is"
+    assert job_of(server, ann, "ann~private") == first
+    for version, asker, name in ((2, ben, "ben"), (3, ann, "ann"), (4, admin, "boss")):
+        put(asker, "ann~private", framework(version))
+        job = job_of(server, ann, "ann~private")
+        assert server.call(server.store.find_job(job)).user == name, "nobody's account runs what another asks for"
+        request = ann.get("/v1/Frameworks/ann~private/FrameworkRequest")
+        assert request["frameworkDescriptor"]["user"] == {"name": name}
+    put(admin, "ann~private", framework(5), UserName="ann")
+    assert server.call(server.store.find_job(job_of(server, ann, "ann~private"))).user == "ann"
     assert ann.get("/v1/LauncherRequest")["aclConfiguration"]["namespaceAcls"]["ann"]["users"] == [{"name": "ben"}]
     changed(admin, "LauncherRequest/AclConfiguration", {"namespaceAcls": {}}, 200)
-    assert refused(ben, "PUT", "/v1/Frameworks/ann~private", json=framework(3))[0] == 403
+    assert refused(ben, "PUT", "/v1/Frameworks/ann~private", json=framework(6))[0] == 403
 
 
 def test_an_administrators_program_launches_for_whom_the_header_names_and_nobody_else_does(
@@ -292,6 +306,73 @@ def test_many_who_launch_one_framework_at_once_launch_one_job(server: Server, an
         assert set(codes) == {202}
     listed = server.call(server.store.list_jobs(JobFilter(job_type="frameworklauncher", search="ann-once"), limit=50))
     assert [each.id for each in listed.items] == [job_of(server, ann, "ann~once")]
+
+
+def test_two_servers_that_begin_one_framework_at_once_begin_one_job(server: Server, ann: Pai) -> None:
+    service = server.service
+    wanted = {**read_descriptor(framework()), "user": {"name": "ann"}}
+
+    async def begin(version: int = 1, user: str = "ann") -> None:
+        await service._begin_first(Actor(user), "ann~twice", {**wanted, "version": version}, "")  # knows no lock
+
+    async def both() -> None:
+        await asyncio.gather(*(begin() for _ in range(4)))
+
+    server.call(both())
+    listed = server.call(server.store.list_jobs(JobFilter(job_type="frameworklauncher", search="ann-twice"), limit=50))
+    assert [each.id for each in listed.items] == [job_of(server, ann, "ann~twice")]
+    for other in (begin(2), begin(user="ben")):
+        with pytest.raises(Conflict, match="is being launched by ann"):
+            server.call(other)
+    assert ann.call("DELETE", "/v1/Frameworks/ann~twice").status_code == 202
+    server.clock.advance(1)
+    put(ann, "ann~twice", framework())
+    assert job_of(server, ann, "ann~twice") != listed.items[0].id, "what was deleted begins anew"
+
+
+def test_a_launch_that_fails_leaves_the_name_free_and_one_that_was_cut_off_is_not_waited_for_for_ever(
+    server: Server, ann: Pai, admin: Pai
+) -> None:
+    nowhere = framework(platformSpecificParameters={"queue": "nowhere"})
+    assert refused(ann, "PUT", "/v1/Frameworks/ann~fails", json=nowhere)[0] == 400
+    assert server.call(server.store.kept("framework", "ann~fails")) is None
+    descriptor = {**read_descriptor(framework(2)), "user": {"name": "ann"}}
+    now = server.service.clock.now()
+    for age, status in ((1.0, 409), (61.0, 202)):
+        body = msgspec.json.encode(Asked(descriptor, "", now - age, now - age)).decode()
+        claim = Kept("framework", "ann~cut", "ann", body, now - age, now - age)
+        server.call(server.store.keep("framework", "ann~cut", lambda _, claim=claim: claim))  # type: ignore[misc]
+        assert refused(ann, "GET", "/v1/Frameworks/ann~cut")[0] == 404
+        assert admin.call("PUT", "/v1/Frameworks/ann~cut", json=framework()).status_code == status
+
+
+def test_a_list_of_frameworks_asks_for_their_jobs_at_once(
+    server: Server, ann: Pai, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ann~list-a", "ann~list-b"):
+        put(ann, name, framework())
+
+    async def one_by_one(*_: Any) -> None:
+        raise AssertionError("a query for each")
+
+    monkeypatch.setattr(server.store, "find_job", one_by_one)
+    found = server.call(server.service.frameworks(Actor("ann"), "ann"))
+    assert {"ann~list-a", "ann~list-b"} <= {each.name for each in found}
+
+
+def test_frameworks_that_follow_each_other_in_a_ring_all_stop_and_go(server: Server, ann: Pai) -> None:
+    names = [f"ann~ring-{at}" for at in range(4)]
+    for name in names:
+        put(ann, name, framework())
+    for at, name in enumerate(names):
+        parent = {"parentFrameworkName": names[at - 1], "deleteOnParentDeleted": True, "stopOnParentStopped": True}
+        put(ann, name, framework(parentFramework=parent))
+    changed(ann, f"Frameworks/{names[1]}/ExecutionType", {"executionType": "STOP"})
+    said = [ann.get(f"/v1/Frameworks/{name}/FrameworkRequest")["frameworkDescriptor"] for name in names]
+    assert {each["executionType"] for each in said} == {"STOP"}
+    assert ann.call("DELETE", f"/v1/Frameworks/{names[2]}").status_code == 202
+    assert [refused(ann, "GET", f"/v1/Frameworks/{name}")[0] for name in names] == [404] * 4
+    assert server.call(server.store.beside("framework", "deleteOnParentDeleted", text=names[0])) == []
 
 
 def test_a_role_is_rescaled_stopped_and_told_how_far_it_is(server: Server, ann: Pai) -> None:

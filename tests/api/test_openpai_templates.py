@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
-from corral.service.openpai_templates import MOST_BYTES, PAGE
+from corral.service.openpai_templates import LONGEST_SHOWN, MOST_BYTES, MOST_VERSIONS_BYTES, PAGE
 from tests.api.harness import Server
 from tests.api.openpai_caller import Pai, signed_in
 
@@ -80,3 +81,54 @@ def test_nobody_changes_what_another_shared(server: Server, ann: Pai) -> None:
     assert ben.call("POST", "/api/v2/template", json=template("anns", stolen=True)).status_code == 403
     assert "stolen" not in ben.get("/api/v2/template/job/anns")
     ben.close()
+
+
+def test_one_account_and_all_together_share_so_many_templates_and_no_more(
+    server: Server, ann: Pai, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carl = signed_in(server, "carl")
+    shared(carl, template("carls"))
+    monkeypatch.setattr(server.service, "most_templates_of_one", 1)
+    assert "at most 1 templates" in shared(carl, template("more"), 409)["message"]
+    shared(carl, template("carls", lr=2), 200)
+    monkeypatch.undo()
+    shared(carl, template("more"))
+    monkeypatch.setattr(server.service, "most_templates", 2)
+    assert "all together 2" in shared(carl, template("third"), 409)["message"]
+    shared(ann, template("mnist", lr=7), 200)
+    assert carl.refused("GET", "/api/v2/template/job/third")[0] == 404
+    carl.close()
+
+
+def test_the_versions_of_a_template_are_bounded_together_and_the_oldest_go(server: Server, ann: Pai) -> None:
+    versions = []
+    for at in range(MOST_VERSIONS_BYTES // MOST_BYTES + 3):
+        item = template("long", lr=at, text="x" * (MOST_BYTES - 1000))
+        versions.append(shared(ann, item, 201 if at == 0 else 200)["version"])
+    body = server.call(server.store.kept("template", "job/long")).body
+    assert MOST_VERSIONS_BYTES // 2 < len(body) < MOST_VERSIONS_BYTES + 10_000
+    assert ann.call("GET", f"/api/v2/template/job/long?version={versions[0]}").status_code == 404
+    assert ann.get(f"/api/v2/template/job/long?version={versions[-2]}")["lr"] == len(versions) - 2
+    assert ann.get("/api/v2/template/job/long")["version"] == versions[-1]
+
+
+def test_lists_and_searches_read_no_template_whole(server: Server, ann: Pai, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared(ann, template("light", script="Échelle 50%_done"))
+
+    async def whole(*_: Any) -> None:
+        raise AssertionError("a template was read")
+
+    monkeypatch.setattr(server.store, "kept_of", whole)
+    monkeypatch.setattr(server.store, "kept", whole)
+    for words in ("échelle", "50%_DONE", "light échelle"):
+        found = ann.get(f"/api/v2/template?query={quote(words)}")["items"]
+        assert [each["name"] for each in found] == ["light"], words
+    for words in ("50_%", "échelle nowhere"):
+        assert ann.get(f"/api/v2/template?query={quote(words)}")["items"] == []
+    assert ann.get("/api/v2/template/job")["totalCount"] > 0
+    many = ann.call("GET", "/api/v2/template", params={"query": " ".join(map(str, range(21)))})
+    assert many.status_code == 400
+    long = template("wordy", description="y" * 100_000, contributor=["z" * 100_000])
+    assert shared(ann, long)["contributor"] == "ann"
+    (line,) = ann.get("/api/v2/template?query=wordy")["items"]
+    assert (line["contributor"], len(line["description"])) == ("ann", LONGEST_SHOWN)
