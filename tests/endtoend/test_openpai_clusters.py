@@ -12,6 +12,7 @@ import pytest
 
 from tests.endtoend.platform import Platform, on_devices
 from tests.scheduler.hived_clusters import read_cases
+from tests.spec.openpai_files import job_file
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -68,3 +69,23 @@ def test_a_virtual_cluster_is_made_used_stopped_and_deleted(server: Platform, ht
     gone = http.delete("/virtual-clusters/Mine")
     assert gone.status_code == 201, gone.text
     assert http.get("/virtual-clusters/Mine").status_code == 404
+
+
+def test_a_task_without_gpus_fills_the_cells_it_asks_for_and_a_wrong_sku_is_refused(
+    server: Platform, http: httpx2.Client
+) -> None:
+    sku = "DGX2-V100"
+    assert sku in http.get("/cluster/sku-types?vc=VC1").json()
+
+    def sent(name: str, kind: str) -> httpx2.Response:
+        hived = {"taskRoles": {"worker": {"skuType": kind, "skuNum": 2}}}
+        text = job_file(name=name, defaults={"virtualCluster": "VC1"}, extras={"hivedScheduler": hived})
+        return http.post("/jobs", content=text, headers={"Content-Type": "text/yaml"})
+
+    refused = sent("wrong", "no-such-sku")
+    assert (refused.status_code, refused.json()["code"]) == (400, "InvalidProtocolError")
+    assert refused.json()["message"].startswith("Taskrole worker has unknown skuType no-such-sku, allow ")
+    taken = sent("cells", sku)
+    assert taken.status_code == 202, taken.text
+    job = server.ended("cells")
+    assert (job["state"], job["devices"]) == ("succeeded", 2)
