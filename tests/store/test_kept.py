@@ -44,3 +44,38 @@ async def test_a_change_that_refuses_changes_nothing(store: Store) -> None:
     with pytest.raises(Conflict):
         await store.keep("framework", "a", refuse)
     assert await store.kept("framework", "a") == thing("a", "1")
+
+
+def beside(name: str, owner: str = "ann", **texts: str) -> Kept:
+    return Kept("template", name, owner, "whole", 1.0, 1.0, texts)
+
+
+async def test_short_texts_are_found_and_added_without_the_body_and_go_with_it(store: Store) -> None:
+    first = beside("a", line="A", text="50% of_it", tasks="3")
+    for one in (first, beside("b", line="B", text="50 of it", tasks="40000000000")):
+        await store.keep("template", one.name, lambda _, one=one: one)  # type: ignore[misc]
+    assert await store.beside("template", "line") == [("a", "A"), ("b", "B")]
+    assert await store.beside("template", "line", text="B") == [("b", "B")]
+    assert await store.beside("template", "line", words=("0%", "of_"), words_in="text") == [("a", "A")]
+    assert await store.sum_beside("template", "tasks", but="a") == 40_000_000_000
+    assert await store.sum_beside("framework", "tasks", but="") == 0
+    assert [each.name for each in await store.kept_of("template")] == ["a", "b"], "they are no things themselves"
+    await store.keep("template", "a", lambda _: beside("a", line="new"))
+    assert await store.beside("template", "line") == [("a", "new"), ("b", "B")]
+    assert await store.beside("template", "text") == [("b", "50 of it")]
+    await store.keep("template", "b", lambda _: None)
+    assert await store.beside("template", "text") == []
+
+
+async def test_there_is_room_for_so_many_in_all_and_of_one_account(store: Store) -> None:
+    async def keep(name: str, owner: str) -> None:
+        await store.keep("template", name, lambda _: beside(name, owner, line="x"), most=3, most_of_owner=2)
+
+    for name in ("a", "b", "a"):
+        await keep(name, "ann")
+    with pytest.raises(Conflict, match="You have 2"):
+        await keep("d", "ann")
+    await keep("c", "bob")
+    with pytest.raises(Conflict, match="There are 3"):
+        await keep("d", "bob")
+    assert await store.beside("template", "line") == [("a", "x"), ("b", "x"), ("c", "x")]
