@@ -17,11 +17,12 @@ from corral.frameworks.frameworkcontroller import variables
 from corral.frameworks.openpai_environment import PaiJob, PaiRole, framework_variables, pai_job, server_variables
 from corral.frameworks.openpai_plugins import TENSORBOARD_PORT, around, tensorboard_index
 from corral.frameworks.references import OPENPAI
+from corral.kernel.ids import JobId
 from corral.model.launch import PortRequest
+from corral.model.placement import Placement, TaskPlacement
 from corral.spec.openpai.names import JOB_TYPE
 
 if TYPE_CHECKING:
-    from corral.model.placement import TaskPlacement
     from corral.spec.job import UnifiedJob
 
 ALWAYS_THERE: Final = ("ssh", "http")
@@ -44,7 +45,19 @@ class OpenPai(Framework):
         for index, role in enumerate(job.spec.roles):
             if not role.command:
                 findings.append((("spec", "roles", index, "command"), "missing; say what the role runs"))
-        return tuple(findings)
+        return tuple(findings) or self._unreadable(job)
+
+    def _unreadable(self, job: UnifiedJob) -> tuple[Finding, ...]:
+        """What annotations that no file of OpenPAI leaves would do to the tasks is found out by trying one of each role."""
+        tasks = tuple(TaskPlacement(role.name, 0, "") for role in job.spec.roles)
+        gang = Gang(JobId(""), job.name, 0, job, Placement(tasks))
+        try:
+            for task in tasks:
+                self.render(gang, task)
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            why = "openpai.corral.dev/… is not as a job file of OpenPAI leaves it; submit that file itself"
+            return ((("metadata", "annotations"), why),)
+        return ()
 
     def ports(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
         """`ssh` and `http` for every task, and one for TensorBoard where its plug-in names none."""

@@ -196,6 +196,14 @@ def test_the_config_is_the_protocol_with_its_secrets_masked(ann: Caller, server:
     assert "hunter2hunter2" not in stored.doc
 
 
+@pytest.mark.parametrize("name", ["1e5", "0o17", "007", "null", "yes", "12"])
+def test_a_config_can_be_submitted_as_it_came(ann: Caller, name: str) -> None:
+    assert ann.submit(protocol(f"'{name}'")).status_code == 202
+    config = ann.http.get(f"/api/v2/jobs/ann~{name}/config").text
+    refused(ann.submit(config), 409, "ConflictJobError")
+    assert yaml.safe_load(config)["name"] == name
+
+
 def test_a_job_in_another_language_is_listed_and_has_no_config(server: Server, ann: Caller) -> None:
     with server.client("ann") as client:
         client.submit('{"name": "plain", "framework": "shell", "roles": {"worker": {"command": "true"}}}')

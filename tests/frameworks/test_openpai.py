@@ -245,3 +245,29 @@ def test_a_job_that_says_nothing_of_openpai_is_read_by_its_own_names() -> None:
     }
     job = pai_job(gang(UnifiedJob.from_document(document), "main-0"))
     assert (job.full_name, job.roles[0].name, job.gang) == ("~own", "main", True)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text"),
+    [
+        ("protocol", "{"),
+        ("protocol", '{"taskRoles": {"worker": 5}}'),
+        ("protocol", '{"taskRoles": {"worker": {"resourcePerInstance": []}}}'),
+        ("protocol", '{"extras": 7}'),
+        ("roles", '["worker"'),
+        ("roles", '{"worker": {"a": 1}}'),
+        ("ports", "[" * 100_000),
+        ("v1", "not json"),
+    ],
+)
+def test_annotations_that_no_file_leaves_are_refused_or_harmless(annotation: str, text: str) -> None:
+    document = gang_of(protocol(["true"]))[0].job.to_document()
+    document["metadata"]["annotations"][f"openpai.corral.dev/{annotation}"] = text
+    job = UnifiedJob.from_document(document)
+    openpai = framework("openpai")
+    findings = openpai.check(job)
+    if not findings:
+        made = gang(job, "worker-0")
+        assert openpai.render(made, made.tasks[0]).runtime
+    else:
+        assert findings[0][0] == ("metadata", "annotations")

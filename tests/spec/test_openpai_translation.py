@@ -335,7 +335,8 @@ def test_a_canonical_document_has_its_parameters_in_it_already() -> None:
 @given(st.from_regex(r"[a-zA-Z0-9_-]{1,255}", fullmatch=True), st.from_regex(r"[a-zA-Z0-9_-]{1,255}", fullmatch=True))
 def test_different_names_of_openpai_are_different_names_here(one: str, other: str) -> None:
     assert (job_label(one) == job_label(other)) == (one == other)
-    assert load_job(job_file(name=one)).metadata.annotations["openpai.corral.dev/name"] == one
+    text = json.dumps(yaml.safe_load(job_file()) | {"name": one})
+    assert load_job(text).metadata.annotations["openpai.corral.dev/name"] == one
 
 
 RICH = {

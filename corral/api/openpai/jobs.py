@@ -13,6 +13,7 @@ from corral.api.callers import service_of
 from corral.api.openpai.callers import AnyCaller
 from corral.api.wire import Json
 from corral.service.openpai_refusals import OpenPaiRefusal, bad_parameters, no_attempt, no_job
+from corral.spec.scalars import resolve
 
 router = APIRouter()
 
@@ -155,7 +156,19 @@ async def get_attempt(request: Request, actor: AnyCaller, ref: Job, attempt: str
     return Json(await service_of(request).openpai_job_attempt(actor, *owner_and_name(ref), number))
 
 
+class _Dumper(yaml.CSafeDumper):
+    """Quotes text that a reader of YAML 1.2 would take for something else, such as a job's name `1e5`."""
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.Node:
+    style = None if isinstance(resolve(text), str) else "'"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
+
+
+_Dumper.add_representer(str, _text)
+
+
 def as_yaml(protocol: dict[str, Any]) -> str:
     """A protocol as the text that it is read from, its fields in their order."""
-    text: str = yaml.dump(protocol, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=120)
+    text: str = yaml.dump(protocol, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
     return text
