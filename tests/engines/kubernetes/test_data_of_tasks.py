@@ -272,9 +272,7 @@ def test_storages_are_mounted_by_what_their_documents_declare(server: WithData, 
     storages = ["shared", {"name": "homes", "mountPath": "/data"}, "claimed"]
     job = server.ran(one("storages", script, role=here, storages=storages))
     assert job["state"] == "succeeded", f"{job['exit']} {server.log(job)}"
-    log = server.log(job)
-    assert log.startswith("shared\n")
-    assert log.endswith("refused\n")
+    assert {"shared", "refused"} <= set(server.log(job).splitlines()), "two streams of one pod have no order"
     user = job["user"]
     assert (server.disk / "homes" / user / "own").read_text() == "a\n"
     assert (server.disk / "claimed" / user / "own").read_text() == "b\n"
@@ -326,6 +324,9 @@ def _claim(server: WithData, name: str, folder: Path) -> None:
     server.plane.request("POST", "/api/v1/persistentvolumes", volume)
     claims = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
     server.plane.request("POST", claims, {"metadata": {"name": name}, "spec": wanted})
+    until(
+        lambda: server.plane.request("GET", f"{claims}/{name}")["status"].get("phase") == "Bound" or None, "it is bound"
+    )
 
 
 def _without_progress(log: str) -> list[str]:
