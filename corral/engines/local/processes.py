@@ -10,7 +10,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from corral.runtime import process
 
@@ -76,13 +76,22 @@ def stat(pid: int) -> Stat | None:
         return None
 
 
+_TRIES: Final = 500
+"""A program that is being replaced by another one (`exec`) has no environment for a moment: it is looked at again."""
+
+
 def environment(pid: int) -> dict[str, str]:
     """The environment that a process was started with; empty when it is gone, a zombie, or not ours to read."""
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            raw = file.read()
-    except OSError:
-        return {}
+    raw = b""
+    for _ in range(_TRIES):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                raw = file.read()
+        except OSError:
+            return {}
+        if raw:
+            break
+        os.sched_yield()
     pairs = (entry.partition("=") for entry in os.fsdecode(raw).split("\0") if "=" in entry)
     return {name: value for name, _, value in pairs}
 
