@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 
 import pytest
@@ -11,17 +10,13 @@ from corral.engines.local.ports import DEFAULT_RANGE, PortLedger, ephemeral_rang
 from corral.kernel.errors import InvalidInput, Unavailable
 from corral.model.launch import PortRequest
 from tests.engines.local_harness import Harness, attempt, launch
+from tests.ports import first_of_free
 
 
 @pytest.fixture
 def ten_free() -> int:
     """The first of ten ports that nothing on this machine has now."""
-    for first in range(21_000, 29_990, 10):
-        with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
-            for port in range(first, first + 10):
-                stack.enter_context(socket.socket()).bind(("", port))
-            return first
-    raise AssertionError("this machine has no ten free ports in a row")
+    return first_of_free(10)
 
 
 def test_ports_are_given_once_until_they_are_released(ten_free: int) -> None:

@@ -12,6 +12,7 @@ from corral.model.launch import PortRequest
 from corral.model.requests import GangRequest
 from corral.scheduler import TasksReleased, gang_placed
 from corral.spec.reading import load_job
+from tests.ports import first_of_free
 from tests.scheduler.machines import cluster, node, occupy, place
 
 
@@ -87,7 +88,8 @@ def test_y8_the_port_of_a_rendezvous_counts_too() -> None:
 
 def test_y8_no_two_tasks_ever_have_the_same_port() -> None:
     """What the scheduler counts the engine names: while tasks come and go every port has one owner."""
-    source, ledger = random.Random(8), PortLedger(29_000, 29_011)
+    first = first_of_free(12)
+    source, ledger = random.Random(8), PortLedger(first, first + 11)
     held: dict[str, dict[str, tuple[int, ...]]] = {}
     target = cluster(node("n1", 0, resources={"ports": len(ledger)}))
     for number in range(60):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,26 +37,36 @@ def server(control_plane: ControlPlane, kwok: Kwok, tmp_path_factory: pytest.Tem
 
 
 def asked(name: str, *, replicas: int = 1, **more: Any) -> dict[str, Any]:
-    devices = {key: more.pop(key) for key in ("count", "ids", "model") if key in more}
-    role = {"replicas": replicas, "resources": {"cpu": "1", "devices": devices}, "command": "train"}
+    wanted = {key: more.pop(key) for key in ("count", "ids", "model") if key in more}
+    role = {"replicas": replicas, "resources": {"cpu": "1", "devices": wanted}, "command": "train"}
     return {"name": name, "framework": "shell", "roles": {"worker": role}, **more}
 
 
 def given(server: OnKubernetes) -> dict[str, list[str]]:
-    """By the pod's name, the devices of its claims."""
+    """By the pod's name, the devices of its claims, once all of them are allocated (kwok's pods run without waiting)."""
     path = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims"
-    claims = {each["metadata"]["name"]: each for each in server.plane.request("GET", path)["items"]}
-    found: dict[str, list[str]] = {}
-    for pod in server.pods():
-        uses = pod["spec"]["containers"][0]["resources"].get("claims", [])
-        named = {each["name"]: each["resourceClaimName"] for each in pod["spec"].get("resourceClaims", [])}
-        found[pod["metadata"]["name"]] = sorted(
-            result["device"]
-            for use in uses
-            for result in claims[named[use["name"]]]["status"]["allocation"]["devices"]["results"]
-            if use.get("request", result["request"]) == result["request"]
-        )
-    return found
+    deadline = time.monotonic() + 60
+    while True:
+        pods = server.pods()
+        claims = {each["metadata"]["name"]: each for each in server.plane.request("GET", path)["items"]}
+        if all("allocation" in claims[name].get("status", {}) for pod in pods for name in claimed(pod).values()):
+            return {pod["metadata"]["name"]: devices(pod, claims) for pod in pods}
+        assert time.monotonic() < deadline, f"not all claims of {len(pods)} running pods were ever allocated"
+        time.sleep(0.1)
+
+
+def claimed(pod: dict[str, Any]) -> dict[str, str]:
+    """By the name that the pod's containers use, the name of the claim."""
+    return {each["name"]: each["resourceClaimName"] for each in pod["spec"].get("resourceClaims", [])}
+
+
+def devices(pod: dict[str, Any], claims: dict[str, Any]) -> list[str]:
+    return sorted(
+        result["device"]
+        for use in pod["spec"]["containers"][0]["resources"].get("claims", [])
+        for result in claims[claimed(pod)[use["name"]]]["status"]["allocation"]["devices"]["results"]
+        if use.get("request", result["request"]) == result["request"]
+    )
 
 
 def running(server: OnKubernetes, document: dict[str, Any]) -> Any:
@@ -78,7 +89,7 @@ def test_devices_by_their_names_are_those(server: OnKubernetes) -> None:
 def test_a_gang_inside_one_pcie_switch_is_there(server: OnKubernetes) -> None:
     taken = running(server, asked("taken", count=1))
     job = running(server, asked("close", replicas=4, count=1, topology={"required": "pcie-switch"}))
-    four = sorted(each for name, devices in given(server).items() if job["id"] in name for each in devices)
+    four = sorted(each for name, own in given(server).items() if job["id"] in name for each in own)
     assert four in ([f"gpu-{number}" for number in range(4)], [f"gpu-{number}" for number in range(4, 8)])
     stop(server, job)
     stop(server, taken)
