@@ -64,6 +64,15 @@ class RoleOptions(SpecModel):
     nodes: NodeRules = Field(
         default_factory=NodeRules, description="Which nodes its tasks may be on, besides the job's own rules."
     )
+    pinned_cell: Text = Field(
+        "", max_length=253, description='The pinned cell that its tasks have to be in; "" is the job\'s.'
+    )
+    affinity_group: Text = Field(
+        "",
+        max_length=253,
+        description="Under the preset hived: roles of one name are one affinity group, placed together apart from the "
+        "others.",
+    )
     kubernetes: Kubernetes = Field(default_factory=Kubernetes, description="What only the Kubernetes engine reads.")
 
 
