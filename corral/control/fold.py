@@ -233,16 +233,17 @@ class Folder:
 
     def _queue(self, job: Job, tasks: Iterable[TaskKey], *, grow: bool) -> None:
         running = job.placements() if grow else ()
-        request = job.terms.request(
-            job.id,
-            job.run.attempt,
-            tasks,
-            user=job.user,
-            created_at=job.created_at,
-            groups=job.groups,
-            running=running,
-        )
-        self.world.queue.apply(GangQueued(request))
+        for line in job.terms.lines(tasks):
+            request = job.terms.request(
+                job.id,
+                job.run.attempt,
+                line,
+                user=job.user,
+                created_at=job.created_at,
+                groups=job.groups,
+                running=running,
+            )
+            self.world.queue.apply(GangQueued(request))
         self.world.plan_wanted = True
 
     def _release(self, job: Job, tasks: tuple[TaskKey, ...], now: float) -> None:

@@ -213,7 +213,7 @@ class Control:
         """Tell those whom a new configuration of cells took the guarantee."""
         hived = self.world.cluster.hived
         if hived is not None and hived.changes is not None:
-            jobs = [JobId(group.partition("+")[0]) for group in hived.changes.lazily_preempted]
+            jobs = dict.fromkeys(JobId(group.partition("+")[0]) for group in hived.changes.lazily_preempted)
             why = "the new configuration has no cell of its virtual cluster for it"
             self.folder.lost_guarantee(jobs, why, self.clock.now())
 

@@ -14,6 +14,7 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import ELSEWHERE
 from corral.model.placement import TaskPlacement
 from corral.model.requests import (
+    ALONE,
     Company,
     DeviceAsk,
     Expression,
@@ -53,6 +54,14 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
     gang: bool = True
     """Whether the tasks need each other to begin."""
 
+    def lines(self, tasks: Iterable[TaskKey]) -> list[list[TaskKey]]:
+        """The tasks that are asked for together: all of a gang; else those of one affinity group, or of one role."""
+        groups = {role.role: role.role if role.affinity == ALONE else role.affinity for role in self.roles}
+        found: dict[str, list[TaskKey]] = {}
+        for key in tasks:
+            found.setdefault("" if self.gang else groups[key.role], []).append(key)
+        return list(found.values())
+
     def request(
         self,
         job: JobId,
@@ -76,6 +85,10 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
         least = {role.role: role.minimum - held[role.role] for role in self.roles}
         if not self.gang:  # one of them begins, the rest may follow
             least = dict.fromkeys(least, 0) | {next(role.role for role in self.roles if role.role in indexes): 1}
+        asked = [role for role in self.roles if role.role in indexes]
+        pins = {role.pinned_cell for role in asked if role.devices.count or role.devices.ids}
+        if len(pins) < 2:  # the gang as a whole tells it
+            asked = [msgspec.structs.replace(role, pinned_cell="") if role.pinned_cell else role for role in asked]
         return GangRequest(
             job=job,
             job_attempt=attempt,
@@ -83,11 +96,7 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
             queue=self.queue,
             priority=self.priority,
             submitted_at=created_at,
-            roles=tuple(
-                _for_tasks(role, tuple(sorted(indexes[role.role])), least[role.role])
-                for role in self.roles
-                if role.role in indexes
-            ),
+            roles=tuple(_for_tasks(role, tuple(sorted(indexes[role.role])), least[role.role]) for role in asked),
             topology=self.topology,
             network_rdma=self.network_rdma,
             tags=self.tags,
@@ -96,7 +105,7 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
             deadline=created_at + self.deadline_seconds if self.deadline_seconds else 0.0,
             groups=groups,
             preemptible=self.preemptible,
-            pinned_cell=self.pinned_cell,
+            pinned_cell=pins.pop() if len(pins) == 1 else "" if pins else self.pinned_cell,
             lazy_preemption=self.lazy_preemption,
             beside=tuple(dict.fromkeys(placement.node for placement in running)),
         )
@@ -110,11 +119,13 @@ def gang_terms(document: UnifiedJob, ports: Mapping[str, int] = NO_PORTS) -> Gan
 
     `ports` are, by role, those of its framework, besides the role's own.
     """
-    spec, least = document.spec, document.gang_size()
+    spec, least, groups = document.spec, document.gang_size(), _affinities(document.spec)
     terms = GangTerms(
         queue=spec.queue,
         priority=document.priority,
-        roles=tuple(_role_ask(spec, role, least[role.name], ports.get(role.name, 0)) for role in spec.roles),
+        roles=tuple(
+            _role_ask(spec, role, least[role.name], ports.get(role.name, 0), groups[role.name]) for role in spec.roles
+        ),
         topology=_topology(spec.topology, ""),
         network_rdma=spec.network.rdma,
         tags=tuple(sorted(set(spec.tags))),
@@ -133,7 +144,21 @@ def _for_tasks(role: RoleAsk, indexes: tuple[int, ...], minimum: int) -> RoleAsk
     return msgspec.structs.replace(role, indexes=indexes, minimum=max(0, min(minimum, len(indexes))))
 
 
-def _role_ask(spec: JobSpec, role: Role, minimum: int, ports: int) -> RoleAsk:
+def _affinities(spec: JobSpec) -> dict[str, str]:
+    """By role the affinity group of its tasks, "" where all of the gang are one.
+
+    Source: microsoft/pai, rest-server's hived validation: only a gang that names no group is one; beside named groups a
+    task is one of its own. There a gang's kind of cells is that of its first task; here each kind is a group.
+    """
+    if not spec.gang or any(role.affinity_group for role in spec.roles):
+        return {role.name: f"/{role.affinity_group}" if role.affinity_group else ALONE for role in spec.roles}
+    kinds = {role.name: (role.resources.devices.model, role.pinned_cell or spec.pinned_cell) for role in spec.roles}
+    if len({kinds[role.name] for role in spec.roles if role.resources.devices.count}) < 2:
+        return {role.name: "" for role in spec.roles}
+    return {name: f"{model}@{cell}" for name, (model, cell) in kinds.items()}
+
+
+def _role_ask(spec: JobSpec, role: Role, minimum: int, ports: int, affinity: str) -> RoleAsk:
     devices = role.resources.devices
     spread = role.topology.spread if role.topology.spread.level else spec.topology.spread
     return RoleAsk(
@@ -148,6 +173,8 @@ def _role_ask(spec: JobSpec, role: Role, minimum: int, ports: int) -> RoleAsk:
         node_selector=dict(role.node_selector),
         resources=amounts_of(role, ports),
         nodes=_within_reach(node_rules(spec.nodes, role.nodes), _volume_claims(spec, role)),
+        affinity=affinity,
+        pinned_cell=role.pinned_cell or spec.pinned_cell,
     )
 
 

@@ -100,6 +100,8 @@ class CellsReserved(msgspec.Struct, frozen=True, tag=True):
     """The nodes (`engine/node`) that could not be its."""
     pinned_cell: str = ""
     """The pinned cell that it uses; "" is none."""
+    beside_others: bool = False
+    """Whether it is one of several affinity groups of a gang: then cells are kept for it that nobody uses, too."""
 
 
 class Plan(msgspec.Struct, frozen=True):

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from corral.kernel.ids import JobId, TaskKey
+
+ALONE: Final = "*"
+"""The affinity of tasks that are a group each."""
 
 
 class ShareAsk(msgspec.Struct, frozen=True):
@@ -104,6 +109,11 @@ class RoleAsk(msgspec.Struct, frozen=True):
     resources: dict[str, int] = {}
     """Of every other resource, by its name (`ports`, `disk` in bytes, …), what one task needs."""
     nodes: NodeRules | None = None
+    affinity: str = ""
+    """Under HiveD's preset the affinity group of its tasks, apart from those of other groups; "" is the gang's own, and
+    `ALONE` one group for each task."""
+    pinned_cell: str = ""
+    """The pinned cell that its tasks have to be in, where the roles of the gang are in several; else the gang tells it."""
 
 
 class GangRequest(msgspec.Struct, frozen=True):
@@ -131,9 +141,14 @@ class GangRequest(msgspec.Struct, frozen=True):
     deadline: float = 0.0
     """When it has to be over, in seconds since 1970; 0 is no deadline."""
     pinned_cell: str = ""
-    """The pinned cell of its queue that it has to be in, by the name that the queue's document has; "" is none."""
+    """The pinned cell of its queue that all of it has to be in, by the name that the queue's document has; "" is none."""
     lazy_preemption: bool = False
     """Whether under HiveD's preset it runs on as a guest when a stronger gang of its virtual cluster takes its cells."""
+
+    @property
+    def in_several_cells(self) -> bool:
+        """Whether its roles have to be in different pinned cells, or some in one; only HiveD's preset parts a gang."""
+        return any(role.pinned_cell for role in self.roles)
 
     @property
     def tasks(self) -> tuple[TaskKey, ...]:

@@ -14,7 +14,7 @@ from corral.scheduler.index import EngineIndex
 from corral.scheduler.levels import spoken
 from corral.scheduler.own_cells import own_cells_in_use
 from corral.scheduler.particulars import in_company, no_amount, no_share, not_welcome
-from corral.scheduler.pinning import not_in_pinned_cell
+from corral.scheduler.pinning import in_several_cells, not_in_pinned_cell
 from corral.scheduler.placing import Trial
 from corral.scheduler.search import NOWHERE, Anchors, Search
 from corral.scheduler.shapes import TaskShape, gang_shape
@@ -33,6 +33,8 @@ def why_not(trial: Trial, request: GangRequest, shape: Hashable | None = None) -
     cluster = trial.cluster
     if not any(index.tree.nodes for index in cluster.engines.values()):
         return Reasons(Reason("no-nodes", "No machine is known yet."), possible=False)
+    if request.in_several_cells:
+        return in_several_cells(request)
     if request.pinned_cell:
         return not_in_pinned_cell(trial, request)
     never = refused_by(cluster.emptied(healed=True), request, shape)
@@ -48,6 +50,8 @@ def why_not(trial: Trial, request: GangRequest, shape: Hashable | None = None) -
 
 def could_ever_fit(cluster: Cluster, request: GangRequest) -> Reasons | None:
     """Why no machine known could hold the gang even if all were empty and healthy; None when they could."""
+    if request.in_several_cells and cluster.hived is not None:
+        return None
     reasons = why_not(Trial(cluster), request)
     return None if reasons.possible else reasons
 

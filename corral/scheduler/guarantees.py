@@ -36,6 +36,8 @@ def place_owned(trial: Trial, request: GangRequest, shape: Hashable | None = Non
     owner = owner_of(trial, request)
     if not owner or not any(role.devices.count or role.devices.ids for role in request.roles):
         return None
+    if request.in_several_cells:
+        return None
     shape = shape or gang_shape(request)
     if request.pinned_cell:
         return _place_pinned(trial, request, owner, shape)

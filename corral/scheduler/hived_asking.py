@@ -1,50 +1,31 @@
-"""Why: one gang is put to HiveD as often as it takes to have a place that holds, somebody in the way, or a reason.
+"""Why: HiveD places affinity groups, Corral starts gangs: all groups of a gang have their places at once, or none has.
 
-HiveD knows devices only: every place that it names is checked against what else a task needs, and nodes that fail are left
-out of what it may choose from.
+The groups of one gang are asked about one after the other, each on a copy of HiveD in which those before it have theirs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
-from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import JobId, TaskKey
-from corral.kernel.units import counted
 from corral.model.placement import Placement
 from corral.model.plan import CellsReserved, Reason, Reasons
-from corral.model.requests import GangRequest
+from corral.model.requests import ALONE, GangRequest
+from corral.scheduler.events import gang_placed
 from corral.scheduler.explaining import why_not
-from corral.scheduler.hived import Bind, Group, GroupState, Preempt
-from corral.scheduler.hived_binding import model_of, pods_of, sizes_of
+from corral.scheduler.hived import Group, GroupState
+from corral.scheduler.hived_binding import job_in, parts_of
 from corral.scheduler.hived_checking import Checker, not_in_hived
 from corral.scheduler.hived_fold import Hived
+from corral.scheduler.hived_searching import Found, InTheWay, Searching
 from corral.scheduler.placing import Trial
 from corral.scheduler.policy import Policy
 
 YIELDING = "others-yield"
 """The code of a gang that starts as soon as those have ended that were told to."""
 _MOST_NAMED = 4
-_MOST_TRIES = 8
-"""So often another place is asked for, after one whose nodes lack something that HiveD does not count."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """Where a gang can go now."""
-
-    request: GangRequest
-    placement: Placement
-
-
-@dataclass(frozen=True)
-class InTheWay:
-    """A gang's cells are used by others who have to yield."""
-
-    reserved: CellsReserved
 
 
 class Asking:
@@ -55,24 +36,27 @@ class Asking:
         self.hived = hived
         self.policy = policy
         self.now = now
-        self.checker = Checker(trial, hived)
+        self._searching = Searching(trial, hived, now)
+
+    @property
+    def _checker(self) -> Checker:
+        return self._searching.checker
 
     def about(self, request: GangRequest) -> Found | InTheWay | Reasons:
         """Where a gang can go, or who is in the way, or why it waits."""
         foreign = not_in_hived(request)
         if foreign is not None:
             return Reasons(foreign, possible=False)
-        if self.checker.index is None:
+        if self._checker.index is None:
             return Reasons(Reason("engine-unknown", f"The engine {self.hived.engine} is not there or does not answer."))
         running = self.trial.cluster.gangs.by_job.get(request.job)
         if running is not None and not running.stays:
             return Reasons(Reason("leaving", "The rest of its job was told to end, and starts anew with it."))
         kept = self._kept(request)
-        if kept is not None:
+        if kept:
             return self._after_others(request, kept)
-        tries = list(_sizes(request))
         refused: Reasons | None = None
-        for each in tries:
+        for each in _sizes(request):
             found = self._new(each)
             if not isinstance(found, Reasons):
                 return found
@@ -85,132 +69,154 @@ class Asking:
         names = {pod.group for pod in self.hived.pods(job).values()}
         return any(name in groups and groups[name].state is GroupState.PREEMPTING for name in names)
 
-    def _kept(self, request: GangRequest) -> Group | None:
-        """The group for which cells are kept already."""
-        group = self.hived.algorithm.groups.get(self.hived.group_of(request.job, request.tasks))
-        return group if group is not None and group.state is GroupState.PREEMPTING else None
+    def _kept(self, request: GangRequest) -> list[Group]:
+        """The groups of a gang for which cells are kept already."""
+        known = self.hived.algorithm.groups
+        names = dict.fromkeys(self.hived.group_for(part) for part in parts_of(request))
+        groups = [known[name] for name in names if name in known]
+        return [group for group in groups if group.state is GroupState.PREEMPTING]
 
-    def _after_others(self, request: GangRequest, group: Group) -> Found | Reasons:
+    def _after_others(self, request: GangRequest, kept: Sequence[Group]) -> Found | Reasons:
         """A gang whose cells are kept starts when nobody uses them any more."""
-        if any(cell.user is not None for cell, _ in group.held()):
-            return kept_for_it(group)
-        mine = {task for task, pod in self.hived.pods(request.job).items() if pod.group == group.name}
+        groups = {group.name: group for group in kept}
+        mine = {task for task, pod in self.hived.pods(request.job).items() if pod.group in groups}
         smaller = _only(request, mine)
         if not mine <= set(smaller.tasks) or not _enough(request, mine):
             return Reasons(Reason("hived-waits", "Cells were kept for other tasks of it than wait now."))
-        found = self.checker.place(smaller, group.placements(), group.chain, group.pinned_cell, ())
-        if isinstance(found, str):
-            return self._lacking(smaller, found)
-        return Found(smaller, found)
+        for group in kept:
+            if any(cell.user is not None for cell, _ in group.held()):
+                return kept_for_it(group)
+        mark, placed = self._mark(), list[Found]()
+        for part in parts_of(smaller):
+            group = groups[self.hived.group_for(part)]
+            found = self._checker.place(part, group.placements(), group.chain, group.pinned_cell, ())
+            if isinstance(found, str):
+                self._undo(mark)
+                return self._searching.lacking(found)
+            placed.append(Found(part, found))
+        return self._together(smaller, placed, mark)
 
     def _new(self, request: GangRequest) -> Found | InTheWay | Reasons:
-        sizes = sizes_of(request)
-        devices = [size for _, size in sizes if size]
-        if not devices:
+        """A gang of which nothing has a place yet."""
+        if not any(role.devices.count for role in request.roles):
             placement = self.trial.place(request)
             return Found(request, placement) if placement else why_not(self.trial, request)
-        group = self.hived.empty_places(request.job, devices)
-        if group is not None:
-            empty = tuple(
-                place for slot, place in zip(group.slots, group.placements(), strict=True) if slot.pod is None
-            )
-            found = self.checker.place(request, empty, group.chain, group.pinned_cell, ())
-            return self._lacking(request, found) if isinstance(found, str) else Found(request, found)
-        starts = any(role.minimum for role in request.roles)
-        last: Reasons | None = None
-        for pinned in self._pinned(request):
-            answer = self._search(request, pinned, preempt=False)
+        parts = parts_of(request)
+        several = parts != [request]
+        found = self._free_parts(request, parts) if several else self._free(self._searching, request)
+        if isinstance(found, Found) or not self.policy.preemption or not any(role.minimum for role in request.roles):
+            return found
+        if not several:
+            return self._searching.taken(request) if self._searching.left(request) is None else found
+        return self._taken_parts(_first(request, [role.minimum for role in request.roles]), found)
+
+    def _free(self, searching: Searching, part: GangRequest) -> Found | Reasons:
+        """Where one group can go without anybody yielding."""
+        return searching.left(part) or searching.free(part)
+
+    def _free_parts(self, request: GangRequest, parts: Sequence[GangRequest]) -> Found | Reasons:
+        """Where all groups of a gang can go, or as many as are enough, without anybody yielding."""
+        strict = all(role.minimum == len(role.indexes) for role in request.roles)
+        refused = self._refused_alone(parts) if strict else None
+        if refused is not None:
+            return refused
+        mark, searching, placed = self._mark(), self._searching, list[Found]()
+        hopeless: set[str] = set()
+        for part in parts:
+            alone = part.roles[0].role if part.roles[0].affinity == ALONE else ""
+            if alone and alone in hopeless:
+                continue
+            answer = self._free(searching, part)
             if isinstance(answer, Found):
-                return answer
-            assert isinstance(answer, Reasons)
-            last = answer
-        for pinned in self._pinned(request) if starts and self.policy.preemption else ():
-            answer = self._search(request, pinned, preempt=True)
-            if not isinstance(answer, Reasons):
-                return answer
-            last = answer
-        assert last is not None
-        return last
-
-    def _pinned(self, request: GangRequest) -> Iterator[str]:
-        """The pinned cell that it names; else none of them, then each that its virtual cluster owns."""
-        yield request.pinned_cell
-        if request.pinned_cell:
-            return
-        tenant = self.hived.algorithm.state.forest.tenants.get(request.queue)
-        if tenant is not None and request.priority >= 0:
-            yield from tenant.pinned
-
-    def _search(self, request: GangRequest, pinned: str, *, preempt: bool) -> Found | InTheWay | Reasons:
-        """Ask HiveD, and check its answer, until that holds or nodes to leave out are not the reason that it does not."""
-        pods = pods_of(
-            request.job,
-            request.queue,
-            request.priority,
-            sizes_of(request),
-            self.hived.group_of(request.job, request.tasks),
-            leaf_type=model_of(request),
-            lazy_preemption=self.hived.lazy_preemption or request.lazy_preemption,
-            pinned_cell=pinned,
-        )
-        pod = next(iter(pods.values()))
-        without = self.checker.unfit(request, emptied=preempt)
-        lacking = ""
-        for _ in range(_MOST_TRIES):
-            try:
-                answer, demoted, ending = self.hived.algorithm.peek(
-                    pod, self.checker.names - without if without else self.checker.names
-                )
-            except InvalidInput as error:
-                return Reasons(Reason(error.code, error.message), possible=False)
-            if isinstance(answer, Preempt):
-                if not preempt:
-                    return Reasons(Reason("cells-in-use", "Its cells are in use."))
-                protected = self._protected(ending)
-                if protected is not None:
-                    return protected
-                nodes = tuple(sorted(f"{self.hived.engine}/{name}" for name in without))
-                return InTheWay(CellsReserved(request, self.now, nodes, pinned))
-            if not isinstance(answer, Bind):
-                return self._waits(request, lacking or answer.reason, len(without))
-            yielding = tuple(JobId(name.partition("+")[0]) for name in demoted)
-            found = self.checker.place(request, answer.group, answer.chain, pinned, yielding)
-            if not isinstance(found, str):
-                return Found(request, found)
-            lacking = found
-            without = without | self.checker.blamed
-            if preempt:
+                placed.append(answer)
+                searching = self._with(searching, answer) if part is not parts[-1] else searching
+                continue
+            refused = refused or answer
+            hopeless.add(alone)
+            if strict:
                 break
-        return self._lacking(request, lacking)
+        enough = _enough(request, {task.key for each in placed for task in each.placement.tasks})
+        if refused is not None and (not enough or not placed):
+            self._undo(mark)
+            return refused
+        return self._together(request, placed, mark)
 
-    def _protected(self, ending: Sequence[str]) -> Reasons | None:
-        """Guaranteed gangs that may not be told to yield keep their cells, as under every policy."""
-        gangs = self.trial.cluster.gangs.by_job
-        jobs = [JobId(name.partition("+")[0]) for name in ending]
-        found = [job for job in jobs if job in gangs and not gangs[job].preemptible]
-        if not found:
-            return None
-        message = f"HiveD would end {found[0]} for it, which is not preemptible and has a right to its cells."
-        return Reasons(Reason("not-preemptible", message, {"jobs": len(found)}))
+    def _with(self, searching: Searching, found: Found) -> Searching:
+        """HiveD as it would be with one more group in its place."""
+        if searching is self._searching:
+            searching = Searching(self.trial, self.hived.copy(), self.now)
+        searching.hived.apply(gang_placed(found.request, found.placement, self.now))
+        return searching
 
-    def _waits(self, request: GangRequest, sentence: str, without: int) -> Reasons:
-        needed, (free, total) = sum(size for _, size in sizes_of(request)), self.checker.free()
-        counts = {"needed": needed, "free": free, "total": total, "nodesLeftOut": without}
-        left_out = f"; {counted(without, 'node')} left out" if without else ""
-        message = (
-            f"HiveD finds no place in virtual cluster {request.queue} for {counted(needed, 'device')}: {sentence} "
-            f"({free} of {total} devices are free{left_out})."
-        )
-        return Reasons(Reason("hived-waits", message, counts))
+    def _refused_alone(self, parts: Sequence[GangRequest], *, preempt: bool = False) -> Reasons | None:
+        """Why one of the groups has no place though it were the only one; nothing has to be copied to find out."""
+        known: set[str] = set()
+        for part in parts:
+            alone = part.roles[0].role if part.roles[0].affinity == ALONE else ""
+            if alone and alone in known:
+                continue
+            known.add(alone)
+            mark = self._mark()
+            answer: Found | InTheWay | Reasons = self._free(self._searching, part)
+            if preempt and isinstance(answer, Reasons):
+                answer = self._searching.taken(part)
+            self._undo(mark)
+            if isinstance(answer, Reasons):
+                return answer
+        return None
 
-    def _lacking(self, request: GangRequest, sentence: str) -> Reasons:
-        """HiveD's devices are free, and their nodes lack something else."""
-        return Reasons(Reason("beside-devices", f"HiveD has devices for it, but {sentence}."))
+    def _taken_parts(self, request: GangRequest, waits: Reasons) -> InTheWay | Reasons:
+        """Keep cells for all groups of a gang, some of which others have to leave; `waits` when nobody is in the way."""
+        parts = parts_of(request)
+        refused = self._refused_alone(parts, preempt=True)
+        if refused is not None:
+            return refused
+        mark, reserved, others_yield = self._mark(), list[CellsReserved](), False
+        searching = Searching(self.trial, self.hived.copy(), self.now)
+        for part in parts:
+            answer: Found | InTheWay | Reasons = searching.free(part)
+            if isinstance(answer, Reasons):
+                answer = searching.taken(part)
+            if isinstance(answer, Reasons):
+                waits = answer
+                break
+            if isinstance(answer, InTheWay):
+                others_yield, event = True, msgspec.structs.replace(answer.reserved[0], beside_others=True)
+            else:
+                event = CellsReserved(part, self.now, answer.without, answer.pinned_cell, beside_others=True)
+            if not searching.hived.apply(event):
+                break
+            reserved.append(event)
+        self._undo(mark)
+        return InTheWay(tuple(reserved)) if others_yield and len(reserved) == len(parts) else waits
+
+    def _together(self, request: GangRequest, placed: Sequence[Found], mark: int) -> Found | Reasons:
+        """The places of all groups as one, with those of the tasks without devices beside; or nothing is held."""
+        tasks = [task for each in placed for task in each.placement.tasks]
+        keys = {task.key for task in tasks}
+        whole = _only(request, keys)
+        rest = tuple(role for role in whole.roles if not {TaskKey(role.role, at) for at in role.indexes} <= keys)
+        if rest:
+            others = self.trial.place(msgspec.structs.replace(whole, roles=rest))
+            if others is None:
+                self._undo(mark)
+                return self._searching.lacking("its tasks without devices find no room beside")
+            tasks += others.tasks
+        demoted = tuple(dict.fromkeys(job for each in placed for job in each.placement.demoted))
+        return Found(whole, Placement(self._checker.ordered(tasks), demoted=demoted))
+
+    def _mark(self) -> int:
+        assert self._checker.index is not None
+        return self._checker.index.mark()
+
+    def _undo(self, mark: int) -> None:
+        assert self._checker.index is not None
+        self._checker.index.undo(mark)
 
 
 def kept_for_it(group: Group) -> Reasons:
     """A gang waits for those that use its cells."""
-    users = list(dict.fromkeys(cell.user.name for cell, _ in group.held() if cell.user is not None))
+    users = list(dict.fromkeys(job_in(cell.user.name) for cell, _ in group.held() if cell.user is not None))
     more = f" and {len(users) - _MOST_NAMED} more" if len(users) > _MOST_NAMED else ""
     message = f"Its cells are kept for it until those have ended that use them: {', '.join(users[:_MOST_NAMED])}{more}."
     return Reasons(Reason(YIELDING, message, {"groups": len(users)}))

@@ -6,13 +6,16 @@ type of the owned cell it is in ("" where it is opportunistic). With the placeme
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
+from urllib.parse import quote
+
+import msgspec
 
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.placement import TaskPlacement
-from corral.model.requests import GangRequest
+from corral.model.requests import ALONE, GangRequest, RoleAsk
 from corral.scheduler.hived.cells import HIGHEST, OPPORTUNISTIC
 from corral.scheduler.hived.groups import Bind, Member, PodPlacement, PodRequest
 
@@ -42,6 +45,58 @@ def read(cells: Sequence[str]) -> BoundTask:
 def pod_name(job: JobId, task: TaskKey) -> str:
     """The name of the pod that a task is."""
     return f"{job}.{task.role}-{task.index}"
+
+
+def label_of(role: RoleAsk, index: int) -> str:
+    """Which of its job's affinity groups a task is in; "" is the one of all that say nothing."""
+    return f"{ALONE}{role.role}-{index}" if role.affinity == ALONE else role.affinity
+
+
+def labels_of(request: GangRequest) -> dict[TaskKey, str]:
+    """The affinity group of every task of a gang that has devices."""
+    return {
+        TaskKey(role.role, index): label_of(role, index)
+        for role in request.roles
+        if role.devices.count
+        for index in role.indexes
+    }
+
+
+def parts_of(request: GangRequest) -> list[GangRequest]:
+    """A gang by its affinity groups, in the order of its roles, without what has no devices."""
+    parts: dict[str, list[RoleAsk]] = defaultdict(list)
+    for role in request.roles:
+        if role.devices.count and role.affinity == ALONE:
+            for index in role.indexes:
+                alone = msgspec.structs.replace(role, indexes=(index,), minimum=min(1, role.minimum))
+                parts[label_of(role, index)].append(alone)
+        elif role.devices.count:
+            parts[role.affinity].append(role)
+    if not parts or list(parts) == [""]:
+        return [request]
+    return [msgspec.structs.replace(request, roles=tuple(roles)) for roles in parts.values()]
+
+
+def group_name(job: JobId, label: str, first: TaskKey | None = None) -> str:
+    """What HiveD calls an affinity group of a job; with a task, one that joined when there was one of that label."""
+    base = f"{job}+[{in_name(label)}]" if label else str(job)
+    return base if first is None else f"{base}+{first.role}-{first.index}"
+
+
+def in_name(label: str) -> str:
+    """A label as it stands in the name of a group, so that this can stand in a URL as it is."""
+    return quote(label, safe="").replace("%", "=")
+
+
+def label_in(group: str) -> str:
+    """The label in the name of an affinity group, as `in_name` writes it."""
+    _, opened, rest = group.partition("+[")
+    return rest.partition("]")[0] if opened else ""
+
+
+def job_in(group: str) -> JobId:
+    """The job that an affinity group belongs to."""
+    return JobId(group.partition("+")[0])
 
 
 def priority_of(priority: int) -> int:
@@ -84,6 +139,11 @@ def pods_of(
 def sizes_of(request: GangRequest) -> list[tuple[TaskKey, int]]:
     """How many devices each task of a gang asks for."""
     return [(TaskKey(role.role, index), role.devices.count) for role in request.roles for index in role.indexes]
+
+
+def pinned_cell_of(request: GangRequest) -> str:
+    """The pinned cell that one affinity group has to be in; "" is none."""
+    return request.pinned_cell or next((role.pinned_cell for role in request.roles if role.devices.count), "")
 
 
 def model_of(request: GangRequest) -> str:

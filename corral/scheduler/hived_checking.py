@@ -10,7 +10,7 @@ import msgspec
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.plan import Reason
-from corral.model.requests import GangRequest, RoleAsk, TopologyAsk
+from corral.model.requests import ALONE, GangRequest, RoleAsk, TopologyAsk
 from corral.scheduler.cluster import take_of
 from corral.scheduler.events import gang_placed
 from corral.scheduler.fitting import fitting_devices
@@ -31,8 +31,12 @@ def not_in_hived(request: GangRequest) -> Reason | None:
         *(wish for role in request.roles for wish in _levels(f"role {role.role}", role.topology)),
         *(wish for role in request.roles for wish in _devices(role)),
     ]
-    if len({role.devices.model for role in request.roles if role.devices.count}) > 1:
-        wishes.append("devices of several models")
+    models: dict[str, set[str]] = defaultdict(set)
+    for role in request.roles:
+        if role.devices.count and role.affinity != ALONE:
+            models[role.affinity].add(role.devices.model)
+    if any(len(each) > 1 for each in models.values()):
+        wishes.append("devices of several models in one affinity group")
     company = request.company
     if company is not None and (company.exclusive or company.one_per_node or company.averse):
         wishes.append("who may be beside it")
@@ -129,8 +133,12 @@ class Checker:
         if lacking:
             self.index.undo(marks)
             return lacking
-        ordered = sorted(tasks, key=lambda task: (self._position(task.node), task.devices, task.role, task.index))
-        return Placement(tuple(_in_order(ordered)), demoted=demoted)
+        return Placement(self.ordered(tasks), demoted=demoted)
+
+    def ordered(self, tasks: Sequence[TaskPlacement]) -> tuple[TaskPlacement, ...]:
+        """The tasks numbered along the topology."""
+        found = sorted(tasks, key=lambda task: (self._position(task.node), task.devices, task.role, task.index))
+        return tuple(msgspec.structs.replace(each, order=at) for at, each in enumerate(found))
 
     def _hold(self, request: GangRequest, tasks: Sequence[TaskPlacement]) -> str:
         """Hold what the tasks take; what the first node lacks that cannot."""
@@ -191,10 +199,6 @@ def _matched(request: GangRequest, places: Sequence[PodPlacement]) -> list[tuple
 def _task(engine: str, key: TaskKey, place: PodPlacement, chain: str, pinned: str) -> TaskPlacement:
     cells = written(BoundTask(chain, pinned, place.owned_types))
     return TaskPlacement(key.role, key.index, f"{engine}/{place.node}", place.devices, cells=cells)
-
-
-def _in_order(tasks: Sequence[TaskPlacement]) -> list[TaskPlacement]:
-    return [msgspec.structs.replace(each, order=at) for at, each in enumerate(tasks)]
 
 
 def _with_roles(request: GangRequest, roles: Sequence[RoleAsk]) -> GangRequest:

@@ -7,6 +7,7 @@ a true copy; when others are, it is dropped and copied anew the next time someth
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -15,9 +16,22 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Inventory
 from corral.model.placement import TaskPlacement
 from corral.model.plan import CellsReserved
+from corral.model.requests import GangRequest
 from corral.scheduler.events import GangPlaced, HivedConfigured, NodesSeen, NominationLapsed, TasksReleased
 from corral.scheduler.hived import Bind, Changes, Group, GroupState, HivedAlgorithm, Phase, PodPlacement, PodRequest
-from corral.scheduler.hived_binding import bind_of, model_of, pod_name, pods_of, read, sizes_of
+from corral.scheduler.hived_binding import (
+    bind_of,
+    group_name,
+    in_name,
+    label_in,
+    label_of,
+    labels_of,
+    model_of,
+    pod_name,
+    pods_of,
+    read,
+    sizes_of,
+)
 from corral.scheduler.index import EngineIndex
 
 HivedEvent = NodesSeen | GangPlaced | TasksReleased | CellsReserved | NominationLapsed
@@ -105,23 +119,30 @@ class Hived:
                 self.abandon()
         return changed
 
-    def group_of(self, job: JobId, tasks: Iterable[TaskKey]) -> str:
-        """The name of the group that a gang with these tasks is, or would be: the first of a job has the job's name."""
-        first = min(tasks)
-        reserved = self._pods.get(job, {}).get(first)
+    def group_of(self, job: JobId, tasks: Iterable[TaskKey], label: str = "") -> str:
+        """The name of the group that tasks of one label are, or would be: the first of a label has no task in its name."""
+        first, mine = min(tasks), self._pods.get(job, {})
+        reserved = mine.get(first)
         if reserved is not None:
             return reserved.group
-        return str(job) if job not in self._pods else f"{job}+{first.role}-{first.index}"
+        name = group_name(job, label)
+        known = any(pod.group == name for pod in mine.values()) if label else bool(mine)
+        return group_name(job, label, first) if known else name
+
+    def group_for(self, part: GangRequest) -> str:
+        """The name of the group that a gang, or one of its affinity groups, is or would be."""
+        labels = labels_of(part)
+        return self.group_of(part.job, part.tasks, next(iter(labels.values()), ""))
 
     def pods(self, job: JobId) -> Mapping[TaskKey, PodRequest]:
         """The pods of a job that run, or that cells are kept for."""
         return self._pods.get(job, {})
 
-    def empty_places(self, job: JobId, sizes: Sequence[int]) -> Group | None:
-        """A running group of the job in which pods of these sizes ended, so that as many can start in their places."""
+    def empty_places(self, job: JobId, sizes: Sequence[int], label: str = "") -> Group | None:
+        """A running group of that label in which pods of these sizes ended, so that as many can start in their places."""
         for name in dict.fromkeys(pod.group for pod in self._pods.get(job, {}).values()):
             group = self.algorithm.groups.get(name)
-            if group is None or group.state is GroupState.PREEMPTING:
+            if group is None or group.state is GroupState.PREEMPTING or label_in(name) != in_name(label):
                 continue
             left = [slot.size for slot in group.slots if slot.pod is None]
             if all(left.count(size) >= sizes.count(size) for size in sizes):
@@ -171,17 +192,18 @@ class Hived:
         for job in event.placement.demoted:
             for name in dict.fromkeys(pod.group for pod in self._pods.get(job, {}).values()):
                 self.algorithm.demote(name, str(event.job), now=event.placed_at)
-        if not self._rejoin(event, tasks):
-            self._start(event, tasks)
+        for label, part in _by_label(event, tasks).items():
+            if not self._rejoin(event, part, label):
+                self._start(event, part, label)
         return True
 
     def _runs(self, pod: PodRequest) -> bool:
         group = self.algorithm.groups.get(pod.group)
         return group is not None and any(each.pod == pod.pod for each in group.pods)
 
-    def _rejoin(self, event: GangPlaced, tasks: Sequence[TaskPlacement]) -> bool:
+    def _rejoin(self, event: GangPlaced, tasks: Sequence[TaskPlacement], label: str) -> bool:
         """Have tasks start in places of a running group that others of the job left."""
-        group = self.empty_places(event.job, [len(task.devices) for task in tasks])
+        group = self.empty_places(event.job, [len(task.devices) for task in tasks], label)
         if group is None:
             return False
         free = {(slot.node, slot.devices): slot for slot in group.slots if slot.pod is None}
@@ -192,9 +214,9 @@ class Hived:
             self._bind(event, task, pod, group.placements())
         return True
 
-    def _start(self, event: GangPlaced, tasks: Sequence[TaskPlacement]) -> None:
+    def _start(self, event: GangPlaced, tasks: Sequence[TaskPlacement], label: str) -> None:
         """Account for a group that begins, or that ran before a restart."""
-        name = self.group_of(event.job, [task.key for task in tasks])
+        name = self.group_of(event.job, [task.key for task in tasks], label)
         bound = read(tasks[0].cells)
         pods = pods_of(
             event.job,
@@ -205,13 +227,13 @@ class Hived:
             lazy_preemption=self.lazy_preemption or (event.request is not None and event.request.lazy_preemption),
             pinned_cell=bound.pinned_cell,
         )
-        self._forget_waiting(event.job)
+        self._forget_waiting(event.job, label)
         places = bind_of(self.engine, tasks).group
         kept = self.algorithm.groups.get(name)
         if kept is not None and _where(kept.placements()) == _where(places):
             places = kept.placements()
         elif kept is not None:
-            self._cancel(event.job)
+            self.algorithm.cancel(name)
         for task in tasks:
             self._bind(event, task, pods[task.key], places)
 
@@ -237,7 +259,7 @@ class Hived:
 
     def _reserve(self, event: CellsReserved) -> bool:
         request = event.request
-        name = self.group_of(request.job, request.tasks)
+        name = self.group_for(request)
         pods = pods_of(
             request.job,
             request.queue,
@@ -251,18 +273,19 @@ class Hived:
         without = {node.removeprefix(f"{self.engine}/") for node in event.without}
         suggested = set(self.algorithm.nodes) - without
         for pod in pods.values():
-            self.algorithm.schedule(pod, suggested, Phase.PREEMPTING, now=event.at)
+            self.algorithm.schedule(pod, suggested, Phase.PREEMPTING, now=event.at, keep=event.beside_others)
         group = self.algorithm.groups.get(name)
         if group is None:
             return False
-        self._forget_waiting(request.job)
+        self._forget_waiting(request.job, next(iter(labels_of(request).values()), ""))
         self._pods.setdefault(request.job, {}).update(pods)
         return True
 
-    def _forget_waiting(self, job: JobId) -> None:
-        """Forget the pods of a job that do not run: cells are kept for others of it from now on, or for none."""
+    def _forget_waiting(self, job: JobId, label: str) -> None:
+        """Forget the pods of a label that do not run: cells are kept for others of it from now on, or for none."""
         mine = self._pods.get(job, {})
-        for task in [task for task, pod in mine.items() if not self._runs(pod)]:
+        alike = {task: pod for task, pod in mine.items() if label_in(pod.group) == in_name(label)}
+        for task in [task for task, pod in alike.items() if not self._runs(pod)]:
             del mine[task]
 
     def _cancel(self, job: JobId) -> bool:
@@ -275,6 +298,16 @@ class Hived:
         if not mine:
             self._pods.pop(job, None)
         return bool(ended)
+
+
+def _by_label(event: GangPlaced, tasks: Iterable[TaskPlacement]) -> dict[str, list[TaskPlacement]]:
+    """The tasks of a gang by their affinity groups."""
+    roles = {role.role: role for role in event.request.roles} if event.request is not None else {}
+    found: dict[str, list[TaskPlacement]] = defaultdict(list)
+    for task in tasks:
+        role = roles.get(task.role)
+        found[label_of(role, task.index) if role is not None else ""].append(task)
+    return found
 
 
 def _where(places: Iterable[PodPlacement]) -> list[tuple[str, tuple[int, ...]]]:

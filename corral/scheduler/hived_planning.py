@@ -18,7 +18,8 @@ from corral.model.requests import GangRequest
 from corral.scheduler.amounts import asked, placed_amounts
 from corral.scheduler.cluster import Cluster
 from corral.scheduler.events import NominationLapsed, gang_placed
-from corral.scheduler.hived_asking import YIELDING, Asking, Found, InTheWay, kept_for_it
+from corral.scheduler.hived_asking import YIELDING, Asking, kept_for_it
+from corral.scheduler.hived_searching import Found, InTheWay
 from corral.scheduler.hived_victims import evictions
 from corral.scheduler.placing import Trial
 from corral.scheduler.policy import OrderKey, Policy
@@ -141,7 +142,7 @@ class _Turn:
             self._place(found)
             return True
         if isinstance(found, InTheWay):
-            self._reserve(entry, found.reserved)
+            self._reserve(entry, found)
             return True
         if found.binding.code != YIELDING and self._awaited(entry.request.job):
             self._lapse(entry.request.job)
@@ -167,16 +168,20 @@ class _Turn:
         self._queues.charge(request.queue, request.user, request.groups, amounts)
         self._charged.append((request, amounts))
 
-    def _reserve(self, entry: Entry, reserved: CellsReserved) -> None:
+    def _reserve(self, entry: Entry, found: InTheWay) -> None:
         """Have its cells kept, and those yield that use them."""
-        draft, request = self._asking.hived, reserved.request
-        self.stopped = self._hived.expect(reserved)
-        group = draft.algorithm.groups.get(draft.group_of(request.job, request.tasks))
-        if group is None:
-            return
-        self.reserved.append(reserved)
-        self.evictions += evictions(self.trial.cluster, group, request, self.now)
-        self._tell(entry, kept_for_it(group))
+        draft, told = self._asking.hived, {each.job for each in self.evictions}
+        for reserved in found.reserved:
+            self.stopped = self._hived.expect(reserved) or self.stopped
+            group = draft.algorithm.groups.get(draft.group_for(reserved.request))
+            if group is None:
+                continue
+            self.reserved.append(reserved)
+            leaving = evictions(self.trial.cluster, group, reserved.request, self.now)
+            self.evictions += [each for each in leaving if each.job not in told]
+            told |= {each.job for each in leaving}
+            if any(cell.user is not None for cell, _ in group.held()):
+                self._tell(entry, kept_for_it(group))
 
     def _lapse(self, job: JobId) -> None:
         """What others were told to leave for this one went elsewhere, or is no good any more."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from corral.kernel.ids import JobId
 from corral.model.plan import Eviction, Rule
 from corral.model.requests import GangRequest
 from corral.scheduler.cluster import Cluster
 from corral.scheduler.gangs import Running
 from corral.scheduler.hived import Group
+from corral.scheduler.hived_binding import job_in
 
 
 def evictions(cluster: Cluster, group: Group, request: GangRequest, now: float) -> list[Eviction]:
     """The gangs that have to end before a group that has reserved its cells can start; HiveD ends whole groups."""
     users = {cell.user.name: cell.user for cell, _ in group.held() if cell.user is not None}
-    jobs = {JobId(name.partition("+")[0]): user for name, user in users.items()}
+    jobs = {job_in(name): user for name, user in users.items()}
     found = [(cluster.gangs.by_job[job], user) for job, user in jobs.items() if job in cluster.gangs.by_job]
     return [_eviction(gang, _rule(gang, user), request, now) for gang, user in found if gang.stays]
 

@@ -8,6 +8,17 @@ from corral.model.requests import GangRequest
 from corral.scheduler.placing import Trial
 
 
+def in_several_cells(request: GangRequest) -> Reasons:
+    """Why a gang waits whose roles are to be in different pinned cells: one search places it in one of them."""
+    cells = sorted({role.pinned_cell for role in request.roles if role.devices.count or role.devices.ids})
+    where = " and ".join(f"the pinned cell {cell}" if cell else "no pinned cell" for cell in cells)
+    message = (
+        f"Its roles are to be in {where}; only the preset hived places the roles of one job in different cells. "
+        "Name one cell for all of them."
+    )
+    return Reasons(Reason("pinned-cells", message, {"cells": len(cells)}), possible=False)
+
+
 def not_in_pinned_cell(trial: Trial, request: GangRequest) -> Reasons:
     """Why a gang does not fit into the pinned cell that it names."""
     ownership, name = trial.cluster.ownership, request.pinned_cell

@@ -198,7 +198,7 @@ class Trial:
     def _searches(self, request: GangRequest, shape: Hashable) -> Iterator[tuple[EngineIndex, Search]]:
         """Every engine that may hold the gang; first with the network it prefers, then without."""
         wishes = {"required": (True,), "preferred": (True, False)}.get(request.network_rdma, (False,))
-        for rdma in wishes:
+        for rdma in wishes if not request.in_several_cells else ():
             for index in self.cluster.engines.values():
                 if index.unknown:
                     continue

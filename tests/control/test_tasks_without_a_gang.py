@@ -74,6 +74,22 @@ async def test_every_role_comes_to_its_turn(house: House) -> None:
     assert (await house.until(job, *ENDED_PHASES)).phase == "succeeded"
 
 
+async def test_a_role_that_has_no_place_keeps_no_other_role_waiting(house: House) -> None:
+    others = await house.submit(short("others", replicas=2, devices=ROOM // 2 - 1))
+    await when(house, lambda: len(runs(house, others)) == 2)
+    large, small = ({"resources": {"cpu": 1, "devices": devices}, "command": ["true"]} for devices in (ROOM // 2, 1))
+    shaped = {"large": large, "small": {**small, "replicas": 2}}
+    loose = {"name": "loose", "framework": "shell", "gang": False, "roles": shaped}
+    job = await house.submit(json.dumps(loose))
+    await when(house, lambda: len(runs(house, job, "small")) == 2)
+    assert not runs(house, job, "large")
+    for attempt in (*runs(house, others), *runs(house, job)):
+        house.engine.end(attempt, 0)
+    await when(house, lambda: len(runs(house, job, "large")) == 1)
+    house.engine.end(runs(house, job)[0], 0)
+    assert (await house.until(job, *ENDED_PHASES)).phase == "succeeded"
+
+
 async def test_the_first_failure_ends_it_where_its_policy_says_so(house: House) -> None:
     job = await house.submit(short("strict", replicas=ROOM + 2, devices=1, gang=False))
     await when(house, lambda: len(runs(house, job)) == ROOM)

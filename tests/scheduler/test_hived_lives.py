@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from corral.kernel.ids import JobId
-from corral.model.requests import GangRequest
+from corral.model.requests import ALONE, GangRequest
 from corral.scheduler import GangQueued, NodesSeen, TasksReleased
 from tests.scheduler.machines import gang, role
 from tests.scheduler.test_hived_decides import SITE, HivedLife
@@ -34,7 +34,7 @@ class Chances:
             self.life.submit(self.arrives(number))
 
     def arrives(self, number: int) -> GangRequest:
-        """A gang: of two roles, elastic, without devices, unwilling to yield, of a queue that HiveD does not know."""
+        """A gang: of two roles or affinity groups, elastic, without devices, unwilling to yield, of no queue of HiveD's."""
         draw = self.draw
         names = ("a", "b")[: draw.choice([1, 1, 2])]
         roles = [
@@ -47,6 +47,13 @@ class Chances:
             most = draw.randrange(2, 5)
             roles = [role(most, draw.choice([1, 2]), name="a", minimum=draw.randrange(1, most))]
         queue, priority = draw.choice(["prod", "test", "own", "default"]), draw.choice([-1, 0, 10, 100, 5000])
+        if draw.random() < 0.3:
+            groups = draw.choice([("/a", "/b"), ("/a", "/a"), ("/a", ALONE), (ALONE, ALONE)])
+            pins = draw.choice([("", ""), ("", ""), ("PIN", "")]) if len(roles) > 1 and priority >= 0 else ("", "")
+            roles = [
+                structs.replace(each, affinity=group, pinned_cell=pinned)
+                for each, group, pinned in zip(roles, groups, pins, strict=False)
+            ]
         willing = draw.random() < 0.9
         return gang(f"j{number}", *roles, queue=queue, priority=priority, at=float(number), preemptible=willing)
 

@@ -88,12 +88,19 @@ class HivedAlgorithm:
         return self.state.groups
 
     def schedule(
-        self, request: PodRequest, suggested: Set[str], phase: Phase = Phase.PREEMPTING, *, now: float = 0.0
+        self,
+        request: PodRequest,
+        suggested: Set[str],
+        phase: Phase = Phase.PREEMPTING,
+        *,
+        now: float = 0.0,
+        keep: bool = False,
     ) -> Decision:
         """What to do with a pod now: bind it, end victims first, or wait.
 
         A pod of a group that has its place gets its own; else a place is sought for the whole group. `suggested` are
-        the nodes that the caller would accept. Raises InvalidInput when the request cannot be meant or met by anyone.
+        the nodes that the caller would accept. In the preempting phase `keep` reserves a new group's cells though all of
+        them are free. Raises InvalidInput when the request cannot be meant or met by anyone.
         """
         self.state.now = now
         group = self.state.groups.get(request.group)
@@ -105,7 +112,10 @@ class HivedAlgorithm:
                 slot = _slot_of(group.slots, request)
                 group.preempting[request.pod] = request
                 return self._preempt_or_bind(group.slots, group.chain, slot)
-        decision = self._next_pod(group, request) if group is not None else self._new_group(request, suggested, phase)
+        if group is not None:
+            decision = self._next_pod(group, request)
+        else:
+            decision = self._new_group(request, suggested, phase, keep)
         self.state.settle()
         return decision
 
@@ -152,7 +162,7 @@ class HivedAlgorithm:
             raise InvalidInput("too-many-pods", message)
         return Bind(slot.node, slot.devices, slot.chain(group.chain), group.placements())
 
-    def _new_group(self, request: PodRequest, suggested: Set[str], phase: Phase) -> Decision:
+    def _new_group(self, request: PodRequest, suggested: Set[str], phase: Phase, keep: bool) -> Decision:
         try:
             found, reason = find_placement(self.state, request, suggested)
         except InvalidInput:
@@ -166,7 +176,7 @@ class HivedAlgorithm:
             for rival in dict.fromkeys(rivals):
                 if rival is not None:
                     self.state.cancel(rival)
-            if victims:
+            if victims or keep:
                 self.state.reserve(_preempting(request, found))
         return self._preempt_or_bind(found.slots, found.chain, _slot_of(found.slots, request))
 

@@ -1,0 +1,159 @@
+"""Why: one affinity group is put to HiveD until it has a place that holds, somebody is in the way, or there is a reason.
+
+HiveD knows devices only: every place that it names is checked against what else a task needs, and nodes that fail are
+left out of what it may choose from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from corral.kernel.errors import InvalidInput
+from corral.kernel.units import counted
+from corral.model.placement import Placement
+from corral.model.plan import CellsReserved, Reason, Reasons
+from corral.model.requests import GangRequest
+from corral.scheduler.hived import Bind, Preempt
+from corral.scheduler.hived_binding import job_in, label_of, model_of, pinned_cell_of, pods_of, sizes_of
+from corral.scheduler.hived_checking import Checker
+from corral.scheduler.hived_fold import Hived
+from corral.scheduler.placing import Trial
+
+_MOST_TRIES = 8
+"""So often another place is asked for, after one whose nodes lack something that HiveD does not count."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where a gang can go now."""
+
+    request: GangRequest
+    placement: Placement
+    without: tuple[str, ...] = ()
+    """The nodes (`engine/node`) that were left out."""
+    pinned_cell: str = ""
+
+
+@dataclass(frozen=True)
+class InTheWay:
+    """A gang's cells are used by others who have to yield; one reservation for each of its affinity groups."""
+
+    reserved: tuple[CellsReserved, ...]
+
+
+class Searching:
+    """Asks HiveD about one affinity group; the trial holds what was found, HiveD is not changed."""
+
+    def __init__(self, trial: Trial, hived: Hived, now: float) -> None:
+        self.trial = trial
+        self.hived = hived
+        self.now = now
+        self.checker = Checker(trial, hived)
+
+    def left(self, part: GangRequest) -> Found | Reasons | None:
+        """In the places that tasks of its own running group left; None when there are none."""
+        sizes = sizes_of(part)
+        label = next((label_of(role, role.indexes[0]) for role in part.roles if role.devices.count), "")
+        group = self.hived.empty_places(part.job, [size for _, size in sizes if size], label)
+        if group is None:
+            return None
+        empty = tuple(place for slot, place in zip(group.slots, group.placements(), strict=True) if slot.pod is None)
+        found = self.checker.place(part, empty, group.chain, group.pinned_cell, ())
+        return self.lacking(found) if isinstance(found, str) else Found(part, found)
+
+    def free(self, part: GangRequest) -> Found | Reasons:
+        """In cells that nobody uses."""
+        last: Reasons | None = None
+        for pinned in self._pinned(part):
+            answer = self._search(part, pinned, preempt=False)
+            if isinstance(answer, Found):
+                return answer
+            assert isinstance(answer, Reasons)
+            last = answer
+        assert last is not None
+        return last
+
+    def taken(self, part: GangRequest) -> Found | InTheWay | Reasons:
+        """In cells that others may have to leave for it."""
+        last: Reasons | None = None
+        for pinned in self._pinned(part):
+            answer = self._search(part, pinned, preempt=True)
+            if not isinstance(answer, Reasons):
+                return answer
+            last = answer
+        assert last is not None
+        return last
+
+    def lacking(self, sentence: str) -> Reasons:
+        """HiveD's devices are free, and their nodes lack something else."""
+        return Reasons(Reason("beside-devices", f"HiveD has devices for it, but {sentence}."))
+
+    def _pinned(self, part: GangRequest) -> Iterator[str]:
+        """The pinned cell that it names; else none of them, then each that its virtual cluster owns."""
+        pinned = pinned_cell_of(part)
+        yield pinned
+        if pinned:
+            return
+        tenant = self.hived.algorithm.state.forest.tenants.get(part.queue)
+        if tenant is not None and part.priority >= 0:
+            yield from tenant.pinned
+
+    def _search(self, part: GangRequest, pinned: str, *, preempt: bool) -> Found | InTheWay | Reasons:
+        """Ask HiveD, and check its answer, until that holds or nodes to leave out are not the reason that it does not."""
+        pods = pods_of(
+            part.job,
+            part.queue,
+            part.priority,
+            sizes_of(part),
+            self.hived.group_for(part),
+            leaf_type=model_of(part),
+            lazy_preemption=self.hived.lazy_preemption or part.lazy_preemption,
+            pinned_cell=pinned,
+        )
+        pod = next(iter(pods.values()))
+        without = self.checker.unfit(part, emptied=preempt)
+        lacking = ""
+        for _ in range(_MOST_TRIES):
+            try:
+                answer, demoted, ending = self.hived.algorithm.peek(
+                    pod, self.checker.names - without if without else self.checker.names
+                )
+            except InvalidInput as error:
+                return Reasons(Reason(error.code, error.message), possible=False)
+            nodes = tuple(sorted(f"{self.hived.engine}/{name}" for name in without))
+            if isinstance(answer, Preempt):
+                if not preempt:
+                    return Reasons(Reason("cells-in-use", "Its cells are in use."))
+                return self._protected(ending) or InTheWay((CellsReserved(part, self.now, nodes, pinned),))
+            if not isinstance(answer, Bind):
+                return self._waits(part, lacking or answer.reason, len(without))
+            yielding = tuple(dict.fromkeys(job_in(name) for name in demoted))
+            found = self.checker.place(part, answer.group, answer.chain, pinned, yielding)
+            if not isinstance(found, str):
+                return Found(part, found, nodes, pinned)
+            lacking = found
+            without = without | self.checker.blamed
+            if preempt:
+                break
+        return self.lacking(lacking)
+
+    def _protected(self, ending: Sequence[str]) -> Reasons | None:
+        """Guaranteed gangs that may not be told to yield keep their cells, as under every policy."""
+        gangs = self.trial.cluster.gangs.by_job
+        jobs = [job_in(name) for name in ending]
+        found = [job for job in jobs if job in gangs and not gangs[job].preemptible]
+        if not found:
+            return None
+        message = f"HiveD would end {found[0]} for it, which is not preemptible and has a right to its cells."
+        return Reasons(Reason("not-preemptible", message, {"jobs": len(found)}))
+
+    def _waits(self, part: GangRequest, sentence: str, without: int) -> Reasons:
+        needed, (free, total) = sum(size for _, size in sizes_of(part)), self.checker.free()
+        counts = {"needed": needed, "free": free, "total": total, "nodesLeftOut": without}
+        left_out = f"; {counted(without, 'node')} left out" if without else ""
+        message = (
+            f"HiveD finds no place in virtual cluster {part.queue} for {counted(needed, 'device')}: {sentence} "
+            f"({free} of {total} devices are free{left_out})."
+        )
+        return Reasons(Reason("hived-waits", message, counts))
