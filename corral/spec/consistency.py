@@ -29,10 +29,7 @@ def inconsistencies(job: UnifiedJob) -> list[Finding]:
         base: Path = ("spec", "roles", index)
         findings += [((*base, *path), message) for path, message in _role(role)]
     findings += _commands(spec)
-    if spec.pinned_cell and job.priority < 0:
-        findings.append(
-            (("spec", "pinnedCell"), "a job of a priority below 0 has no right to a cell; leave one of them out")
-        )
+    findings += _cells(job)
     findings += [(("spec", *path), message) for path, message in _topology(spec.topology)]
     findings += [(("spec", *path), message) for path, message in _nodes(spec.nodes)]
     findings += _nowhere(spec)
@@ -78,6 +75,22 @@ def _role(role: Role) -> Iterator[Finding]:
             yield ("secrets", index, "env"), f'"{secret.env}" is already set in env'
     yield from _topology(role.topology)
     yield from _nodes(role.nodes)
+
+
+def _cells(job: UnifiedJob) -> Iterator[Finding]:
+    """Pinned cells that a job has no right to, and affinity groups that could not be placed together."""
+    spec, asked = job.spec, dict[str, tuple[str, str]]()
+    pinned: dict[Path, str] = {("spec", "pinnedCell"): spec.pinned_cell}
+    pinned |= {("spec", "roles", index, "pinnedCell"): role.pinned_cell for index, role in enumerate(spec.roles)}
+    for path, cell in pinned.items():
+        if cell and job.priority < 0:
+            yield path, "a job of a priority below 0 has no right to a cell; leave one of them out"
+    for index, role in enumerate(spec.roles):
+        if role.affinity_group and role.resources.devices.count:
+            own = (role.pinned_cell or spec.pinned_cell, role.resources.devices.model)
+            if asked.setdefault(role.affinity_group, own) != own:
+                message = f'roles of one group ("{role.affinity_group}") ask for one pinned cell and one device model'
+                yield ("spec", "roles", index, "affinityGroup"), message
 
 
 def _nodes(rules: NodeRules) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from pathlib import Path
 from typing import Any
 
@@ -244,6 +245,39 @@ def test_what_was_asked_of_hived_is_asked_of_corral() -> None:
     assert (task.resources.devices.count, task.resources.devices.model, task.resources.cpu) == (4, "V100", "12")
     assert task.env == {}
     assert template(job) == {"metadata": {"labels": {"team": "vision"}}}
+
+
+def of_hived(name: str, **said: Any) -> dict[str, Any]:
+    """A role whose pods ask HiveD for one device."""
+    found = role(name)
+    asked = json.dumps({"virtualCluster": "vision", "priority": 100, "leafCellNumber": 1, **said})
+    found["task"]["pod"]["metadata"] = {"annotations": {"hivedscheduler.microsoft.com/pod-scheduling-spec": asked}}
+    return found
+
+
+def group(name: str) -> dict[str, Any]:
+    return {"affinityGroup": {"name": name, "members": [{"podNumber": 2, "leafCellNumber": 1}]}}
+
+
+def test_roles_have_the_pinned_cells_and_affinity_groups_that_their_pods_ask_hived_for() -> None:
+    first, second = of_hived("a", pinnedCellId="one", **group("x")), of_hived("b", reservationId="two", **group("y"))
+    spec = load_job(framework(first, second, of_hived("c"), role("d"))).spec
+    assert spec.pinned_cell == ""
+    assert [each.pinned_cell for each in spec.roles] == ["one", "two", "", ""]
+    assert [each.affinity_group for each in spec.roles] == ["x", "y", "", ""]
+
+
+def test_what_all_pods_ask_of_hived_is_the_jobs_and_one_group() -> None:
+    pinned = {"pinnedCellId": "one", **group("all")}
+    spec = load_job(framework(of_hived("a", **pinned), of_hived("b", **pinned), role("c"))).spec
+    assert spec.pinned_cell == "one"
+    assert {(each.pinned_cell, each.affinity_group) for each in spec.roles} == {("", "")}
+
+
+def test_a_cell_that_a_pod_cannot_ask_for_is_refused_at_its_role() -> None:
+    asked = {"priority": -1, "pinnedCellId": "one"}
+    (problem,) = refused(framework(of_hived("a", **asked), of_hived("b", priority=-1)))
+    assert "spec.taskRoles[0].task.pod" in problem and "below 0" in problem
 
 
 def test_the_barrier_is_corrals_own() -> None:

@@ -130,8 +130,75 @@ def test_what_is_asked_of_hived_is_asked_of_the_scheduler() -> None:
     job = job_of(defaults={"virtualCluster": "vc1"}, extras={"hivedScheduler": hived}, taskRoles={"worker": role})
     assert (job.spec.queue, job.priority, job.spec.lazy_preemption) == ("vc1", -1, True)
     assert (job.spec.roles[0].resources.devices.model, job.spec.roles[0].resources.devices.count) == ("V100", 2)
-    pinned = {"taskRoles": {"worker": {"pinnedCellId": "cell-1"}}}
-    assert job_of(extras={"hivedScheduler": pinned}).spec.pinned_cell == "cell-1"
+    assert job.spec.roles[0].affinity_group == "g"
+
+
+ONE_GPU = {"cpu": 1, "memoryMB": 1, "gpu": 1}
+
+
+def cells_of(roles: dict[str, dict[str, Any]], **hived: dict[str, Any]) -> tuple[str, list[str], list[str]]:
+    """The pinned cell of a job, and by its roles their own ones and their affinity groups."""
+    said = {"hivedScheduler": {"taskRoles": hived}}
+    spec = job_of(extras=said, taskRoles=roles).spec
+    return spec.pinned_cell, [each.pinned_cell for each in spec.roles], [each.affinity_group for each in spec.roles]
+
+
+def test_a_pinned_cell_that_all_roles_with_gpus_name_is_the_jobs() -> None:
+    gpus = role_of(resourcePerInstance=ONE_GPU)
+    one, other = {"pinnedCellId": "cell-1"}, {"pinnedCellId": "cell-2"}
+    assert cells_of({"worker": role_of()}, worker=one) == ("cell-1", [""], [""])
+    assert cells_of({"a": gpus, "b": gpus, "c": role_of()}, a=one, b=one) == ("cell-1", ["", "", ""], ["", "", ""])
+    assert cells_of({"a": gpus, "b": gpus}, a=one)[:2] == ("", ["cell-1", ""])
+    assert cells_of({"a": gpus, "b": role_of()}, a=one, b={"skuType": "V100"})[:2] == ("", ["cell-1", ""])
+    assert cells_of({"a": gpus, "b": role_of()}, a=one, b={"skuNum": 2})[:2] == ("", ["cell-1", ""])
+    assert cells_of({"a": gpus, "b": gpus, "c": gpus}, a=one, b=other)[:2] == ("", ["cell-1", "cell-2", ""])
+
+
+def test_each_role_has_the_affinity_group_that_it_names() -> None:
+    gpus = role_of(resourcePerInstance=ONE_GPU)
+    x, y = {"affinityGroupName": "x"}, {"affinityGroupName": "y", "pinnedCellId": "cell-1"}
+    told = cells_of({"a": gpus, "b": gpus, "c": gpus, "d": gpus}, a=x, b=y, c=x)
+    assert told == ("", ["", "cell-1", "", ""], ["x", "y", "x", ""])
+
+
+@pytest.mark.parametrize(
+    ("hived", "path", "words"),
+    [
+        (
+            {"jobPriorityClass": "oppo", "taskRoles": {"worker": {"pinnedCellId": "cell-1"}}},
+            ("worker", "pinnedCellId"),
+            "below 0",
+        ),
+        ({"taskRoles": {"worker": {"affinityGroupName": "g" * 254}}}, ("worker", "affinityGroupName"), "253"),
+    ],
+)
+def test_cells_that_a_role_cannot_have_are_refused_where_they_are_said(
+    hived: dict[str, Any], path: tuple[str, ...], words: str
+) -> None:
+    gpus = role_of(resourcePerInstance=ONE_GPU)
+    problem = refused(extras={"hivedScheduler": hived}, taskRoles={"worker": gpus, "other": gpus}).problems[0]
+    assert problem.path == ("extras", "hivedScheduler", "taskRoles", *path) and problem.line
+    assert words in problem.message
+
+
+def test_a_check_tells_which_roles_are_in_which_cell_and_group() -> None:
+    gpus = role_of(resourcePerInstance=ONE_GPU)
+    roles = {"a": {"pinnedCellId": "cell-1", "affinityGroupName": "x"}, "b": {"affinityGroupName": "y"}}
+
+    def told(**said: Any) -> dict[str, tuple[str, str]]:
+        job = job_of(extras={"hivedScheduler": {"taskRoles": said}}, taskRoles={"a": gpus, "b": gpus})
+        home = "extras.hivedScheduler.taskRoles."
+        return {use.field.removeprefix(home): (use.state, use.here) for use in report(job).uses}
+
+    apart = told(**roles)
+    assert {field: state for field, (state, _) in apart.items()} == {
+        "a.pinnedCellId": "same",
+        "a.affinityGroupName": "same",
+        "b.affinityGroupName": "same",
+    }
+    assert apart["a.pinnedCellId"][1].startswith("its tasks are in the pinned cell cell-1")
+    one = {"pinnedCellId": "cell-1"}
+    assert told(a=one, b=one)["b.pinnedCellId"][1] == "all of the job is in the pinned cell cell-1"
 
 
 @pytest.mark.parametrize(
@@ -352,7 +419,10 @@ RICH = {
     "extras": {
         "gangAllocation": False,
         "storages": [{"name": "a", "mountPath": "/b"}],
-        "hivedScheduler": {"jobPriorityClass": "prod", "taskRoles": {"worker": {"skuType": "A", "skuNum": 1}}},
+        "hivedScheduler": {
+            "jobPriorityClass": "prod",
+            "taskRoles": {"worker": {"skuType": "A", "skuNum": 1, "affinityGroupName": "g"}},
+        },
         "com.microsoft.pai.runtimeplugin": [
             {"plugin": "teamwise_storage", "parameters": {"storageConfigNames": ["a"]}}
         ],

@@ -131,12 +131,33 @@ def test_nodes_are_chosen_by_name_label_and_taint() -> None:
         ("resources: {other: {x: -1}}", "", "roles.w.resources.other.x", "0"),
         ("replicas: 1", "sharing: sometimes", "sharing", "sharing"),
         ("replicas: 1", "pinnedCell: fast\npriority: oppo", "pinnedCell", "below 0"),
+        ("pinnedCell: fast", "priority: oppo", "roles.w.pinnedCell", "below 0"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_path(fields: str, job: str, path: str, message: str) -> None:
     problems = refused(role(fields, job))
     assert path in problems
     assert message in problems
+
+
+@pytest.mark.parametrize(
+    ("group", "fields", "message"),
+    [
+        ("g", "resources: {devices: 1}", ""),
+        ("h", "pinnedCell: fast, resources: {devices: 1}", ""),
+        ("g", "pinnedCell: fast", ""),
+        ("g", "pinnedCell: fast, resources: {devices: 1}", "one pinned cell"),
+        ("g", "resources: {devices: {count: 1, model: big}}", "one device model"),
+    ],
+)
+def test_roles_of_one_affinity_group_ask_for_the_same_cells(group: str, fields: str, message: str) -> None:
+    first = "a: {command: x, affinityGroup: g, resources: {devices: 1}}"
+    text = f"name: j\nroles:\n  {first}\n  b: {{command: x, affinityGroup: {group}, {fields}}}\n"
+    if message:
+        problems = refused(text)
+        assert "roles.b.affinityGroup" in problems and message in problems
+    else:
+        assert [role.affinity_group for role in load_job(text).spec.roles] == ["g", group]
 
 
 def test_company_and_closeness_are_said_once_for_the_job() -> None:

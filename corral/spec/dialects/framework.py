@@ -27,7 +27,7 @@ FORCED_AFTER: Final = "podGracefulDeletionTimeoutSec"
 CREATE, START, STOP = "Create", "Start", "Stop"
 _NAME: Final = re.compile("[a-z0-9]{1,63}", re.ASCII)
 _NAMED: Final = "1 to 63 lower-case letters and digits"
-_JOB_WIDE: Final = ("queue", "priority", "pinnedCell", "lazyPreemption")
+_JOB_WIDE: Final = ("queue", "priority", "lazyPreemption")
 
 
 def translate(fields: Fields, translation: Translation) -> None:
@@ -53,6 +53,7 @@ def translate(fields: Fields, translation: Translation) -> None:
         pods.append((task, pod))
         _origins(translation, at)
     _agree(spec, pods, translation)
+    _cells(spec, roles, pods, translation)
     if roles:
         spec["replicaSpec"] = {"role": roles[0]["name"], "replicas": roles[0].pop("replicas")}
     spec["roles"] = roles
@@ -166,6 +167,22 @@ def _agree(spec: dict[str, Any], pods: list[tuple[Fields, Pod]], translation: Tr
         spec["barrier"] = {"enabled": True, "timeoutSeconds": max(each.timeout for each in barriers)}
     if any(pod.rdma for _, pod in pods):
         spec["network"] = {"rdma": "required"}
+
+
+def _cells(
+    spec: dict[str, Any], roles: list[dict[str, Any]], pods: list[tuple[Fields, Pod]], translation: Translation
+) -> None:
+    """The pinned cells and affinity groups of roles that differ; else the cell is the job's, and all of it one group."""
+    for key in ("pinnedCell", "affinityGroup"):
+        said = {at: pod.cells[key] for at, (_, pod) in enumerate(pods) if key in pod.cells}
+        if len(set(said.values())) > 1:
+            for at, value in said.items():
+                if value:
+                    roles[at][key] = value
+                    translation.origins["spec", "roles", at, key] = (*pods[at][0].path, "task", "pod")
+        elif key == "pinnedCell" and said:
+            at, spec[key] = next(iter(said.items()))
+            translation.origins["spec", key] = (*pods[at][0].path, "task", "pod")
 
 
 def _deadline(spec: dict[str, Any], pods: Iterable[tuple[Fields, Pod]]) -> None:

@@ -1,7 +1,7 @@
 """Why: Frameworks of OpenPAI's clusters ask HiveD for their devices in an annotation of the pod; a job asks in its fields.
 
-Source: HiveD, pkg/api (`pod-scheduling-spec`, with the names of its older versions). A job is one gang, so the affinity
-group of its pods needs no word.
+Source: HiveD, pkg/api (`pod-scheduling-spec`, with the names of its older versions). Members of an affinity group need no
+word: they are the tasks of the roles that name it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ class HivedAsk:
     devices: dict[str, Any]
     job: dict[str, Any]
     """Fields of the job's spec; all of its pods have to say the same."""
+    cells: dict[str, str]
+    """Fields of the role: which cell, and together with which pods."""
 
 
 def hived_ask(annotations: Fields) -> HivedAsk | None:
@@ -41,8 +43,9 @@ def hived_ask(annotations: Fields) -> HivedAsk | None:
     model = given.text("leafCellType") or given.text("gpuType")
     job: dict[str, Any] = {"queue": given.text("virtualCluster", None)}
     job["priority"] = str(given.whole("priority", 0, least=-1, most=1000))
-    job["pinnedCell"] = given.text("pinnedCellId") or given.text("reservationId")
     job["lazyPreemption"] = given.flag("lazyPreemptionEnable", False)
-    given.ignore(("affinityGroup", "gangReleaseEnable", "ignoreK8sSuggestedNodes", "gpuNumber", "leafCellNumber"))
+    cells = {"pinnedCell": given.text("pinnedCellId") or given.text("reservationId")}
+    cells["affinityGroup"] = given.inner("affinityGroup").text("name")
+    given.ignore(("reservationId", "gangReleaseEnable", "ignoreK8sSuggestedNodes", "gpuNumber", "leafCellNumber"))
     given.done()
-    return HivedAsk({"count": count, "model": model}, job)
+    return HivedAsk({"count": count, "model": model}, job, cells)

@@ -40,6 +40,8 @@ class Pod:
     role: dict[str, Any]
     job: dict[str, Any] = field(default_factory=dict)
     """Fields of the job's spec, on which all roles have to agree."""
+    cells: dict[str, str] = field(default_factory=dict)
+    """What HiveD is told of the cells of its tasks: `pinnedCell`, `affinityGroup`."""
     barrier: Barrier | None = None
     rdma: bool = False
     restart: str = "Never"
@@ -69,7 +71,7 @@ def read_pod(pod: Fields) -> Pod:
         said["devices"] = {key: value for key, value in ask.devices.items() if value}
     role, task = task_container(containers[0])
     role |= {"resources": said}
-    found = Pod(role, ask.job if ask is not None else {}, rdma=rdma)
+    found = Pod(role, rdma=rdma) if ask is None else Pod(role, ask.job, ask.cells, rdma=rdma)
     if barriers:
         found.barrier = barrier_of(barriers[0], containers[0])
     _settle(spec, found)

@@ -38,6 +38,8 @@ _ROLE_FIELDS: Final[dict[str, Path]] = {
     "retryPolicy": ("taskRetryCount",),
     "replicas": ("instances",),
 }
+_ROLE_CELLS: Final = {"pinnedCell": "pinnedCellId", "affinityGroup": "affinityGroupName"}
+"""What a role is told by the job's extras."""
 
 
 def readable(text: str | bytes) -> str | bytes:
@@ -97,9 +99,11 @@ def said_at(document: Mapping[str, Any], path: Path) -> Path:
             return ("name",)
         case ("spec", "roles", int(index), *rest):
             role = document["spec"]["roles"][index]["name"]
-            names = json.loads(document["metadata"]["annotations"][ROLES])
-            field = _ROLE_FIELDS.get(str(rest[0]), ()) if rest else ()
-            return ("taskRoles", names.get(role, role), *field)
+            name = json.loads(document["metadata"]["annotations"][ROLES]).get(role, role)
+            field = str(rest[0]) if rest else ""
+            if field in _ROLE_CELLS:
+                return ("extras", "hivedScheduler", "taskRoles", name, _ROLE_CELLS[field])
+            return ("taskRoles", name, *_ROLE_FIELDS.get(field, ()))
         case ("spec", str(field), *_):
             return _FIELDS.get(field, ())
     return ()

@@ -26,6 +26,9 @@ class RoleTerms:
     affinity_group: str = ""
 
 
+_NOTHING: Final = RoleTerms()
+
+
 @dataclass(frozen=True, slots=True)
 class HivedTerms:
     """What a job asks of HiveD."""
@@ -41,6 +44,10 @@ class HivedTerms:
     def pinned_cells(self) -> set[str]:
         """The pinned cells that roles name."""
         return {role.pinned_cell for role in self.roles.values() if role.pinned_cell}
+
+    def of(self, name: str) -> RoleTerms:
+        """What is said of a task role."""
+        return self.roles.get(name, _NOTHING)
 
 
 def hived_terms(protocol: Mapping[str, Any]) -> HivedTerms:
@@ -70,6 +77,22 @@ def hived_terms(protocol: Mapping[str, Any]) -> HivedTerms:
         _flag(given, "ignoreK8sSuggestedNodes", True),
         roles,
     )
+
+
+def job_cell(protocol: Mapping[str, Any], terms: HivedTerms) -> str:
+    """The pinned cell that is the whole job's: the only one named, and by every role that asks for GPUs or SKUs.
+
+    "" where none is named, and where each role has to be told its own.
+    """
+    named = terms.pinned_cells
+    if len(named) != 1:
+        return ""
+    for name, role in protocol["taskRoles"].items():
+        said = terms.of(name)
+        asks = role["resourcePerInstance"]["gpu"] or said.sku_count or said.sku_type
+        if asks and not said.pinned_cell:
+            return ""
+    return named.pop()
 
 
 def _role(name: str, given: Mapping[str, Any], path: Path) -> RoleTerms:

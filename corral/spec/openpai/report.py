@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from corral.spec.job import UnifiedJob
-from corral.spec.openpai.hived import HivedTerms, hived_terms
+from corral.spec.openpai.hived import HivedTerms, hived_terms, job_cell
 from corral.spec.openpai.names import NAME, PROTOCOL, VERSION
 from corral.spec.openpai.rendering import names_used, render, unfilled
 from corral.spec.openpai.translation import asked_storages, is_gang, plugins, to_protocol
@@ -183,7 +183,6 @@ def _of_hived(protocol: Mapping[str, Any], terms: HivedTerms) -> Iterator[Use]:
         if name in given:
             why = "no effect: Corral places and releases a job as a whole, and no other scheduler suggests nodes"
             yield Use(f"{home}.{name}", IGNORED, why)
-    groups = {role.affinity_group for role in terms.roles.values() if role.affinity_group}
     for name, role in terms.roles.items():
         path = f"{home}.taskRoles.{name}"
         if role.sku_type:
@@ -197,10 +196,13 @@ def _of_hived(protocol: Mapping[str, Any], terms: HivedTerms) -> Iterator[Use]:
             why = f"a task fills {cells} cells where its virtual cluster owns some; elsewhere it gets {gpus} devices"
             yield Use(f"{path}.skuNum", SAME if role.sku_count == cells else DIFFERS, why)
         if role.pinned_cell:
-            yield Use(f"{path}.pinnedCellId", SAME, f"all of the job is in the pinned cell {role.pinned_cell}")
+            where = f"in the pinned cell {role.pinned_cell}"
+            apart = f"its tasks are {where}; only the preset hived parts a gang among several cells"
+            why = f"all of the job is {where}" if job_cell(protocol, terms) else apart
+            yield Use(f"{path}.pinnedCellId", SAME, why)
         if role.affinity_group:
-            why = "all tasks of a job are one group, which is placed together"
-            yield Use(f"{path}.affinityGroupName", SAME if len(groups) == 1 else DIFFERS, why)
+            why = "under the preset hived the task roles of this name are one group, which is placed together"
+            yield Use(f"{path}.affinityGroupName", SAME, why)
 
 
 def _of_extras(protocol: Mapping[str, Any]) -> Iterator[Use]:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from corral.spec.errors import Path, Problem, SpecError, describe
 from corral.spec.job import API_VERSION, KIND
-from corral.spec.openpai.hived import HivedTerms, RoleTerms, hived_terms
+from corral.spec.openpai.hived import HivedTerms, RoleTerms, hived_terms, job_cell
 from corral.spec.openpai.names import (
     JOB_TYPE,
     NAME,
@@ -75,8 +75,9 @@ def to_job(protocol: Mapping[str, Any], *, user: str = "") -> OpenPaiJob:
     masked = mask(protocol)
     names = dns_labels(rendered["taskRoles"])
     ports = dns_labels(label for role in rendered["taskRoles"].values() for label in _ports(role))
+    cell = job_cell(protocol, terms)
     roles = [
-        {"name": names[name], **_role(name, role, rendered, terms, ports), **_secrets(secrets)}
+        {"name": names[name], **_role(role, rendered, terms.of(name), ports, cell), **_secrets(secrets)}
         for name, role in rendered["taskRoles"].items()
     ]
     annotations = {
@@ -88,7 +89,7 @@ def to_job(protocol: Mapping[str, Any], *, user: str = "") -> OpenPaiJob:
     }
     if user:
         annotations[USER] = user
-    spec = {"jobType": JOB_TYPE, **_standing(protocol, terms), **_course(protocol)}
+    spec = {"jobType": JOB_TYPE, **_standing(protocol, terms, cell), **_course(protocol)}
     spec["replicaSpec"] = {"role": roles[0]["name"], "replicas": roles[0].pop("replicas")}
     spec["roles"] = roles
     metadata = {"name": job_label(protocol["name"]), "annotations": annotations}
@@ -235,18 +236,14 @@ def _check_roles(protocol: Mapping[str, Any]) -> None:
         _refuse(("taskRoles",), f"{total} tasks in all; a job has at most {MAX_REPLICAS}")
 
 
-def _standing(protocol: Mapping[str, Any], terms: HivedTerms) -> dict[str, Any]:
-    """Where the job stands among others."""
+def _standing(protocol: Mapping[str, Any], terms: HivedTerms, cell: str) -> dict[str, Any]:
+    """Where the job stands among others; `cell` is the pinned cell of all of it."""
     queue = protocol.get("defaults", {}).get("virtualCluster")
     standing: dict[str, Any] = {"queue": as_text(queue) if queue else DEFAULT_QUEUE, "priority": terms.priority}
     if terms.lazy_preemption:
         standing["lazyPreemption"] = True
-    cells = sorted(terms.pinned_cells)
-    if len(cells) > 1:
-        path = ("extras", "hivedScheduler", "taskRoles")
-        _refuse(path, f"all tasks of a job are in one pinned cell here, and the task roles name {', '.join(cells)}")
-    if cells:
-        standing["pinnedCell"] = cells[0]
+    if cell:
+        standing["pinnedCell"] = cell
     return standing
 
 
@@ -268,8 +265,9 @@ def _course(protocol: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _role(
-    name: str, role: Mapping[str, Any], rendered: Mapping[str, Any], terms: HivedTerms, ports: Mapping[str, str]
+    role: Mapping[str, Any], rendered: Mapping[str, Any], terms: RoleTerms, ports: Mapping[str, str], cell: str
 ) -> dict[str, Any]:
+    """One task role but its name and secrets; `cell` is the pinned cell of the whole job."""
     asked, instances = role["resourcePerInstance"], role.get("instances", 1)
     retried = 0 if is_gang(rendered) else role.get("taskRetryCount", 0)
     shared = role.get("extraContainerOptions", {}).get("shmMB", DEFAULT_SHM_MB)
@@ -280,13 +278,20 @@ def _role(
         "resources": {
             "cpu": str(asked["cpu"]),
             "memory": f"{asked['memoryMB']}Mi" if asked["memoryMB"] else "0",
-            "devices": _devices(asked["gpu"], terms.roles.get(name, RoleTerms())),
+            "devices": _devices(asked["gpu"], terms),
         },
         "shm": f"{shared}Mi" if shared else "",
         "ports": [{"name": ports[label], "count": count} for label, count in _ports(role).items()],
         "completion": _completion(role.get("completion", {}), instances),
         "retryPolicy": {"fancy": not is_gang(rendered), "maxRetries": retried},
+        **_place(terms, cell),
     }
+
+
+def _place(terms: RoleTerms, cell: str) -> dict[str, str]:
+    """With which roles the tasks are placed, and in which pinned cell where it is not the whole job's."""
+    said = {"pinnedCell": "" if cell else terms.pinned_cell, "affinityGroup": terms.affinity_group}
+    return {field: name for field, name in said.items() if name}
 
 
 def _devices(count: int, terms: RoleTerms) -> dict[str, Any]:
