@@ -65,7 +65,7 @@ class OpenPaiQuota(ServiceBase):
         nothing = RoleTerms()
         roles = [_with_cells(role, asked.get(role.name, ("", nothing))[1], own or known) for role in job.spec.roles]
         counted = job.model_copy(update={"spec": job.spec.model_copy(update={"roles": roles})})
-        if owned is not None and job.spec.gang and not job.spec.pinned_cell:
+        if owned is not None and job.spec.gang:
             _check_quota(counted, owned)
         return counted
 

@@ -100,6 +100,13 @@ async def test_more_than_the_virtual_cluster_owns_is_refused(service: Service, c
     assert await devices_of(service, 4, gpu=1, taskRoles={"worker": {"skuType": "A100"}}) == 1
 
 
+async def test_cells_of_pinned_jobs_are_counted_too(service: Service, cells: None) -> None:
+    pinned = {"taskRoles": {"worker": {"pinnedCellId": "quiet"}}}
+    with pytest.raises(Conflict, match="5 cells"):
+        await devices_of(service, 5, gpu=1, **pinned)
+    assert await devices_of(service, 4, gpu=1, **pinned) == 1
+
+
 async def test_no_task_has_more_cells_than_a_task_can_have(service: Service, cells: None) -> None:
     with pytest.raises(Conflict, match="5000 cells"):
         await devices_of(service, 1, gpu=0, gang=False, taskRoles={"worker": {"skuNum": 5000}})
