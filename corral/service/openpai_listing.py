@@ -23,7 +23,7 @@ class HivedGlance(msgspec.Struct, frozen=True, rename="camel"):
 
     job_priority_class: str | None = None
     lazy_preemption_enable: bool = False
-    task_roles: dict[str, HivedRoleGlance] | None = None
+    task_roles: dict[str, HivedRoleGlance | None] | None = None
 
 
 class _Extras(msgspec.Struct, frozen=True, rename="camel"):
@@ -55,11 +55,12 @@ def hived_glance(protocol: str) -> HivedGlance:
 def affinity_groups(protocol: str, roles: Iterable[str], job: str) -> dict[str, str]:
     """What HiveD calls the affinity group of each of OpenPAI's roles; `protocol` is JSON text, and `job` is `user~job`.
 
-    Roles of a gang that name no group are in one; without a gang, or a protocol, they are in none.
+    A gang that names none is one; else each task of a role that names none is a group of its own, which is not told.
     """
-    named = hived_glance(protocol).task_roles or {}
-    rest = _DEFAULT_GROUP if protocol and _is_gang(protocol) else None
-    groups = {role: (named[role].affinity_group_name if role in named else None) or rest for role in roles}
+    said = hived_glance(protocol).task_roles or {}
+    named = {role: terms.affinity_group_name for role, terms in said.items() if terms and terms.affinity_group_name}
+    rest = _DEFAULT_GROUP if protocol and not named and _is_gang(protocol) else None
+    groups = {role: named.get(role, rest) for role in roles}
     return {role: f"{job}/{group}" for role, group in groups.items() if group}
 
 
