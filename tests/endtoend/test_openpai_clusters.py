@@ -12,7 +12,7 @@ import pytest
 
 from tests.endtoend.platform import Platform, on_devices
 from tests.scheduler.hived_clusters import read_cases
-from tests.spec.openpai_files import job_file
+from tests.spec.openpai_files import job_file, role_of
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -89,3 +89,52 @@ def test_a_task_without_gpus_fills_the_cells_it_asks_for_and_a_wrong_sku_is_refu
     assert taken.status_code == 202, taken.text
     job = server.ended("cells")
     assert (job["state"], job["devices"]) == ("succeeded", 2)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "kinds"),
+    [
+        ("VC2", ({"skuType": "DGX1-P100"}, {"skuType": "CT1"})),
+        ("VC1", ({"pinnedCellId": "VC1-YQW-DGX2"}, {"skuType": "DGX2-V100"})),
+    ],
+    ids=["sku-types", "pinned-cell"],
+)
+def test_affinity_groups_have_cells_of_their_own_kinds_and_survive_a_restart(
+    server: Platform, http: httpx2.Client, cluster: str, kinds: tuple[dict[str, str], dict[str, str]]
+) -> None:
+    def inspect(path: str) -> Any:
+        answer = httpx2.get(f"{server.url}/v1/inspect/{path}", headers=http.headers, trust_env=False)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    name = f"groups-{cluster.lower()}"
+    size = {"cpu": 1, "memoryMB": 64, "gpu": 1}
+    role = role_of(resourcePerInstance=size, commands=["sleep 600"], extraContainerOptions={"shmMB": 0})
+    cells = [kind | {"skuNum": 1, "affinityGroupName": f"{each}/s"} for each, kind in zip("ab", kinds, strict=True)]
+    text = job_file(
+        name=name,
+        defaults={"virtualCluster": cluster},
+        taskRoles={"a": role | {"instances": 2}, "b": role},
+        extras={"hivedScheduler": {"jobPriorityClass": "prod", "taskRoles": dict(zip("ab", cells, strict=True))}},
+    )
+    taken = http.post("/jobs", content=text, headers={"Content-Type": "text/yaml"})
+    assert taken.status_code == 202, taken.text
+    job = server.until(name, lambda now: now["state"] == "running")
+    names = {f"{job['id']}+[=2F{each}=2Fs]" for each in ("a", "b")}
+    groups = {group["metadata"]["name"]: group["status"] for group in inspect("affinitygroups/")["items"]}
+    assert groups.keys() == names
+    assert {status["state"] for status in groups.values()} == {"Allocated"}
+    places = server.client.placement(job["id"])["items"]
+    nodes = {each: {task["node"] for task in places if task["role"] == each} for each in "ab"}
+    assert len(nodes["a"]) == 1 and not nodes["a"] & nodes["b"]
+    full_name = f"{job['user']}~{name}"
+    detail = http.get(f"/jobs/{full_name}").json()
+    told = [each["hived"]["affinityGroupName"] for each in detail["taskRoles"]["a"]["taskStatuses"]]
+    assert told == [f"{full_name}/a/s"] * 2
+    server.corral("down", "--data", str(server.data))
+    server.up_again()
+    again = {group["metadata"]["name"]: group["status"] for group in inspect("affinitygroups/")["items"]}
+    assert again == groups
+    server.client.stop(job["id"])
+    assert server.ended(job["id"])["state"] == "stopped"
+    assert inspect("affinitygroups/")["items"] == []
