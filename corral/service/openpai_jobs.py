@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -41,13 +41,12 @@ from corral.service.rules import Resource
 from corral.service.submitting import Submitting
 from corral.service.yielding import Yielding
 from corral.spec.errors import SpecError
+from corral.spec.openpai.names import OWN_TAG_SAID, OWN_TAGS
 from corral.spec.openpai.protocol import ProtocolError, read_protocol
 from corral.spec.openpai.translation import OpenPaiJob, to_job, to_protocol
 
 START, STOP = "START", "STOP"
 LONGEST_TAG: Final = 100
-OWN_TAGS: Final = "openpai:"
-"""How the tags begin that this server gives by itself; nobody else gives or takes them."""
 _READ_AT_ONCE: Final = 16 * 1024
 _PAGE: Final = 500
 """So many lines are made before others have a turn."""
@@ -77,8 +76,8 @@ class OpenPaiJobs(Submitting, Yielding):
             raise _invalid_protocol(error) from None
         return await self.openpai_submit_job(actor, job, str(protocol["name"]))
 
-    async def openpai_submit_job(self, actor: Actor, job: OpenPaiJob, name: str) -> str:
-        """Accept a job that was translated; its name."""
+    async def openpai_submit_job(self, actor: Actor, job: OpenPaiJob, name: str, own_tags: Sequence[str] = ()) -> str:
+        """Accept a job that was translated, and give it the server's own tags; its name."""
         queue = job.document["spec"]["queue"]
         admission = await self.store.admission()
         try:
@@ -89,6 +88,7 @@ class OpenPaiJobs(Submitting, Yielding):
                 no_image=not admission.container_runtime,
                 own_secrets=job.secrets,
                 unique_name="ever",
+                own_tags=own_tags,
             )
         except SpecError as error:
             raise _invalid_protocol(error) from None
@@ -152,9 +152,10 @@ class OpenPaiJobs(Submitting, Yielding):
         raise OpenPaiRefusal("NoJobSshInfoError", f"SSH info of job {job.ref} is not found.")
 
     async def openpai_job_attempts(self, actor: Actor, user: str, name: str) -> tuple[JobAttempt, ...]:
-        """All attempts of a job, in order."""
+        """All attempts of a job: the latest, then those before it in order, as OpenPAI has them."""
         job = await self._readable(actor, user, name)
-        return tuple([await self._told(job, each) for each in await self._attempts(job)])
+        *past, latest = [await self._told(job, each) for each in await self._attempts(job)]
+        return latest, *past
 
     async def openpai_job_attempt(self, actor: Actor, user: str, name: str, number: int) -> JobAttempt:
         """One attempt of a job."""
@@ -200,7 +201,7 @@ class OpenPaiJobs(Submitting, Yielding):
         if not tag or "," in tag or len(tag) > LONGEST_TAG or "\0" in tag:
             raise bad_parameters(f"A tag has 1 to {LONGEST_TAG} characters, and no comma.")
         if tag.startswith(OWN_TAGS):
-            raise bad_parameters(f"Tags that begin with {OWN_TAGS} are the server's own; choose another.")
+            raise bad_parameters(OWN_TAG_SAID)
         job = await self._shown(user, name)
         resource = job_resource(job.record)
         with _owners_only(actor, job, "add tag to" if there else "delete tag from"):

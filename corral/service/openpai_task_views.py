@@ -143,7 +143,10 @@ def task_attempt(job: Shown, row: Any, before: Any = None, created_at: float | N
 
 
 def task_detail(job: Shown, number: int, key: tuple[str, int], task: TaskRun | None, rows: Sequence[Any]) -> TaskDetail:
-    """One task of attempt `number` of a job with all its runs; `task` is it as it stands, when that attempt is current."""
+    """One task of attempt `number` of a job with all its runs, the latest first as OpenPAI has them.
+
+    `task` is it as it stands, when that attempt is current.
+    """
     role, index = key
     runs: list[TaskAttempt] = []
     for place, row in enumerate(rows):
@@ -171,7 +174,7 @@ def task_detail(job: Shown, number: int, key: tuple[str, int], task: TaskRun | N
         job_name=job.name,
         job_attempt_id=number,
         task_role_name=job.roles.get(role, role),
-        attempts=tuple(runs),
+        attempts=tuple(reversed(runs)),
     )
 
 

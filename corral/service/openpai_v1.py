@@ -15,11 +15,12 @@ from corral.runtime.openpai import job_key
 from corral.runtime.openpai_keys import KeyPair, key_pair
 from corral.service.actor import Actor
 from corral.service.base import job_resource
-from corral.service.openpai_jobs import OWN_TAGS, OpenPaiJobs
+from corral.service.openpai_jobs import OpenPaiJobs
 from corral.service.openpai_refusals import OpenPaiRefusal, bad_parameters, no_job
 from corral.service.openpai_removing import Removing
 from corral.service.sessions import Sessions
 from corral.spec.errors import SpecError
+from corral.spec.openpai.names import OWN_TAGS
 from corral.spec.openpai.translation import plugins, to_protocol
 from corral.spec.openpai.v1 import TOO_MANY_OF_A_ROLE, read_v1
 from corral.spec.openpai.v1_job import to_v1, v1_job, with_folders
@@ -57,10 +58,7 @@ class OpenPaiV1(OpenPaiJobs, Removing, Sessions):
             job = v1_job(v1, user=owner.user, fs_uri=self.openpai_fs_uri, auth=auth)
         except SpecError as error:
             raise OpenPaiRefusal("InvalidParametersError", error.message) from None
-        if not namespace:
-            spec = job.document["spec"]
-            spec["tags"] = [*spec.get("tags", ()), LEGACY]
-        await self.openpai_submit_job(owner, job, v1["jobName"])
+        await self.openpai_submit_job(owner, job, v1["jobName"], () if namespace else (LEGACY,))
         return v1
 
     async def v1_owner(self, name: str) -> str:

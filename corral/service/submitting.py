@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -32,7 +32,7 @@ from corral.service.rules import Decision, Resource
 from corral.service.storages import Storages
 from corral.spec.errors import SpecError, did_you_mean
 from corral.spec.job import UnifiedJob
-from corral.spec.openpai.names import DEFAULT_FILES, JOB_TYPE, PROTOCOL, SSH_KEYS, USER
+from corral.spec.openpai.names import DEFAULT_FILES, JOB_TYPE, OWN_TAG_SAID, OWN_TAGS, PROTOCOL, SSH_KEYS, USER
 from corral.spec.openpai.translation import public_keys, secret_name
 from corral.spec.parts import Array, Dependency
 from corral.spec.reading import ReadJob
@@ -115,16 +115,18 @@ class Submitting(OpenPaiQuota, Storages):
         birth: Birth | None = None,
         own_secrets: Mapping[str, str] = {},
         unique_name: str = "live",
+        own_tags: Sequence[str] = (),
     ) -> SubmitResult:
         """Accept a job: once this returns it is stored; `birth` is the object that it is born as.
 
         `own_secrets` are secrets of a protocol of OpenPAI, by its names for them: they go with this job alone.
-        `unique_name` says who may not have the job's name already: see `NewJob`.
+        `unique_name` says who may not have the job's name already: see `NewJob`. `own_tags` are given by the server, that
+        knows the job by them; its document may have none of their kind.
 
         Raises SpecError with every problem, InvalidInput, Forbidden, Conflict (a name taken, an impossible request).
         """
         read = await self._read(actor, text, parameters, filename)
-        job, own_secrets = await self._as_openpai(actor, read.job), {**read.secrets, **own_secrets}
+        job, own_secrets = await self._as_openpai(actor, _tagged(read.job, own_tags)), {**read.secrets, **own_secrets}
         data = text.encode() if isinstance(text, str) else text
         asked = json.dumps([sorted((parameters or {}).items()), no_image, code_digest, *sorted(own_secrets.items())])
         waits = wait_for_capacity or job.spec.job_type == JOB_TYPE  # OpenPAI knows no other way
@@ -419,6 +421,13 @@ def _first_wait(needs: tuple[JobId, ...]) -> WaitingView:
 
 def _with_spec(job: UnifiedJob, **changes: Any) -> UnifiedJob:
     return job.model_copy(update={"spec": job.spec.model_copy(update=changes)})
+
+
+def _tagged(job: UnifiedJob, own: Sequence[str]) -> UnifiedJob:
+    """A job with the server's own tags, which its document must not have."""
+    if any(tag.startswith(OWN_TAGS) for tag in job.spec.tags):
+        raise InvalidInput("own-tag", OWN_TAG_SAID)
+    return _with_spec(job, tags=[*job.spec.tags, *own]) if own else job
 
 
 def _array_child(job: UnifiedJob, index: int, before: tuple[JobId, ...]) -> UnifiedJob:

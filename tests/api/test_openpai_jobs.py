@@ -411,9 +411,11 @@ def test_attempts_of_a_job_and_of_its_tasks_are_told_from_what_is_kept(ann: Call
         refused(ann.http.get(f"{where}/attempts/{bad}"), 404, "NoJobError")
 
     task = ann.get(f"{where}/attempts/0/taskRoles/Task_Role/taskIndex/0/attempts")
-    assert [(run["attemptId"], run["containerExitCode"]) for run in task["attempts"]] == [(0, 137), (1, 1)]
+    latest_first = [(run["attemptId"], run["containerExitCode"]) for run in task["attempts"]]
+    assert latest_first == [(1, 1), (0, 137)], "as OpenPAI has them"
     assert (task["username"], task["jobName"], task["jobAttemptId"]) == ("ann", "Tried", 0)
-    assert task["attempts"][0]["containerExitSpec"]["phrase"] == "ContainerSigKillReceived"
+    assert task["createdTime"] < task["completedTime"] == round((START + 8) * 1000)
+    assert task["attempts"][1]["containerExitSpec"]["phrase"] == "ContainerSigKillReceived"
     current = ann.get(f"{where}/attempts/1/taskRoles/Task_Role/taskIndex/0/attempts")
     assert [run["attemptState"] for run in current["attempts"]] == ["RUNNING"]
     for bad in (
@@ -426,14 +428,14 @@ def test_attempts_of_a_job_and_of_its_tasks_are_told_from_what_is_kept(ann: Call
     assert ann.http.get(f"{where}/job-attempts/healthz").status_code == 200
     attempts = ann.get(f"{where}/job-attempts")
     assert [(each["attemptIndex"], each["state"], each["isLatest"]) for each in attempts] == [
-        (0, "FAILED", False),
         (1, "RUNNING", True),
-    ]
-    assert ann.get(f"{where}/job-attempts/0") == attempts[0]
+        (0, "FAILED", False),
+    ], "the latest, then those before it"
+    assert ann.get(f"{where}/job-attempts/0") == attempts[1]
     assert ann.http.get(f"{where}/jobAttempts/healthz").status_code == 200
     assert ann.get(f"{where}/jobAttempts") == attempts
-    assert ann.get(f"{where}/jobAttempts/1") == attempts[1]
-    assert attempts[0]["exitCode"] == 1 and attempts[0]["exitDiagnostics"]["diagnosticsSummary"] == "again"
+    assert ann.get(f"{where}/jobAttempts/1") == attempts[0]
+    assert attempts[1]["exitCode"] == 1 and attempts[1]["exitDiagnostics"]["diagnosticsSummary"] == "again"
     words = "JobAttemptId 7 is not found in ann~Tried."
     refused(ann.http.get(f"{where}/job-attempts/7"), 404, "NoJobError", words)
     refused(ann.http.get(f"{where}/attempts/7"), 404, "NoJobError", words)

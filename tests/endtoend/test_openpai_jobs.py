@@ -78,8 +78,8 @@ def test_a_job_that_is_tried_again_shows_every_attempt_with_its_own_end(caller: 
     where = caller.where("Tried_twice")
     attempts = caller.get(f"{where}/job-attempts")
     assert [(each["attemptIndex"], each["state"], each["exitCode"]) for each in attempts] == [
-        (0, "FAILED", 7),
         (1, "FAILED", 7),
+        (0, "FAILED", 7),
     ]
     first = caller.get(f"{where}/attempts/0")["jobStatus"]
     times = [first[name] for name in ("appCreatedTime", "appLaunchedTime", "appCompletedTime")]

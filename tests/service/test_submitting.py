@@ -44,6 +44,14 @@ async def test_an_accepted_job_is_stored_and_shown(service: Service) -> None:
     assert msgspec.json.decode(msgspec.json.encode(detail))["createdAt"].endswith("Z")
 
 
+async def test_no_document_has_a_tag_by_which_the_server_itself_knows_jobs(service: Service) -> None:
+    error = await _refused(service, job_text(more="tags: [a, 'openpai:legacy']\n"))
+    assert (error.status, error.code) == (400, "own-tag")
+    assert error.message == "Tags that begin with openpai: are the server's own; choose another."
+    given = await service.submit(ANN, job_text(more="tags: [a]\n"), own_tags=("openpai:legacy",))
+    assert given.detail is not None and given.detail.tags == ("a", "openpai:legacy")
+
+
 async def test_a_bad_document_is_refused_with_its_line(service: Service) -> None:
     error = await _refused(service, "name: x\nroles:\n  worker:\n    comand: [a]\n")
     assert isinstance(error, SpecError) and error.problems[0].line == 4

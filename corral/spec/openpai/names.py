@@ -38,6 +38,10 @@ REGISTRIES: Final = "$registries"
 """What these are called among the protocol's own secrets."""
 SECRET_PREFIX: Final = "openpai."
 """What the names of the protocol's own secrets begin with, among those of the job."""
+OWN_TAGS: Final = "openpai:"
+"""How the tags begin that the server gives by itself, and knows jobs by; nobody else gives or takes them."""
+OWN_TAG_SAID: Final = f"Tags that begin with {OWN_TAGS} are the server's own; choose another."
+"""What somebody is told who does."""
 
 _MOST: Final = 63
 _NO_LABEL: Final = re.compile(r"[^a-z0-9]+")
