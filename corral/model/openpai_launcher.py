@@ -70,6 +70,16 @@ _CODES: Final = {
 _ENDED: Final = frozenset({JobState.ATTEMPT_COMPLETED, JobState.COMPLETED})
 
 
+class Launching(msgspec.Struct, frozen=True):
+    """Who is beginning a Framework's next job; `id` is that of the attempt to do so."""
+
+    id: str
+    user: str
+    asks: str
+    """The digest of what they ask for."""
+    at: float
+
+
 class Asked(msgspec.Struct, frozen=True):
     """What is kept of a Framework that a client requested."""
 
@@ -82,6 +92,8 @@ class Asked(msgspec.Struct, frozen=True):
     """What a client said of how far it is."""
     migrations: dict[str, dict[str, Any]] = {}
     """By container what a client asked for."""
+    launching: Launching | None = None
+    """Until the job that it is next is there."""
 
 
 class Framework(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ import msgspec
 
 from corral.kernel.errors import Conflict, CorralError, Forbidden, InvalidInput, NotFound
 from corral.kernel.ids import JobId, parse_attempt_id
-from corral.model.openpai_launcher import Asked, Framework
+from corral.model.openpai_launcher import Asked, Framework, Launching
 from corral.model.states import TaskState
 from corral.model.writes import IntentKind
 from corral.service.actor import Actor
@@ -73,11 +73,8 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
             await self._check_total(name, descriptors.total_tasks(wanted))
             await self._check_parent(name, wanted)
             before = None if known is None else _ASKED.decode(known.body)
-            if known is None or before is None or not before.job:
-                await self._begin_first(asker, name, wanted, address)
-            elif before.descriptor["version"] != wanted["version"]:
-                await self._end_job(await self._as_owner(asker, known), before.job)
-                await self._begin(asker, name, wanted, before, address)
+            if known is None or before is None or not before.job or before.descriptor["version"] != wanted["version"]:
+                await self._begin_once(asker, name, wanted, before, address)
             else:
                 wanted["user"] = {"name": known.owner}
                 await self._change_framework(await self._as_owner(asker, known), name, before, wanted)
@@ -270,42 +267,54 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
 
         await self.store.keep(FRAMEWORK, known.name, run)
 
-    async def _begin_first(self, asker: Actor, name: str, wanted: dict[str, Any], address: str) -> None:
-        """Begin a Framework that is not there: whoever asks for it on another server meanwhile begins the same job.
+    async def _begin_once(
+        self, asker: Actor, name: str, wanted: dict[str, Any], before: Asked | None, address: str
+    ) -> None:
+        """Begin the next job of a Framework, `before` being what was asked of it until now.
 
-        Raises Conflict when it is another account, or another version, that is being begun.
+        Of all who begin one at once, on whichever servers, one does; who asks for the same as the same account begins
+        the same job. Raises Conflict when something else, or somebody else's, is being begun or has just been.
         """
-        now = self.clock.now()
-        claim = _framework_kept(Kept(FRAMEWORK, name, asker.user, "", now, now), Asked(wanted, "", now, now))
-
-        def run(known: Kept | None) -> Kept:
-            if known is None:
-                return claim
-            asked = _ASKED.decode(known.body)
-            if known.owner == asker.user and asked.descriptor["version"] == wanted["version"]:
-                return _framework_kept(known, asked)
-            if asked.job or now - known.created_at < _LAUNCH_SECONDS:
-                raise Conflict("framework-launching", f"{name} is being launched by {known.owner}; look at it first.")
-            return claim
-
-        kept = await self.store.keep(FRAMEWORK, name, run)
+        own = Launching(self._new_id(), asker.user, _digest(wanted, address), self.clock.now())
+        job = "" if before is None else before.job
+        kept = await self.store.keep(FRAMEWORK, name, lambda known: _claimed(known, name, wanted, job, own))
         assert kept is not None
+        asked = _ASKED.decode(kept.body)
+        if asked.launching is None:
+            return
         try:
-            before = msgspec.structs.replace(_ASKED.decode(kept.body), job="")
-            await self._begin(asker, name, wanted, before, address)
+            if asked.job:
+                await self._end_job(await self._as_owner(asker, kept), asked.job)
+            await self._begin(asker, name, wanted, asked, asked.launching.id, address)
         except CorralError:
-            if kept is claim:
-                await self._forget_framework(msgspec.structs.replace(claim, beside={}))
+            await self._release(name, own.id)
             raise
 
-    async def _begin(self, owner: Actor, name: str, wanted: dict[str, Any], before: Asked, address: str) -> None:
-        """Submit the job of a Framework, and keep which one it is; the same one however often it is asked for."""
+    async def _release(self, name: str, launching: str) -> None:
+        """Have a Framework be as it was before somebody began its next job, unless somebody else does now."""
+
+        def run(known: Kept | None) -> Kept | None:
+            asked = None if known is None else _ASKED.decode(known.body)
+            if known is None or asked is None:
+                return None
+            if asked.launching is None or asked.launching.id != launching:
+                return _framework_kept(known, asked)
+            return _framework_kept(known, msgspec.structs.replace(asked, launching=None)) if asked.job else None
+
+        await self.store.keep(FRAMEWORK, name, run)
+
+    async def _begin(
+        self, owner: Actor, name: str, wanted: dict[str, Any], before: Asked, launching: str, address: str
+    ) -> None:
+        """Submit the job of a Framework, and keep which one it is; the same one however often it is asked for.
+
+        Raises Conflict when the Framework was removed, or launched by somebody else, meanwhile; then the job is stopped.
+        """
         now = self.clock.now()
         nodes = (await self._configuration(CLUSTER))["nodes"]
         sorts = {node: said["gpuType"] for node, said in nodes.items() if said["gpuType"]}
         document = launcher_job(name, wanted, owner.user, Cluster(self.openpai_fs_uri, address, sorts))
-        begun = f"{name}\0{wanted['version']}\0{before.first_at!r}\0{before.job}"
-        key = hashlib.sha256(begun.encode()).hexdigest()
+        key = hashlib.sha256(f"{name}\0{launching}".encode()).hexdigest()
         submitted = await self.submit(
             owner,
             json.dumps(document),
@@ -314,11 +323,20 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
             unique_name="none",
         )
         assert submitted.detail is not None
-        first = before.first_at
-        kept = _framework_kept(
-            Kept(FRAMEWORK, name, owner.user, "", first, now), Asked(wanted, submitted.detail.id, first, now)
-        )
-        await self.store.keep(FRAMEWORK, name, lambda _: kept)
+        first, job = before.first_at, submitted.detail.id
+        begun = _framework_kept(Kept(FRAMEWORK, name, owner.user, "", first, now), Asked(wanted, job, first, now))
+
+        def settle(known: Kept | None) -> Kept | None:
+            asked = None if known is None else _ASKED.decode(known.body)
+            if known is None or asked is None:
+                return None
+            own = asked.launching is not None and asked.launching.id == launching
+            return begun if own else _framework_kept(known, asked)
+
+        kept = await self.store.keep(FRAMEWORK, name, settle)
+        if kept is None or _ASKED.decode(kept.body).job != job:
+            await self._end_job(owner, job)
+            raise Conflict("framework-launching", f"{name} was removed or launched anew meanwhile; look at it first.")
 
     async def _change_framework(self, owner: Actor, name: str, before: Asked, wanted: dict[str, Any]) -> None:
         """Bring a Framework that goes on to what is wanted of it: the sizes of its roles, and whether it runs."""
@@ -328,7 +346,13 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
             if wanted["executionType"] == descriptors.STOP and not record.run.stop_requested:
                 await self.stop(owner, before.job)
         now = self.clock.now()
-        await self._keep(name, lambda asked: msgspec.structs.replace(asked, descriptor=wanted, last_at=now))
+
+        def change(asked: Asked) -> Asked:
+            if asked.job != before.job:  # launched anew meanwhile, as what was asked then
+                return asked
+            return msgspec.structs.replace(asked, descriptor=wanted, last_at=now)
+
+        await self._keep(name, change)
 
     async def _rescale(self, owner: Actor, before: Asked, wanted: dict[str, Any]) -> None:
         roles = before.descriptor["taskRoles"]
@@ -444,6 +468,42 @@ def _framework_kept(known: Kept, asked: Asked) -> Kept:
     if parent is not None and parent["parentFrameworkName"] != known.name:
         beside |= {when: parent["parentFrameworkName"] for when in (_DELETE, _STOP) if parent[when]}
     return msgspec.structs.replace(known, body=msgspec.json.encode(asked).decode(), beside=beside)
+
+
+def _claimed(known: Kept | None, name: str, wanted: dict[str, Any], job: str, own: Launching) -> Kept:
+    """A Framework whose next job is being begun, by `own` or by who asked for the same before; `job` is its last one.
+
+    Raises Conflict when it is another's to begin.
+    """
+    if known is None:
+        return _first_claim(name, wanted, own)
+    asked = _ASKED.decode(known.body)
+    one, same = asked.launching, _framework_kept(known, asked)
+    if one is not None and (one.user, one.asks) == (own.user, own.asks):
+        return same
+    if one is not None and own.at - one.at < _LAUNCH_SECONDS:
+        raise _being_launched(name, one.user)
+    if asked.job != job:
+        if (known.owner, asked.descriptor) != (own.user, wanted):
+            raise _being_launched(name, known.owner)
+        return same
+    if not job:
+        return _first_claim(name, wanted, own)
+    return _framework_kept(known, msgspec.structs.replace(asked, launching=own))
+
+
+def _first_claim(name: str, wanted: dict[str, Any], own: Launching) -> Kept:
+    return _framework_kept(
+        Kept(FRAMEWORK, name, own.user, "", own.at, own.at), Asked(wanted, "", own.at, own.at, launching=own)
+    )
+
+
+def _being_launched(name: str, user: str) -> Conflict:
+    return Conflict("framework-launching", f"{name} is being launched by {user}; look at it first.")
+
+
+def _digest(wanted: dict[str, Any], address: str) -> str:
+    return hashlib.sha256(json.dumps([wanted, address], sort_keys=True).encode()).hexdigest()
 
 
 def _check_name(name: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,10 +14,10 @@ import pytest
 from corral.kernel.errors import Conflict
 from corral.kernel.ids import JobId
 from corral.kernel.tokens import mint_job_token
-from corral.model.openpai_launcher import Asked, Framework, aggregated_status
+from corral.model.openpai_launcher import Asked, Framework, Launching, aggregated_status
 from corral.model.records import JobFilter
 from corral.model.runs import RetriedAfter, Retries, TaskRun
-from corral.service import Actor
+from corral.service import Actor, Service
 from corral.spec.errors import SpecError
 from corral.spec.job import UnifiedJob
 from corral.spec.openpai.descriptor import read_descriptor
@@ -313,7 +313,8 @@ def test_two_servers_that_begin_one_framework_at_once_begin_one_job(server: Serv
     wanted = {**read_descriptor(framework()), "user": {"name": "ann"}}
 
     async def begin(version: int = 1, user: str = "ann") -> None:
-        await service._begin_first(Actor(user), "ann~twice", {**wanted, "version": version}, "")  # knows no lock
+        asked = {**wanted, "version": version, "user": {"name": user}}
+        await service._begin_once(Actor(user), "ann~twice", asked, None, "")  # knows no lock
 
     async def both() -> None:
         await asyncio.gather(*(begin() for _ in range(4)))
@@ -339,11 +340,104 @@ def test_a_launch_that_fails_leaves_the_name_free_and_one_that_was_cut_off_is_no
     descriptor = {**read_descriptor(framework(2)), "user": {"name": "ann"}}
     now = server.service.clock.now()
     for age, status in ((1.0, 409), (61.0, 202)):
-        body = msgspec.json.encode(Asked(descriptor, "", now - age, now - age)).decode()
+        begun = Launching("cut", "ann", "something else", now - age)
+        body = msgspec.json.encode(Asked(descriptor, "", now - age, now - age, launching=begun)).decode()
         claim = Kept("framework", "ann~cut", "ann", body, now - age, now - age)
         server.call(server.store.keep("framework", "ann~cut", lambda _, claim=claim: claim))  # type: ignore[misc]
         assert refused(ann, "GET", "/v1/Frameworks/ann~cut")[0] == 404
         assert admin.call("PUT", "/v1/Frameworks/ann~cut", json=framework()).status_code == status
+
+
+def launched(server: Server, name: str) -> tuple[Asked, list[str]]:
+    """What is kept of a Framework, and all jobs that it ever was."""
+    kept = server.call(server.store.kept("framework", name))
+    assert kept is not None
+    label = name.replace("~", "-")
+    listed = server.call(server.store.list_jobs(JobFilter(job_type="frameworklauncher", search=label), limit=50))
+    return msgspec.json.decode(kept.body, type=Asked), [each.id for each in listed.items]
+
+
+def test_of_several_who_launch_another_version_on_different_servers_at_once_one_does(
+    server: Server, ann: Pai, admin: Pai
+) -> None:
+    put(ann, "anew", framework())
+    before, (first,) = launched(server, "anew")
+
+    async def begin(user: str, version: int) -> str:
+        wanted = {**read_descriptor(framework(version)), "user": {"name": user}}
+        await server.service._begin_once(Actor(user, "admin" if user == "boss" else "user"), "anew", wanted, before, "")
+        return user
+
+    async def all_at_once() -> list[str | BaseException]:
+        asked = (("ann", 2), ("boss", 2), ("boss", 3), ("ann", 3))
+        return await asyncio.gather(*(begin(*each) for each in asked), return_exceptions=True)
+
+    done = server.call(all_at_once())
+    assert len([each for each in done if isinstance(each, str)]) == 1
+    assert [type(each) for each in done if not isinstance(each, str)] == [Conflict] * 3
+    now, jobs = launched(server, "anew")
+    assert (now.launching, sorted(jobs)) == (None, sorted([first, now.job]))
+    late = server.call(asyncio.wait_for(gathered(begin("boss", 4)), 60))
+    assert isinstance(late, Conflict), "who looked before it was launched anew does not launch over that"
+    assert launched(server, "anew") == (now, jobs)
+
+
+def test_two_accounts_that_launch_another_version_by_two_servers_at_once_begin_one_job(
+    server: Server, ann: Pai, admin: Pai
+) -> None:
+    put(ann, "both", framework())
+    one = server.service
+    two = Service(server.store, key=one.key, clock=server.clock, blobs=server.blobs, logs=one.logs, code_limit=1)
+
+    async def launch(service: Service, actor: Actor) -> None:
+        await service.launch(actor, "both", framework(2), as_user=actor.user)
+
+    async def at_once() -> list[BaseException | None]:
+        asked = launch(one, Actor("ann")), launch(two, Actor("boss", "admin"))
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    refusals = [each for each in server.call(at_once()) if each is not None]
+    assert all(isinstance(each, Conflict) for each in refusals) and len(refusals) < 2
+    server.call(two.close())
+    now, jobs = launched(server, "both")
+    assert (now.launching, len(jobs)) == (None, 2), "the one before, and that of the new version"
+    assert now.job in jobs and now.descriptor["version"] == 2
+
+
+async def gathered(work: Coroutine[Any, Any, Any]) -> Any:
+    (done,) = await asyncio.gather(work, return_exceptions=True)
+    return done
+
+
+def test_a_framework_that_is_removed_while_its_next_job_is_begun_stays_away_and_the_job_ends(
+    server: Server, ann: Pai, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(ann, "ann~gone", framework())
+    submit = server.service.submit
+
+    async def slow(*args: Any, **terms: Any) -> Any:
+        found = await submit(*args, **terms)
+        await server.store.keep("framework", "ann~gone", lambda _: None)
+        return found
+
+    monkeypatch.setattr(server.service, "submit", slow)
+    status, message = refused(ann, "PUT", "/v1/Frameworks/ann~gone", json=framework(2))
+    assert (status, "was removed" in message) == (409, True)
+    monkeypatch.undo()
+    assert server.call(server.store.kept("framework", "ann~gone")) is None
+    listed = server.call(server.store.list_jobs(JobFilter(job_type="frameworklauncher", search="ann-gone"), limit=50))
+    stopped = {each.job for each in server.call(server.store.intents(0, 10_000)) if each.kind == "job.stop-requested"}
+    assert len(listed.items) == 2 and {each.id for each in listed.items} <= stopped
+
+
+def test_another_version_that_fails_leaves_the_framework_to_be_launched_again(server: Server, ann: Pai) -> None:
+    put(ann, "ann~kept", framework())
+    nowhere = framework(2, platformSpecificParameters={"queue": "nowhere"})
+    assert refused(ann, "PUT", "/v1/Frameworks/ann~kept", json=nowhere)[0] == 400
+    asked, _ = launched(server, "ann~kept")
+    assert (asked.launching, asked.descriptor["version"]) == (None, 1)
+    put(ann, "ann~kept", framework(3))
+    assert launched(server, "ann~kept")[0].descriptor["version"] == 3
 
 
 def test_a_list_of_frameworks_asks_for_their_jobs_at_once(
