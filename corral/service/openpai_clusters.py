@@ -350,17 +350,16 @@ def _figures(amounts: Mapping[str, int]) -> Figures:
 
 
 def _skus(nodes: Iterable[NodeRow]) -> dict[str, dict[str, int]]:
-    """By model the least that a device of it comes with on any machine; a machine without devices is one SKU by itself."""
+    """By model the least that a device of it comes with on any machine: a job asks for an SKU, so it has to be a model."""
     found: dict[str, dict[str, int]] = {}
     for row in nodes:
         node = row.node
-        models = Counter(device.model or device.kind for device in node.devices if device.parent < 0)
-        every = sum(models.values())
-        for model in models or {"cpu": 1}:
+        models = [device.model for device in node.devices if device.parent < 0]
+        for model in filter(None, models):
             sku = {
-                "gpu": 1 if every else 0,
-                "cpu": node.cpu_millis // 1000 // max(1, every),
-                "memory": node.memory_bytes // _MEGABYTE // max(1, every),
+                "gpu": 1,
+                "cpu": node.cpu_millis // 1000 // len(models),
+                "memory": node.memory_bytes // _MEGABYTE // len(models),
             }
             before = found.get(model, sku)
             found[model] = {name: min(amount, before[name]) for name, amount in sku.items()}

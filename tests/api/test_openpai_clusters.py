@@ -292,6 +292,20 @@ def test_sku_types_are_what_comes_with_one_device(server: Server, root: httpx2.C
     assert refused(alice.get("/cluster/sku-types?vc=absent"))[:2] == (404, "NoVirtualClusterError")
 
 
+def test_what_no_job_could_ask_for_by_its_model_is_no_sku_type(server: Server, alice: httpx2.Client) -> None:
+    mixed = tuple(Device(index, f"n1:{index}", model="K80" if index else "") for index in range(4))
+    bare = tuple(Device(index, f"n2:{index}") for index in range(2))
+    put(
+        server,
+        [
+            Node("local/n1", devices=mixed, cpu_millis=8_000, memory_bytes=4 * GIGABYTE),
+            Node("local/n2", devices=bare, cpu_millis=1_000, memory_bytes=GIGABYTE),
+            Node("local/n3", cpu_millis=1_000, memory_bytes=GIGABYTE),
+        ],
+    )
+    assert alice.get("/cluster/sku-types").json() == {"K80": {"gpu": 1, "cpu": 2, "memory": 1024}}
+
+
 def test_machines_are_listed_as_kubernetes_nodes(root: httpx2.Client) -> None:
     found = root.get("/kubernetes/nodes").json()
     assert (found["kind"], found["apiVersion"]) == ("NodeList", "v1")
