@@ -65,10 +65,22 @@ def _mount(mount: Mapping[str, Any], uid: int) -> None:
     source, path = str(mount["source"]), str(mount["path"])
     if not os.path.isdir(path):
         _make(path, uid)
-    _call_mount(source, path, "", _BIND | _RECURSIVE)
+    if mount.get("own"):
+        _bind_own(source, path)
+    else:
+        _call_mount(source, path, "", _BIND | _RECURSIVE)
     flags = os.statvfs(path).f_flag
     same = (flags & _KEPT) | (_RELATIME if flags & _ST_RELATIME else 0) | _NOSUID | _NODEV
     _call_mount("none", path, "", _BIND | _REMOUNT | same | (_READ_ONLY if mount["read_only"] else 0))
+
+
+def _bind_own(source: str, path: str) -> None:
+    """Bind a user's own folder: others may write beside it, so a link that is there by now is not followed."""
+    handle = os.open(source, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        _call_mount(str(handle), path, "", _BIND | _RECURSIVE)  # the working directory is that of the handles
+    finally:
+        os.close(handle)
 
 
 def _make(path: str, uid: int) -> None:

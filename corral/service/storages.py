@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from corral.kernel.errors import NotFound
+from corral.kernel.errors import Conflict, NotFound
 from corral.model.configuration import read_revision
 from corral.service.actor import Actor
 from corral.service.base import ServiceBase
@@ -51,7 +51,8 @@ class Storages(ServiceBase):
     async def _with_storages(self, actor: Actor, job: UnifiedJob) -> UnifiedJob:
         """The job with the user's default storages by their names.
 
-        Raises NotFound `storage-not-found` for a storage that is not there, or not for the actor: nobody learns which.
+        Raises NotFound `storage-not-found` for a storage that is not there, or not for the actor: nobody learns which;
+        Conflict for one that might take the folder of somebody else's for the actor's own.
         """
         asked = job.spec.storages
         if not asked:
@@ -66,6 +67,8 @@ class Storages(ServiceBase):
         known: dict[str, StorageUse] = {}
         for use in uses:
             known.setdefault(use.where, use)
+        for name in sorted({use.name for use in known.values()}):
+            await self._check_own_folder(actor, name)
         return job.model_copy(update={"spec": job.spec.model_copy(update={"storages": list(known.values())})})
 
     async def _check_storage(self, actor: Actor, name: str) -> None:
@@ -75,6 +78,19 @@ class Storages(ServiceBase):
             await self.note(actor, "storage.use", resource, decision)
         if not decision.allowed or await self._storage(name) is None:
             raise storage_not_found(name)
+
+    async def _check_own_folder(self, actor: Actor, name: str) -> None:
+        storage = await self._storage(name)
+        if storage is None or storage.share or not storage.may_fold_case:
+            return
+        user = await self.store.user(actor.user)
+        other = "" if user is None else await self.store.older_namesake(user)
+        if other:
+            message = (
+                f"The storage {name} may take your folder for that of {other}, whose name differs from yours only by its "
+                "case; leave the storage out, or ask an administrator for an account of another name."
+            )
+            raise Conflict("folder-of-another", message)
 
     async def _storage(self, name: str) -> StorageDocument | None:
         revision = await self.store.document("Storage", name)

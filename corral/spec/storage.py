@@ -57,6 +57,8 @@ _PARTICULAR: Final = frozenset(
     {"server", "path", "address", "shareName", "containerName", "accountName", "uri", "claim", "driver", "attributes",
      "secretName", "credentialsFile"}
 )  # fmt: skip
+_CASE_KEPT: Final = frozenset({"nfs", "folder", "uri", "azureBlob"})
+"""The types of storages that tell names apart which differ only by their case; of a claim or a driver nobody knows."""
 _SYSTEM: Final = ("/proc", "/sys", "/dev")
 
 
@@ -175,6 +177,11 @@ class StorageDocument(SpecModel):
         if found:
             raise PydanticCustomError("inconsistent", "the parts do not fit together", {"findings": found})
         return self
+
+    @property
+    def may_fold_case(self) -> bool:
+        """Whether what keeps it may take names that differ only by their case for one, as SMB servers do."""
+        return self.type not in _CASE_KEPT
 
     def to_document(self) -> dict[str, Any]:
         """The canonical document with every field."""

@@ -124,6 +124,14 @@ class Accounts(Database):
         row = await self.read(lambda connection: connection.execute(_USER, {"n": name}).first())
         return None if row is None else _user(row)
 
+    async def older_namesake(self, user: User) -> str:
+        """The oldest account that was there before `user` under a name which differs only by its case; "" for none."""
+        same = (func.lower(_users.c.name) == user.name.lower()) & (_users.c.name != user.name)
+        query = select(_users).where(same).order_by(_users.c.created_at, _users.c.name)
+        found = [_user(row) for row in await self.read(lambda connection: rows(connection, query))]
+        before = (each.name for each in found if (each.created_at, each.name) < (user.created_at, user.name))
+        return next(before, "")
+
     async def password_hash(self, name: str) -> str:
         """The hash of the account's password, "" for none."""
         query = select(_users.c.password_hash).where(_users.c.name == name)

@@ -120,6 +120,71 @@ async def test_a_link_in_the_place_of_a_users_folder_is_not_followed(local: Harn
     assert "is no folder" in end.reason
 
 
+@root_only
+@pytest.mark.parametrize("trick", ["a link", "another's folder", "a folder of the machine's"])
+def test_what_takes_the_place_of_a_users_new_folder_is_not_made_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trick: str
+) -> None:
+    homes, precious = tmp_path / "homes", tmp_path / "precious"
+    homes.mkdir()
+    precious.mkdir()
+    if trick == "another's folder":
+        os.chown(precious, OTHER, OTHER)
+    else:
+        (precious / "kept").write_text("x")
+    mkdir = os.mkdir
+
+    def raced(path: str, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
+        mkdir(path, mode, dir_fd=dir_fd)
+        (homes / "ada").rmdir()
+        if trick == "a link":
+            (homes / "ada").symlink_to(precious)
+        else:
+            precious.rename(homes / "ada")
+
+    owner = precious.stat().st_uid
+    monkeypatch.setattr(os, "mkdir", raced)
+    with pytest.raises(NotFound, match="is no folder of theirs"):
+        LocalStorages().bind([folder_mount(homes, folder="ada")], str(tmp_path), UID)
+    assert (homes / "ada").stat().st_uid == owner
+
+
+def test_two_tasks_of_a_user_may_both_find_that_their_folder_is_not_there_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mkdir = os.mkdir
+
+    def beaten(path: str, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
+        mkdir(path, mode, dir_fd=dir_fd)
+        raise FileExistsError(17, "File exists", path)
+
+    monkeypatch.setattr(os, "mkdir", beaten)
+    (bound,) = LocalStorages().bind([folder_mount(tmp_path, folder="ada")], str(tmp_path), -1)
+    assert bound.source == f"{tmp_path}/ada" and os.path.isdir(bound.source)
+
+
+@needs_namespaces
+async def test_a_link_that_takes_the_place_of_a_users_folder_before_it_is_mounted_is_not_followed(
+    local: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homes, precious = local.folder / "homes", local.folder / "precious"
+    homes.mkdir()
+    precious.mkdir()
+    (precious / "secret").write_text("x")
+    bind = LocalStorages.bind
+
+    def raced(self: LocalStorages, *args: object) -> list[Bound]:
+        found = bind(self, *args)  # type: ignore[arg-type]
+        (homes / "ada").rmdir()
+        (homes / "ada").symlink_to(precious)
+        return found
+
+    monkeypatch.setattr(LocalStorages, "bind", raced)
+    end = await local.run("ls", PLACE, storages=(folder_mount(homes, folder="ada"),))
+    assert end.code != 0
+    assert "cannot be mounted" in local.log() and "secret" not in local.log()
+
+
 async def test_a_storage_that_the_machine_does_not_have_ends_the_task_for_good(local: Harness) -> None:
     end = await local.run("true", storages=(folder_mount(local.folder / "absent"),))
     assert end.code == -200

@@ -64,3 +64,11 @@ async def test_all_tokens_of_one_user_end_but_those_of_a_kind(store: Store) -> N
     await store.revoke_tokens("ann", AT + 10, but="application")
     ended = {token.id for name in ("ann", "bob") for token in await store.tokens(name) if token.revoked_at is not None}
     assert ended == {"0", "2"}
+
+
+async def test_of_names_that_differ_only_by_case_the_oldest_account_is_told_to_those_after_it(store: Store) -> None:
+    users = [User("Ann", created_at=AT + 1), User("ann", created_at=AT), User("ANN", created_at=AT + 1), User("anna")]
+    for user in users:
+        await store.add_user(user)
+    told = {user.name: await store.older_namesake(user) for user in users}
+    assert told == {"Ann": "ann", "ann": "", "ANN": "ann", "anna": ""}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -43,6 +44,8 @@ class Bound(NamedTuple):
     source: str
     path: str
     read_only: bool
+    own: bool = False
+    """Whether it is one user's folder in a storage: then a link in its place is not followed."""
 
 
 class LocalStorages:
@@ -120,7 +123,7 @@ class LocalStorages:
             raise NotFound("storage-not-here", f"The storage {mount.name} is not on this machine: no folder {source}.")
         if mount.folder:
             source = _own_folder(source, mount, uid)
-        return Bound(mount.name, source, mount.path, mount.read_only)
+        return Bound(mount.name, source, mount.path, mount.read_only, bool(mount.folder))
 
     def namespace(self) -> tuple[str, ...]:
         """The words that run a command in a mount namespace of its own; none where that cannot be."""
@@ -217,18 +220,58 @@ def _own_folder(source: str, mount: Mount, uid: int) -> str:
         raise NotFound(
             "storage-not-here", f"Nobody called {mount.folder} can have a folder in the storage {mount.name}."
         )
-    own = f"{source}/{mount.folder}"
+    place = os.open(source, os.O_PATH | os.O_DIRECTORY)
     try:
-        found = os.lstat(own)
+        if not _has_folder(place, mount):
+            try:
+                os.mkdir(mount.folder, 0o700, dir_fd=place)
+            except FileExistsError:  # made meanwhile, for another task of the same user
+                _has_folder(place, mount)
+            else:
+                if uid >= 0:
+                    _give(place, mount, uid)
+    finally:
+        os.close(place)
+    return f"{source}/{mount.folder}"
+
+
+def _has_folder(place: int, mount: Mount) -> bool:
+    """Whether a user's own folder is in the storage that is open.
+
+    Raises NotFound where something else has its name.
+    """
+    try:
+        found = os.stat(mount.folder, dir_fd=place, follow_symlinks=False)
     except FileNotFoundError:
-        os.mkdir(own, 0o700)
-        if uid >= 0:
-            os.chown(own, uid, uid, follow_symlinks=False)
-        return own
+        return False
     if not stat.S_ISDIR(found.st_mode):
-        message = f"What the storage {mount.name} has under the name of {mount.folder} is no folder."
-        raise NotFound("storage-not-here", message)
-    return own
+        raise _no_folder(mount)
+    return True
+
+
+def _give(place: int, mount: Mount, uid: int) -> None:
+    """Make the folder that was just made the user's: that one, whatever somebody has put in its place meanwhile.
+
+    Raises NotFound for what cannot be it.
+    """
+    try:
+        own = os.open(mount.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=place)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise _no_folder(mount) from None
+        raise
+    try:
+        makers = (os.geteuid(), uid, os.fstat(place).st_uid)  # file servers may say that whose all is made it
+        if os.fstat(own).st_uid not in makers or os.listdir(own):
+            raise _no_folder(mount)
+        os.fchown(own, uid, uid)
+    finally:
+        os.close(own)
+
+
+def _no_folder(mount: Mount) -> NotFound:
+    message = f"What the storage {mount.name} has under the name of {mount.folder} is no folder of theirs."
+    return NotFound("storage-not-here", message)
 
 
 def _azure_address(mount: Mount) -> str:

@@ -1,0 +1,43 @@
+"""What somebody has of their own in a storage is nobody else's, whatever the storage takes names for."""
+
+from __future__ import annotations
+
+import pytest
+
+from corral.kernel.clock import VirtualClock
+from corral.kernel.errors import Conflict
+from corral.model.accounts import Group, User
+from corral.service import Actor, Service
+from tests.service.conftest import ROOT, job_text
+
+ANN_TOO = Actor("Ann", storages=("home",))
+SMB = "type: samba\naddress: //filer/home\n"
+
+
+async def prepared(service: Service, clock: VirtualClock, terms: str) -> tuple[Actor, Actor]:
+    """Ann and ann, the latter here first, who both have the storage."""
+    await service.apply_documents(ROOT, f"kind: Storage\nname: home\n{terms}")
+    clock.advance(60)
+    await service.store.put_group(Group("all", storages=("home",)))
+    await service.store.add_user(User("Ann", groups=("all",), created_at=clock.now()))
+    await service.store.change_user("ann", groups=("all",))
+    return Actor("ann", storages=("home",)), ANN_TOO
+
+
+@pytest.mark.parametrize("storages", ["storages: [home]\n", "storages: [{name: ''}]\n"])
+async def test_who_came_later_is_not_given_the_folder_of_a_name_in_another_case(
+    service: Service, clock: VirtualClock, storages: str
+) -> None:
+    first, later = await prepared(service, clock, f"{SMB}share: false\n")
+    assert (await service.submit(first, job_text(more=storages))).created
+    with pytest.raises(Conflict, match="may take your folder for that of ann"):
+        await service.submit(later, job_text(more=storages))
+    assert (await service.submit(later, job_text())).created, "other jobs need none of it"
+
+
+@pytest.mark.parametrize("terms", [f"{SMB}share: true\n", "type: folder\npath: /srv/home\nshare: false\n"])
+async def test_names_of_another_case_do_no_harm_where_folders_are_not_mistaken(
+    service: Service, clock: VirtualClock, terms: str
+) -> None:
+    for actor in await prepared(service, clock, terms):
+        assert (await service.submit(actor, job_text(more="storages: [home]\n"))).created
