@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from corral.kernel.clock import Clock
-from corral.kernel.errors import Conflict, Unauthenticated
+from corral.kernel.errors import Conflict, InvalidInput, Unauthenticated
 from corral.service.openid.claims import Person, find, person_of
 from corral.service.openid.provider import Provider
 from corral.service.openid.settings import OpenIdSettings
@@ -26,6 +26,8 @@ MINUTES: Final = 10
 """How long a person may take at the provider."""
 _OWNER: Final = "openid"
 _LONGEST: Final = 4096
+_MOST_SEALED: Final = _LONGEST - 128
+"""So long is what a browser keeps in one cookie, less the cookie's name and attributes; longer ones it drops unsaid."""
 
 
 class Going(msgspec.Struct, frozen=True):
@@ -65,7 +67,7 @@ class OpenId:
     async def begin(self, redirect_uri: str, next: Mapping[str, str]) -> Begun:
         """A sign-in that comes back to `redirect_uri`.
 
-        Raises Unavailable when the provider does not answer.
+        Raises Unavailable when the provider does not answer, InvalidInput for a `next` that no cookie could hold.
         """
         metadata = await self.provider.metadata()
         state, verifier = secrets.token_urlsafe(24), secrets.token_urlsafe(48)
@@ -83,6 +85,12 @@ class OpenId:
         }
         joint = "&" if "?" in metadata.authorization_endpoint else "?"
         sealed = self._sealer.seal(_OWNER, state, msgspec.json.encode(going).decode())
+        if len(sealed) > _MOST_SEALED:
+            message = (
+                "The addresses to go on to after the sign-in are too long for a browser to keep; shorten redirect_uri, "
+                "from or next."
+            )
+            raise InvalidInput("address-too-long", message)
         return Begun(f"{metadata.authorization_endpoint}{joint}{urlencode(query)}", state, sealed)
 
     async def finish(self, answer: Mapping[str, str], sealed: str) -> tuple[Person, Mapping[str, str]]:

@@ -26,6 +26,7 @@ export function inside(next: string | undefined): string {
 const REFUSED: Readonly<Record<string, string>> = {
   'account-disabled': 'Your account is disabled; ask an administrator.',
   'account-of-another': 'There is an account of your name already that is not linked with you; ask an administrator.',
+  'address-too-long': 'The address of the page to go on to is too long; sign in, and open the page then.',
   'no-user-name': 'The provider does not say your user name; an administrator sets oidc_user_claim.',
   'not-in-a-group': 'You are in none of the groups that may sign in; ask an administrator.',
   'provider-unavailable': 'The sign-in provider does not answer; try again in a moment.',
