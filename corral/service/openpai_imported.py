@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -97,11 +97,15 @@ class OpenPaiImported(Sessions):
             await self.store.put_secret(owner, kept.id, self.sealer.seal(owner, kept.id, token), self.clock.now())
         return True
 
-    async def imported_token_text(self, token: Token) -> str | None:
-        """The text of a token that another cluster made, for whoever may see it; None of all others."""
-        owner = texts_owner(token.user)
-        sealed = (await self.store.secrets(owner)).get(token.id)
-        return None if sealed is None else self.sealer.open(owner, token.id, sealed)
+    async def imported_token_texts(self, user: str) -> Callable[[Token], str | None]:
+        """By each token of an account its text where another cluster made it, for whoever may see it; else None."""
+        owner = texts_owner(user)
+        sealed = await self.store.secrets(owner)
+
+        def text(token: Token) -> str | None:
+            return self.sealer.open(owner, token.id, sealed[token.id]) if token.id in sealed else None
+
+        return text
 
 
 def texts_owner(user: str) -> str:

@@ -68,12 +68,13 @@ class OpenPaiTokens(Sessions):
         """The actor's tokens that are good, the newest first; those whose text is lost with an old key are left out."""
         await self.check(actor, "token.list", Resource("token", owner=actor.user))
         hashes = await self.store.token_hashes(actor.user)
+        imported = await self.imported_token_texts(actor.user)
         now = self.clock.now()
         shown = []
         for token in await self.store.tokens(actor.user):
             if token.kind not in jwts.KINDS or token.revoked_at is not None or _is_over(token, now):
                 continue
-            text = await self.imported_token_text(token) or jwts.text_of(self.key, token)
+            text = imported(token) or jwts.text_of(self.key, token)
             if digest(text) == hashes.get(token.id):
                 shown.append(text)
         return shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import Any, Final
 
 from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound, Unauthenticated
@@ -71,9 +72,9 @@ class Sessions(ServiceBase):
         """Whether it is an application token of an OpenPAI cluster that was imported, and is now stored like ours."""
         return False
 
-    async def imported_token_text(self, token: Token) -> str | None:
-        """The text of a token of an OpenPAI cluster that was imported; None for one of ours."""
-        return None
+    async def imported_token_texts(self, user: str) -> Callable[[Token], str | None]:
+        """By each token of an account its text where an OpenPAI cluster made it; None for one of ours."""
+        return lambda _: None
 
     async def _look_up(self, hashed: str, now: float) -> tuple[float, Actor, float | None]:
         found = await self.store.find_token(hashed)

@@ -73,8 +73,24 @@ async def test_a_token_of_the_cluster_opens_from_the_first_use_on_even_when_many
     assert {(actor.user, actor.kind) for actor in actors} == {("ann", "application")}
     (kept,) = await service.store.tokens("ann")
     assert kept.created_at == 1_600_000_000
-    assert await service.imported_token_text(kept) == token
+    assert (await service.imported_token_texts("ann"))(kept) == token
     assert token not in str(await service.store.secrets("openpai-tokens:ann")), "it is sealed"
+
+
+async def test_a_list_of_imported_tokens_is_one_look_whatever_their_number(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [signed(iat=1_600_000_000 + number) for number in range(5)]
+    await bring(service, jwt_secret=SECRET, tokens=tuple(ImportToken("ann", text) for text in texts))
+    looks, secrets = [], service.store.secrets
+
+    async def counted(owner: str) -> dict[str, str]:
+        looks.append(owner)
+        return await secrets(owner)
+
+    monkeypatch.setattr(service.store, "secrets", counted)
+    assert sorted(await service.openpai_tokens(ANN)) == sorted(texts)
+    assert looks == ["openpai-tokens:ann"]
 
 
 BAD: dict[str, str] = {
