@@ -59,8 +59,9 @@ class OpenPaiQuota(ServiceBase):
         asked, known = role_terms(job), skus(admission.nodes)
         owned = await self._owned(job.spec.queue) if job.priority >= 0 else None
         models = owned.models if owned is not None else {}
+        there = models_of(admission.nodes) | models.keys()
         for name, terms in asked.values():
-            _check_sku(name, terms.sku_type, known.keys() | models.keys(), models, job.spec.queue)
+            _check_sku(name, terms.sku_type, there, models, job.spec.queue)
         own = {model: sku for model, sku in known.items() if not models or model in models}
         nothing = RoleTerms()
         roles = [_with_cells(role, asked.get(role.name, ("", nothing))[1], own or known) for role in job.spec.roles]
@@ -103,6 +104,11 @@ def role_terms(job: UnifiedJob) -> dict[str, tuple[str, RoleTerms]]:
     roles = hived_terms(protocol).roles
     called = {role.name: str(names.get(role.name, role.name)) for role in job.spec.roles}
     return {role: (name, roles[name]) for role, name in called.items() if name in roles}
+
+
+def models_of(nodes: Iterable[Node]) -> set[str]:
+    """The device models that a job can ask for; a device without one is had by its kind alone."""
+    return {device.model for node in nodes for device in node.devices if device.model and device.parent < 0}
 
 
 def skus(nodes: Iterable[Node]) -> dict[str, Sku]:

@@ -120,6 +120,16 @@ async def test_a_sku_that_no_machine_has_is_refused_in_openpais_words(service: S
         assert refused.value.problems[0].path == ("extras", "hivedScheduler", "taskRoles", "worker", "skuType")
 
 
+async def test_a_kind_of_devices_is_no_sku(
+    service: Service, cells: None, store: Store, epoch: int, machines: list[Node]
+) -> None:
+    nameless = Node("local/n3", devices=(Device(0, "n3:0"),), cpu_millis=1000, memory_bytes=1024**3)
+    await store.put_nodes(epoch, "local", [*machines, nameless], START)
+    with pytest.raises(ProtocolError) as refused:
+        await devices_of(service, 1, gpu=1, jobPriorityClass="oppo", taskRoles={"worker": {"skuType": "gpu"}})
+    assert refused.value.wire == "Taskrole worker has unknown skuType gpu, allow A100."
+
+
 async def test_programs_of_openpai_are_told_a_wrong_sku_as_a_wrong_protocol(service: Service, cells: None) -> None:
     text = job_file(
         defaults={"virtualCluster": OWNER}, extras={"hivedScheduler": {"taskRoles": {"worker": {"skuType": "H100"}}}}
