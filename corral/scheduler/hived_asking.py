@@ -26,6 +26,8 @@ from corral.scheduler.policy import Policy
 YIELDING = "others-yield"
 """The code of a gang that starts as soon as those have ended that were told to."""
 _MOST_NAMED = 4
+_MOST_AT_ONCE = 256
+"""So many groups of tasks that need not wait for each other are placed in one look; the next one has the others."""
 
 
 class Asking:
@@ -71,6 +73,8 @@ class Asking:
 
     def _kept(self, request: GangRequest) -> list[Group]:
         """The groups of a gang for which cells are kept already."""
+        if not self.keeps(request.job):
+            return []
         known = self.hived.algorithm.groups
         names = dict.fromkeys(self.hived.group_for(part) for part in parts_of(request))
         groups = [known[name] for name in names if name in known]
@@ -123,6 +127,8 @@ class Asking:
         mark, searching, placed = self._mark(), self._searching, list[Found]()
         hopeless: set[str] = set()
         for part in parts:
+            if not strict and len(placed) >= _MOST_AT_ONCE and _enough(request, _tasks(placed)):
+                break
             alone = part.roles[0].role if part.roles[0].affinity == ALONE else ""
             if alone and alone in hopeless:
                 continue
@@ -135,8 +141,7 @@ class Asking:
             hopeless.add(alone)
             if strict:
                 break
-        enough = _enough(request, {task.key for each in placed for task in each.placement.tasks})
-        if refused is not None and (not enough or not placed):
+        if refused is not None and not (placed and _enough(request, _tasks(placed))):
             self._undo(mark)
             return refused
         return self._together(request, placed, mark)
@@ -233,6 +238,11 @@ def _sizes(request: GangRequest) -> Iterator[GangRequest]:
     while max(counts) > 1:
         counts = [(count + 1) // 2 for count in counts]
         yield _first(request, counts)
+
+
+def _tasks(placed: Sequence[Found]) -> set[TaskKey]:
+    """All tasks that have a place."""
+    return {task.key for each in placed for task in each.placement.tasks}
 
 
 def _enough(request: GangRequest, tasks: set[TaskKey]) -> bool:

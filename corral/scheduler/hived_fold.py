@@ -22,8 +22,6 @@ from corral.scheduler.hived import Bind, Changes, Group, GroupState, HivedAlgori
 from corral.scheduler.hived_binding import (
     bind_of,
     group_name,
-    in_name,
-    label_in,
     label_of,
     labels_of,
     model_of,
@@ -32,6 +30,7 @@ from corral.scheduler.hived_binding import (
     read,
     sizes_of,
 )
+from corral.scheduler.hived_pods import Pods
 from corral.scheduler.index import EngineIndex
 
 HivedEvent = NodesSeen | GangPlaced | TasksReleased | CellsReserved | NominationLapsed
@@ -56,7 +55,7 @@ class Hived:
         """What the last configuration did to those that ran."""
         self.unfit: dict[Hashable, tuple[EngineIndex, int, set[str]]] = {}
         """By shape the nodes that take no task of it, and when that was; a memory of planning only."""
-        self._pods: dict[JobId, dict[TaskKey, PodRequest]] = {}
+        self._pods = Pods()
         self._draft: Hived | None = None
         self._expected: list[HivedEvent] = []
 
@@ -72,7 +71,7 @@ class Hived:
             twin.algorithm, twin.changes = self.algorithm.reconfigured(configured.cluster, now=at)
             for node in set(twin.algorithm.nodes) - set(self.algorithm.nodes):
                 twin.algorithm.set_node_health(node, healthy=False)
-        twin._pods = {job: dict(pods) for job, pods in self._pods.items()}
+        twin._pods = self._pods.copy()
         twin._draft, twin._expected, twin.unfit = None, [], {}
         return twin
 
@@ -82,7 +81,7 @@ class Hived:
         twin.engine, twin.lazy_preemption, twin.changes = self.engine, self.lazy_preemption, self.changes
         with uncollected():
             twin.algorithm = self.algorithm.copy()
-        twin._pods = {job: dict(pods) for job, pods in self._pods.items()}
+        twin._pods = self._pods.copy()
         twin._draft, twin._expected, twin.unfit = None, [], {}
         return twin
 
@@ -121,13 +120,11 @@ class Hived:
 
     def group_of(self, job: JobId, tasks: Iterable[TaskKey], label: str = "") -> str:
         """The name of the group that tasks of one label are, or would be: the first of a label has no task in its name."""
-        first, mine = min(tasks), self._pods.get(job, {})
-        reserved = mine.get(first)
+        first = min(tasks)
+        reserved = self._pods.of(job).get(first)
         if reserved is not None:
             return reserved.group
-        name = group_name(job, label)
-        known = any(pod.group == name for pod in mine.values()) if label else bool(mine)
-        return group_name(job, label, first) if known else name
+        return group_name(job, label, first if self._pods.alike(job, label) else None)
 
     def group_for(self, part: GangRequest) -> str:
         """The name of the group that a gang, or one of its affinity groups, is or would be."""
@@ -136,13 +133,13 @@ class Hived:
 
     def pods(self, job: JobId) -> Mapping[TaskKey, PodRequest]:
         """The pods of a job that run, or that cells are kept for."""
-        return self._pods.get(job, {})
+        return self._pods.of(job)
 
     def empty_places(self, job: JobId, sizes: Sequence[int], label: str = "") -> Group | None:
         """A running group of that label in which pods of these sizes ended, so that as many can start in their places."""
-        for name in dict.fromkeys(pod.group for pod in self._pods.get(job, {}).values()):
+        for name in dict.fromkeys(pod.group for pod in self._pods.alike(job, label).values()):
             group = self.algorithm.groups.get(name)
-            if group is None or group.state is GroupState.PREEMPTING or label_in(name) != in_name(label):
+            if group is None or group.state is GroupState.PREEMPTING:
                 continue
             left = [slot.size for slot in group.slots if slot.pod is None]
             if all(left.count(size) >= sizes.count(size) for size in sizes):
@@ -179,18 +176,17 @@ class Hived:
         return bad_before != (self.algorithm.state.bad_nodes, self.algorithm.state.bad_devices)
 
     def _place(self, event: GangPlaced) -> bool:
-        mine = self._pods.get(event.job, {})
+        mine = self._pods.of(event.job)
         tasks = [
             task
             for task in event.placement.tasks
             if task.devices and task.share is None and task.node.startswith(f"{self.engine}/")
         ]
-        running = {task for task, pod in mine.items() if self._runs(pod)}
-        tasks = [task for task in tasks if task.key not in running]
+        tasks = [task for task in tasks if (pod := mine.get(task.key)) is None or not self._runs(pod)]
         if not tasks:
             return False
         for job in event.placement.demoted:
-            for name in dict.fromkeys(pod.group for pod in self._pods.get(job, {}).values()):
+            for name in dict.fromkeys(pod.group for pod in self._pods.of(job).values()):
                 self.algorithm.demote(name, str(event.job), now=event.placed_at)
         for label, part in _by_label(event, tasks).items():
             if not self._rejoin(event, part, label):
@@ -240,12 +236,12 @@ class Hived:
     def _bind(self, event: GangPlaced, task: TaskPlacement, pod: PodRequest, places: tuple[PodPlacement, ...]) -> None:
         node, chain = task.node.removeprefix(f"{self.engine}/"), read(task.cells).chain
         self.algorithm.add_allocated(pod, Bind(node, task.devices, chain, places), now=event.placed_at)
-        self._pods.setdefault(event.job, {})[task.key] = pod
+        self._pods.put(event.job, task.key, pod)
 
     def _release(self, job: JobId, tasks: Iterable[TaskKey]) -> bool:
-        mine, changed = self._pods.get(job, {}), False
+        changed = False
         for task in tasks:
-            pod = mine.pop(task, None)
+            pod = self._pods.drop(job, task)
             if pod is None:
                 continue
             changed = True
@@ -253,8 +249,6 @@ class Hived:
                 self.algorithm.delete_allocated(pod)
             else:
                 self.algorithm.delete_unallocated(pod)
-        if changed and not mine:
-            del self._pods[job]
         return changed
 
     def _reserve(self, event: CellsReserved) -> bool:
@@ -278,25 +272,22 @@ class Hived:
         if group is None:
             return False
         self._forget_waiting(request.job, next(iter(labels_of(request).values()), ""))
-        self._pods.setdefault(request.job, {}).update(pods)
+        for task, pod in pods.items():
+            self._pods.put(request.job, task, pod)
         return True
 
     def _forget_waiting(self, job: JobId, label: str) -> None:
         """Forget the pods of a label that do not run: cells are kept for others of it from now on, or for none."""
-        mine = self._pods.get(job, {})
-        alike = {task: pod for task, pod in mine.items() if label_in(pod.group) == in_name(label)}
-        for task in [task for task, pod in alike.items() if not self._runs(pod)]:
-            del mine[task]
+        for task in [task for task, pod in self._pods.alike(job, label).items() if not self._runs(pod)]:
+            self._pods.drop(job, task)
 
     def _cancel(self, job: JobId) -> bool:
         """End the preemption of a job."""
-        mine = self._pods.get(job, {})
+        mine = dict(self._pods.of(job))
         names = dict.fromkeys(pod.group for pod in mine.values())
         ended = [name for name in names if self.algorithm.cancel(name)]
         for task in [task for task, pod in mine.items() if pod.group in ended]:
-            del mine[task]
-        if not mine:
-            self._pods.pop(job, None)
+            self._pods.drop(job, task)
         return bool(ended)
 
 

@@ -8,7 +8,7 @@ from msgspec import structs
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.placement import Placement
 from corral.model.requests import ALONE, DeviceAsk, GangRequest, RoleAsk
-from corral.scheduler import Cluster, NodesSeen, QueuesConfigured, TasksReleased, explain, gang_placed
+from corral.scheduler import Cluster, NodesSeen, QueuesConfigured, TasksReleased, explain, gang_placed, hived_asking
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, node, role
 from tests.scheduler.test_hived_decides import HivedLife
@@ -180,6 +180,22 @@ def test_tasks_that_need_not_wait_for_each_other_start_where_there_is_room() -> 
     life.submit(gang("loose", loose, queue="prod"))
     life.settle()
     assert life.sizes() == {"loose": 3}, "the pinned cell, a V100 box and a K80 box are its queue's"
+
+
+def test_of_very_many_groups_that_need_not_wait_some_start_in_each_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hived_asking, "_MOST_AT_ONCE", 2)
+    life = HivedLife(SITE)
+    loose = role(5, ask=DeviceAsk(1), minimum=1, cpu_millis=100, affinity=ALONE)
+    life.submit(gang("loose", loose, queue="prod"))
+    seen = []
+    for _ in range(3):
+        life.cycle()
+        seen.append(life.sizes()["loose"])
+    assert seen == [2, 4, 5]
+    strict = gang("strict", *(of_group(f"r{at}", 1, 1, f"/{at}") for at in range(3)), queue="prod", at=1.0)
+    life.submit(strict)
+    life.cycle(2.0)
+    assert life.sizes()["strict"] == 3, "a gang is never parted"
 
 
 def test_asking_why_changes_nothing() -> None:

@@ -1,0 +1,56 @@
+"""Why: which pods a job has in HiveD is asked by task and by affinity group, and a job may be thousands of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from corral.kernel.ids import JobId, TaskKey
+from corral.scheduler.hived import PodRequest
+from corral.scheduler.hived_binding import in_name, label_in
+
+_NONE: Final[Mapping[TaskKey, PodRequest]] = MappingProxyType({})
+
+
+class Pods:
+    """The pods of all jobs that run, or that cells are kept for."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[JobId, dict[TaskKey, PodRequest]] = {}
+        self._labels: dict[tuple[JobId, str], dict[TaskKey, PodRequest]] = {}
+
+    def of(self, job: JobId) -> Mapping[TaskKey, PodRequest]:
+        """All pods of a job."""
+        return self._jobs.get(job, _NONE)
+
+    def alike(self, job: JobId, label: str) -> Mapping[TaskKey, PodRequest]:
+        """The pods of a job in groups of one label."""
+        return self._labels.get((job, in_name(label)), _NONE)
+
+    def put(self, job: JobId, task: TaskKey, pod: PodRequest) -> None:
+        """A task is this pod from now on."""
+        self.drop(job, task)
+        self._jobs.setdefault(job, {})[task] = pod
+        self._labels.setdefault((job, label_in(pod.group)), {})[task] = pod
+
+    def drop(self, job: JobId, task: TaskKey) -> PodRequest | None:
+        """A task is no pod any more; which one it was."""
+        mine = self._jobs.get(job, {})
+        pod = mine.pop(task, None)
+        if pod is None:
+            return None
+        if not mine:
+            del self._jobs[job]
+        key = (job, label_in(pod.group))
+        del self._labels[key][task]
+        if not self._labels[key]:
+            del self._labels[key]
+        return pod
+
+    def copy(self) -> Pods:
+        """An independent copy."""
+        twin = Pods()
+        twin._jobs = {job: dict(pods) for job, pods in self._jobs.items()}
+        twin._labels = {key: dict(pods) for key, pods in self._labels.items()}
+        return twin
