@@ -86,7 +86,7 @@ function Rows({ job, tasks, more }: { job: JobDetail; tasks: Task[]; more: (() =
             <th className="max-sm:hidden">Devices</th>
             <th className="num">Ran</th>
             <th className="num max-sm:hidden">Retries</th>
-            <th>Exit</th>
+            <th className="min-w-20">Exit</th>
             <th>
               <span className="sr-only">Log</span>
             </th>
@@ -154,7 +154,7 @@ function TaskRow({ job, task, rank, open, onOpen }: RowProps) {
         <Span from={task.startedAt} to={task.endedAt} />
       </td>
       <td className="num max-sm:hidden">{task.retries}</td>
-      <td className={`max-w-56 truncate ${bad ? 'text-fail' : 'text-muted'}`} title={task.exit?.message || task.exit?.phrase}>
+      <td className={`truncate max-sm:max-w-56 sm:w-full sm:max-w-0 ${bad ? 'text-fail' : 'text-muted'}`} title={task.exit?.message || task.exit?.phrase}>
         {task.exit && bad && <span className="max-sm:hidden">{task.exit.phrase} </span>}
         {task.exit && (bad ? <span className="sm:before:content-['('] sm:after:content-[')']">{task.exit.code}</span> : 0)}
       </td>
