@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 
 import msgspec
@@ -27,8 +27,9 @@ from corral.model.events import (
 )
 from corral.model.facts import Fact
 from corral.model.launch import Exited, Noted, Started
-from corral.model.placement import Placement
+from corral.model.placement import Placement, TaskPlacement
 from corral.model.plan import GangPlacement
+from corral.model.requests import GangRequest
 from corral.model.runs import TaskRun
 from corral.model.states import TaskState
 from corral.model.writes import AttemptWrite
@@ -75,14 +76,7 @@ class Folder:
         placed = [task for task in job.tasks.values() if task.placement is not None and task.holds]
         if placed:
             keys = [task.key for task in placed]
-            request = job.terms.request(
-                job.id,
-                job.run.attempt,
-                keys,
-                user=job.user,
-                created_at=job.created_at,
-                groups=job.groups,
-            )
+            request = _asked(job, keys)
             placements = tuple(task.placement for task in placed if task.placement is not None)
             self.world.cluster.apply(gang_placed(request, Placement(placements), job.run.placed_at or now))
             self._tell_saved(job)
@@ -234,16 +228,7 @@ class Folder:
     def _queue(self, job: Job, tasks: Iterable[TaskKey], *, grow: bool) -> None:
         running = job.placements() if grow else ()
         for line in job.terms.lines(tasks):
-            request = job.terms.request(
-                job.id,
-                job.run.attempt,
-                line,
-                user=job.user,
-                created_at=job.created_at,
-                groups=job.groups,
-                running=running,
-            )
-            self.world.queue.apply(GangQueued(request))
+            self.world.queue.apply(GangQueued(_asked(job, line, running)))
         self.world.plan_wanted = True
 
     def _release(self, job: Job, tasks: tuple[TaskKey, ...], now: float) -> None:
@@ -272,3 +257,16 @@ class Folder:
             self.event(job, DependencyFailed(f"{other.name} ({other.id}) did not succeed"), now)
         elif not job.waits_for:
             self.event(job, HoldReleased(), now)
+
+
+def _asked(job: Job, tasks: Iterable[TaskKey], running: Sequence[TaskPlacement] = ()) -> GangRequest:
+    """What the scheduler is asked for so that these tasks of a job can start, or has given them."""
+    return job.terms.request(
+        job.id,
+        job.run.attempt,
+        tasks,
+        user=job.user,
+        created_at=job.created_at,
+        groups=job.groups,
+        running=running,
+    )

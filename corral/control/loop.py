@@ -212,10 +212,9 @@ class Control:
     def _tell_demoted(self) -> None:
         """Tell those whom a new configuration of cells took the guarantee."""
         hived = self.world.cluster.hived
-        if hived is not None and hived.changes is not None:
-            jobs = dict.fromkeys(JobId(group.partition("+")[0]) for group in hived.changes.lazily_preempted)
+        if hived is not None:
             why = "the new configuration has no cell of its virtual cluster for it"
-            self.folder.lost_guarantee(jobs, why, self.clock.now())
+            self.folder.lost_guarantee(hived.demoted(), why, self.clock.now())
 
     def _take_back(self, now: float) -> None:
         """Have those jobs yield that hold more than their queues may, if whoever lowered the limits said so."""

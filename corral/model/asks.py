@@ -87,7 +87,9 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
             least = dict.fromkeys(least, 0) | {next(role.role for role in self.roles if role.role in indexes): 1}
         asked = [role for role in self.roles if role.role in indexes]
         pins = {role.pinned_cell for role in asked if role.devices.count or role.devices.ids}
+        pinned_cell = ""
         if len(pins) < 2:  # the gang as a whole tells it
+            pinned_cell = next(iter(pins), self.pinned_cell)
             asked = [msgspec.structs.replace(role, pinned_cell="") if role.pinned_cell else role for role in asked]
         return GangRequest(
             job=job,
@@ -105,7 +107,7 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
             deadline=created_at + self.deadline_seconds if self.deadline_seconds else 0.0,
             groups=groups,
             preemptible=self.preemptible,
-            pinned_cell=pins.pop() if len(pins) == 1 else "" if pins else self.pinned_cell,
+            pinned_cell=pinned_cell,
             lazy_preemption=self.lazy_preemption,
             beside=tuple(dict.fromkeys(placement.node for placement in running)),
         )

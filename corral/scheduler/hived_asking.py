@@ -105,18 +105,22 @@ class Asking:
         if not any(role.devices.count for role in request.roles):
             placement = self.trial.place(request)
             return Found(request, placement) if placement else why_not(self.trial, request)
+        preempts = self.policy.preemption and any(role.minimum for role in request.roles)
         parts = parts_of(request)
-        several = parts != [request]
-        found = self._free_parts(request, parts) if several else self._free(self._searching, request)
-        if isinstance(found, Found) or not self.policy.preemption or not any(role.minimum for role in request.roles):
+        if parts == [request]:
+            return self._whole(request, preempts=preempts)
+        found = self._free_parts(request, parts)
+        if isinstance(found, Found) or not preempts:
             return found
-        if not several:
-            return self._searching.taken(request) if self._searching.left(request) is None else found
         return self._taken_parts(_first(request, [role.minimum for role in request.roles]), found)
 
-    def _free(self, searching: Searching, part: GangRequest) -> Found | Reasons:
-        """Where one group can go without anybody yielding."""
-        return searching.left(part) or searching.free(part)
+    def _whole(self, request: GangRequest, *, preempts: bool) -> Found | InTheWay | Reasons:
+        """A gang that is one group; in the places that it left nobody yields to it."""
+        left = self._searching.left(request)
+        if left is not None:
+            return left
+        found = self._searching.free(request)
+        return self._searching.taken(request) if preempts and isinstance(found, Reasons) else found
 
     def _free_parts(self, request: GangRequest, parts: Sequence[GangRequest]) -> Found | Reasons:
         """Where all groups of a gang can go, or as many as are enough, without anybody yielding."""
@@ -129,10 +133,10 @@ class Asking:
         for part in parts:
             if not strict and len(placed) >= _MOST_AT_ONCE and _enough(request, _tasks(placed)):
                 break
-            alone = part.roles[0].role if part.roles[0].affinity == ALONE else ""
+            alone = _alone(part)
             if alone and alone in hopeless:
                 continue
-            answer = self._free(searching, part)
+            answer = searching.left(part) or searching.free(part)
             if isinstance(answer, Found):
                 placed.append(answer)
                 searching = self._with(searching, answer) if part is not parts[-1] else searching
@@ -157,12 +161,12 @@ class Asking:
         """Why one of the groups has no place though it were the only one; nothing has to be copied to find out."""
         known: set[str] = set()
         for part in parts:
-            alone = part.roles[0].role if part.roles[0].affinity == ALONE else ""
+            alone = _alone(part)
             if alone and alone in known:
                 continue
             known.add(alone)
             mark = self._mark()
-            answer: Found | InTheWay | Reasons = self._free(self._searching, part)
+            answer: Found | InTheWay | Reasons = self._searching.left(part) or self._searching.free(part)
             if preempt and isinstance(answer, Reasons):
                 answer = self._searching.taken(part)
             self._undo(mark)
@@ -238,6 +242,11 @@ def _sizes(request: GangRequest) -> Iterator[GangRequest]:
     while max(counts) > 1:
         counts = [(count + 1) // 2 for count in counts]
         yield _first(request, counts)
+
+
+def _alone(part: GangRequest) -> str:
+    """The role of a task that is a group of its own: what holds for one of them holds for all; "" for other groups."""
+    return part.roles[0].role if part.roles[0].affinity == ALONE else ""
 
 
 def _tasks(placed: Sequence[Found]) -> set[TaskKey]:

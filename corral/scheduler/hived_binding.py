@@ -52,14 +52,9 @@ def label_of(role: RoleAsk, index: int) -> str:
     return f"{ALONE}{role.role}-{index}" if role.affinity == ALONE else role.affinity
 
 
-def labels_of(request: GangRequest) -> dict[TaskKey, str]:
-    """The affinity group of every task of a gang that has devices."""
-    return {
-        TaskKey(role.role, index): label_of(role, index)
-        for role in request.roles
-        if role.devices.count
-        for index in role.indexes
-    }
+def label_for(part: GangRequest) -> str:
+    """The affinity group that a part of a gang, or a gang that is not parted, is."""
+    return next((label_of(role, role.indexes[0]) for role in part.roles if role.devices.count and role.indexes), "")
 
 
 def parts_of(request: GangRequest) -> list[GangRequest]:

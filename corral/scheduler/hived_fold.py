@@ -22,8 +22,9 @@ from corral.scheduler.hived import Bind, Changes, Group, GroupState, HivedAlgori
 from corral.scheduler.hived_binding import (
     bind_of,
     group_name,
+    job_in,
+    label_for,
     label_of,
-    labels_of,
     model_of,
     pod_name,
     pods_of,
@@ -128,8 +129,12 @@ class Hived:
 
     def group_for(self, part: GangRequest) -> str:
         """The name of the group that a gang, or one of its affinity groups, is or would be."""
-        labels = labels_of(part)
-        return self.group_of(part.job, part.tasks, next(iter(labels.values()), ""))
+        return self.group_of(part.job, part.tasks, label_for(part))
+
+    def demoted(self) -> tuple[JobId, ...]:
+        """The jobs from which the last configuration took the guarantee."""
+        changes = self.changes
+        return tuple(dict.fromkeys(job_in(group) for group in changes.lazily_preempted)) if changes is not None else ()
 
     def pods(self, job: JobId) -> Mapping[TaskKey, PodRequest]:
         """The pods of a job that run, or that cells are kept for."""
@@ -271,7 +276,7 @@ class Hived:
         group = self.algorithm.groups.get(name)
         if group is None:
             return False
-        self._forget_waiting(request.job, next(iter(labels_of(request).values()), ""))
+        self._forget_waiting(request.job, label_for(request))
         for task, pod in pods.items():
             self._pods.put(request.job, task, pod)
         return True

@@ -15,7 +15,7 @@ from corral.model.placement import Placement
 from corral.model.plan import CellsReserved, Reason, Reasons
 from corral.model.requests import GangRequest
 from corral.scheduler.hived import Bind, Preempt
-from corral.scheduler.hived_binding import job_in, label_of, model_of, pinned_cell_of, pods_of, sizes_of
+from corral.scheduler.hived_binding import job_in, label_for, model_of, pinned_cell_of, pods_of, sizes_of
 from corral.scheduler.hived_checking import Checker
 from corral.scheduler.hived_fold import Hived
 from corral.scheduler.placing import Trial
@@ -53,9 +53,7 @@ class Searching:
 
     def left(self, part: GangRequest) -> Found | Reasons | None:
         """In the places that tasks of its own running group left; None when there are none."""
-        sizes = sizes_of(part)
-        label = next((label_of(role, role.indexes[0]) for role in part.roles if role.devices.count), "")
-        group = self.hived.empty_places(part.job, [size for _, size in sizes if size], label)
+        group = self.hived.empty_places(part.job, [size for _, size in sizes_of(part) if size], label_for(part))
         if group is None:
             return None
         empty = tuple(place for slot, place in zip(group.slots, group.placements(), strict=True) if slot.pod is None)
@@ -64,21 +62,19 @@ class Searching:
 
     def free(self, part: GangRequest) -> Found | Reasons:
         """In cells that nobody uses."""
-        last: Reasons | None = None
-        for pinned in self._pinned(part):
-            answer = self._search(part, pinned, preempt=False)
-            if isinstance(answer, Found):
-                return answer
-            assert isinstance(answer, Reasons)
-            last = answer
-        assert last is not None
-        return last
+        answer = self._in_cells(part, preempt=False)
+        assert not isinstance(answer, InTheWay)
+        return answer
 
     def taken(self, part: GangRequest) -> Found | InTheWay | Reasons:
         """In cells that others may have to leave for it."""
+        return self._in_cells(part, preempt=True)
+
+    def _in_cells(self, part: GangRequest, *, preempt: bool) -> Found | InTheWay | Reasons:
+        """In the pinned cells that it may be in, one after the other."""
         last: Reasons | None = None
         for pinned in self._pinned(part):
-            answer = self._search(part, pinned, preempt=True)
+            answer = self._search(part, pinned, preempt=preempt)
             if not isinstance(answer, Reasons):
                 return answer
             last = answer

@@ -6,9 +6,8 @@ import pytest
 from msgspec import structs
 
 from corral.kernel.ids import JobId, TaskKey
-from corral.model.placement import Placement
 from corral.model.requests import ALONE, DeviceAsk, GangRequest, RoleAsk
-from corral.scheduler import Cluster, NodesSeen, QueuesConfigured, TasksReleased, explain, gang_placed, hived_asking
+from corral.scheduler import TasksReleased, explain, hived_asking
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, node, role
 from tests.scheduler.test_hived_decides import HivedLife
@@ -164,14 +163,7 @@ def test_the_groups_are_the_same_after_a_restart_from_what_runs() -> None:
     life.submit(two_kinds(queue="test"), pins)
     placed = life.cycle().placements
     assert len(placed) == 2
-    again = Cluster()
-    again.apply(QueuesConfigured(tuple(life.cluster.queues.specs.values())))
-    again.apply(life.configured)
-    again.apply(NodesSeen(life.inventory))
-    for each in placed:
-        again.apply(gang_placed(life.requests[each.job], Placement(each.placement.tasks), 0.0))
-    assert again.hived is not None
-    assert again.hived.digest() == life.hived.digest()
+    assert life.restarted(placed).digest() == life.hived.digest()
 
 
 def test_tasks_that_need_not_wait_for_each_other_start_where_there_is_room() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.configuration import configuration_of
 from corral.model.inventory import Inventory
 from corral.model.placement import Placement
-from corral.model.plan import Rule
+from corral.model.plan import GangPlacement, Rule
 from corral.model.requests import DeviceAsk, RoleAsk, TopologyAsk
 from corral.scheduler import (
     Cluster,
@@ -86,6 +86,17 @@ class HivedLife(Life):
         """What HiveD knows."""
         assert self.cluster.hived is not None
         return self.cluster.hived
+
+    def restarted(self, placed: Iterable[GangPlacement]) -> Hived:
+        """What HiveD knows after a restart from what was stored of these placements."""
+        again = Cluster()
+        again.apply(QueuesConfigured(tuple(self.cluster.queues.specs.values())))
+        again.apply(self.configured)
+        again.apply(NodesSeen(self.inventory))
+        for each in placed:
+            again.apply(gang_placed(self.requests[each.job], Placement(each.placement.tasks), 0.0))
+        assert again.hived is not None
+        return again.hived
 
     def states(self) -> dict[str, str]:
         """The groups as HiveD's tests write them."""
@@ -224,15 +235,7 @@ def test_the_same_state_after_a_restart_from_what_runs() -> None:
     )
     placed = life.cycle().placements
     assert len(placed) == 4
-    again = Cluster()
-    again.apply(QueuesConfigured(tuple(life.cluster.queues.specs.values())))
-    again.apply(life.configured)
-    again.apply(NodesSeen(life.inventory))
-    for each in placed:
-        request, stored = life.requests[each.job], Placement(each.placement.tasks)
-        again.apply(gang_placed(request, stored, 0.0))
-    assert again.hived is not None
-    assert again.hived.digest() == life.hived.digest()
+    assert life.restarted(placed).digest() == life.hived.digest()
 
 
 def test_tasks_that_ended_alone_come_back_into_their_own_places() -> None:
