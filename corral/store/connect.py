@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -151,26 +152,32 @@ def _sqlite(url: URL, *, writes: bool, patience: float | None = None) -> Engine:
         connection.execute("PRAGMA cache_size=-4000")
         connection.execute("PRAGMA temp_store=MEMORY")
         if writes:
-            connection.execute("PRAGMA busy_timeout=0")  # from here on `_begin_immediate` waits
+            connection.execute("PRAGMA busy_timeout=0")  # from here on `wait_for_the_lock` waits
         else:
             connection.execute("PRAGMA query_only=ON")
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         if writes:
-            _begin_immediate(connection, seconds)
+            wait_for_the_lock(lambda: connection.exec_driver_sql("BEGIN IMMEDIATE"), seconds)
         else:
             connection.exec_driver_sql("BEGIN")
 
     return engine
 
 
-def _begin_immediate(connection: Connection, seconds: float) -> None:
+def wait_for_the_lock(statement: Callable[[], object], seconds: float) -> None:
+    """Repeat a `statement` of SQLite's that takes a lock while another process has it, for at most `seconds`.
+
+    For the statements that SQLite's busy handler does not cover: BEGIN IMMEDIATE, which it would make wait too long,
+    and the change of a new file to WAL, which reads before it writes and so is refused at once.
+    Raises Unavailable when the lock is still held then.
+    """
     deadline = time.monotonic() + seconds
     while True:
         try:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-        except OperationalError as error:
+            statement()
+        except (OperationalError, sqlite3.OperationalError) as error:
             if not is_locked(error):
                 raise
             if time.monotonic() > deadline:

@@ -16,7 +16,7 @@ from corral.store.accounts import Accounts
 from corral.store.audit import Audit
 from corral.store.backup import Backups
 from corral.store.cluster_views import ClusterViews
-from corral.store.connect import check_folder, parse_url, reader_engine, writer_engine
+from corral.store.connect import check_folder, parse_url, reader_engine, wait_for_the_lock, writer_engine
 from corral.store.control_writes import ControlWrites
 from corral.store.documents import DocumentStore
 from corral.store.faults import refusal
@@ -94,6 +94,6 @@ def _prepare_sqlite(file: Path, create: bool) -> None:
         file.touch(mode=0o600)
     connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True, timeout=_OPENING_SECONDS)
     try:
-        connection.execute("PRAGMA journal_mode=WAL")
+        wait_for_the_lock(lambda: connection.execute("PRAGMA journal_mode=WAL"), _OPENING_SECONDS)
     finally:
         connection.close()

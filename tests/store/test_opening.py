@@ -206,6 +206,22 @@ def test_a_writer_waits_for_the_other_process_that_recovers_the_log(tmp_path: Pa
     done.join()
 
 
+async def test_the_two_processes_of_a_server_may_make_a_new_store_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "corral.db"
+    file.touch()
+    other = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")  # as for the change to WAL, which the busy handler does not wait for
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        sqlite3.connect(file, timeout=60).execute("PRAGMA journal_mode=WAL")
+    done = threading.Timer(0.3, other.close)
+    done.start()
+    stores = await asyncio.gather(*(open_store(str(file), clock=Ticking()) for _ in range(2)))
+    done.join()
+    for store in stores:
+        assert (await store.submit(new_job())).created
+        await store.close()
+
+
 async def test_a_closed_store_refuses(store: Store) -> None:
     await store.close()
     with pytest.raises(Unavailable):
