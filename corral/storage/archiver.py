@@ -111,7 +111,7 @@ class LogArchiver:
                         at = max(at, segment.begin)
                         end = min(at + _MOST, segment.end)
                         data = await self._read(attempt, stream, segment, at, end)
-                        await asyncio.to_thread(os.pwrite, handle, data, at)
+                        await _write(handle, data, at)
                         at += len(data)
             finally:
                 os.close(handle)
@@ -202,3 +202,17 @@ class LogArchiver:
         if lock is None:
             lock = self._locks[attempt, stream] = asyncio.Lock()
         return lock
+
+
+async def _write(handle: int, data: bytes, at: int) -> None:
+    """Write at an offset, by a thread that has ended when this ends, also when it is cancelled.
+
+    A thread that went on would write into whatever file has the number next.
+    """
+    work = asyncio.ensure_future(asyncio.to_thread(os.pwrite, handle, data, at))
+    try:
+        await asyncio.shield(work)
+    finally:
+        while not work.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([work])

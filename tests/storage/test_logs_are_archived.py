@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -51,6 +52,33 @@ async def test_a_growing_log_comes_back_whole_with_the_place_of_its_follower(one
     two.grows("20.0.0.0")
     await two.archiver.sweep()
     assert await two.archiver.restore(TASK) == ("20.0.0.0", len(expected) + 4)
+
+
+async def test_a_restore_that_is_cancelled_writes_into_no_other_file(
+    one: Machine, two: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one.write(b"a line\n")
+    one.grows()
+    await one.archiver.sweep()
+    writes, written = threading.Event(), threading.Event()
+    pwrite = os.pwrite
+
+    def slow(handle: int, data: bytes, at: int) -> int:
+        writes.set()
+        assert written.wait(10)
+        return pwrite(handle, data, at)
+
+    monkeypatch.setattr(os, "pwrite", slow)
+    restoring = asyncio.create_task(two.archiver.restore(TASK))
+    await asyncio.to_thread(writes.wait, 10)
+    restoring.cancel()
+    threading.Timer(0.2, written.set).start()
+    with pytest.raises(asyncio.CancelledError):
+        await restoring
+    with open(tmp_path / "another", "wb") as another:  # it has the number of the log's file
+        await asyncio.to_thread(written.wait, 10)
+    assert Path(another.name).read_bytes() == b""
+    assert Path(two.store.path(TASK, "all")).read_bytes() == b"a line\n"
 
 
 async def test_what_did_not_grow_is_not_written_again_and_what_is_small_is_one_file(
