@@ -29,11 +29,19 @@ const TASK_WORDS: Record<string, string> = {
   'attempt-completed': 'waiting',
 };
 
+type Exit = { class: string; code: number };
+
+/** Whether an end was asked for, by a person or by the job's own rules, and is no fault of the program's. */
+const stopped = (exit: Exit) => exit.class === 'stopped' || exit.code < -200;
+
+/** The colour of an exit's words: red is for those that somebody should look at. */
+export const exitTone = (exit: Exit | null) => (exit && exit.code !== 0 && !stopped(exit) ? 'text-fail' : 'text-muted');
+
 /** One of the seven words for a task: a completed one succeeded, failed or was stopped, as its exit says. */
-export function taskWord(task: { state: string; exit: { class: string; code: number } | null }): string {
+export function taskWord(task: { state: string; exit: Exit | null }): string {
   if (task.state !== 'completed') return TASK_WORDS[task.state] ?? task.state;
   if (!task.exit || task.exit.class === 'succeeded') return 'succeeded';
-  return task.exit.class === 'stopped' || task.exit.code < -200 ? 'stopped' : 'failed';
+  return stopped(task.exit) ? 'stopped' : 'failed';
 }
 
 export function Glyph({ state, size = 12 }: { state: string; size?: number }) {

@@ -8,7 +8,7 @@ import * as ask from '../api/queries';
 import { JOB_STATES, type Attempt, type JobDetail, type Page, type Task } from '../api/types';
 import { partOf, ranges, shortNode } from '../lib/format';
 import { Fault, Skeleton } from './Notices';
-import { Glyph, Status, taskWord } from './Status';
+import { exitTone, Glyph, Status, taskWord } from './Status';
 import { Ago, Span } from './Time';
 
 const route = getRouteApi('/frame/jobs/$ref');
@@ -154,7 +154,7 @@ function TaskRow({ job, task, rank, open, onOpen }: RowProps) {
         <Span from={task.startedAt} to={task.endedAt} />
       </td>
       <td className="num max-sm:hidden">{task.retries}</td>
-      <td className={`truncate max-sm:max-w-56 sm:w-full sm:max-w-0 ${bad ? 'text-fail' : 'text-muted'}`} title={task.exit?.message || task.exit?.phrase}>
+      <td className={`truncate max-sm:max-w-56 sm:w-full sm:max-w-0 ${exitTone(task.exit)}`} title={task.exit?.message || task.exit?.phrase}>
         {task.exit && bad && <span className="max-sm:hidden">{task.exit.phrase} </span>}
         {task.exit && (bad ? <span className="sm:before:content-['('] sm:after:content-[')']">{task.exit.code}</span> : 0)}
       </td>
@@ -186,7 +186,7 @@ function Attempts({ job, task }: { job: string; task: Task }) {
             started <Ago at={attempt.startedAt} />, ran <Span from={attempt.startedAt} to={attempt.endedAt} />
           </span>
           {attempt.exit && (
-            <span className={attempt.exit.code ? 'text-fail' : 'text-muted'}>
+            <span className={exitTone(attempt.exit)}>
               {attempt.exit.phrase} ({attempt.exit.code})
             </span>
           )}

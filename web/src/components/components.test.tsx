@@ -12,7 +12,7 @@ import { CommandLine } from './Copy';
 import { JobTable, why } from './JobTable';
 import { LogLine } from './LogLine';
 import { inLine, NextInLine } from './NextInLine';
-import { Glyph, Status, taskWord } from './Status';
+import { exitTone, Glyph, Status, taskWord } from './Status';
 
 afterEach(cleanup);
 beforeEach(() => {
@@ -77,7 +77,16 @@ describe('a state', () => {
     ['running', null, 'running'],
     ['creation-requested', null, 'waiting'],
     ['deleting', null, 'stopping'],
+    ['completed', { class: 'stopped', code: -210 }, 'stopped'],
   ])('of a task in %s with exit %j is %s', (state, exit, word) => expect(taskWord({ state, exit })).toBe(word));
+
+  it.each([
+    [{ class: 'unknown', code: 1 }, 'text-fail'],
+    [{ class: 'transient', code: -111 }, 'text-fail'],
+    [{ class: 'stopped', code: -210 }, 'text-muted'],
+    [{ class: 'permanent', code: -220 }, 'text-muted'],
+    [{ class: 'succeeded', code: 0 }, 'text-muted'],
+  ])('alarms with an end that nobody asked for: %j is %s', (exit, tone) => expect(exitTone(exit)).toBe(tone));
 });
 
 describe('the line of waiting jobs', () => {
