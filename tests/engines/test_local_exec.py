@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
+
 import pytest
 
 from corral.kernel.errors import NotFound, Unavailable
@@ -61,6 +65,39 @@ async def test_closing_ends_the_command(task: Harness) -> None:
     await session.close()
     assert await session.exit_code() == 137
     await until(lambda: len(of_attempt(attempt())) == 2)  # the shim and the task
+
+
+async def test_closing_ends_the_wait_for_output_that_something_left_behind_could_still_write(task: Harness) -> None:
+    session = await task.engine.exec(attempt(), ["sh", "-c", "trap '' HUP; sleep 1000 & echo $!"], tty=False)
+    seen: list[bytes] = []
+
+    async def read() -> None:
+        async for chunk in session.output():
+            seen.append(chunk)
+
+    reading = asyncio.create_task(read())
+    assert await session.exit_code() == 0
+    await until(lambda: bool(seen))
+    await session.close()
+    async with asyncio.timeout(10):
+        await reading
+    os.kill(int(b"".join(seen)), signal.SIGKILL)
+    for _ in range(3):  # their files have the numbers that were let go
+        again = await task.engine.exec(attempt(), ["echo", "heard"], tty=False)
+        async with asyncio.timeout(10):
+            assert await collect(again.output()) == b"heard\n"
+            assert await again.exit_code() == 0
+        await again.close()
+
+
+async def test_input_that_nobody_takes_is_refused_when_the_session_is_closed(task: Harness) -> None:
+    session = await task.engine.exec(attempt(), ["sleep", "1000"], tty=False)
+    sending = asyncio.create_task(session.send(bytes(1 << 20)))
+    await asyncio.sleep(0)  # by now it waits for room in the pipe
+    assert not sending.done()
+    await session.close()
+    with pytest.raises(Unavailable, match="takes no more"):
+        await sending
 
 
 @pytest.mark.parametrize("command", [["sleep", "1000"], ["env", "-i", "sleep", "1000"]])

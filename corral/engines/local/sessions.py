@@ -27,6 +27,7 @@ class LocalSession:
         self._tty = tty
         self._ended = ended
         self._code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._waiting: set[asyncio.Event] = set()
         self._handle = os.pidfd_open(pid)
         asyncio.get_running_loop().add_reader(self._handle, self._died)
 
@@ -38,9 +39,8 @@ class LocalSession:
         if not data:
             if self._tty:
                 data = b"\x04"
-            elif self._writer >= 0:
-                os.close(self._writer)
-                self._writer = -1
+            else:
+                self._let_go(self._writer)
                 return
         view = memoryview(data)
         while view:
@@ -49,7 +49,7 @@ class LocalSession:
             try:
                 view = view[os.write(self._writer, view) :]
             except BlockingIOError:
-                await _writable(self._writer)
+                await self._ready(self._writer, writing=True)
             except OSError as error:
                 raise Unavailable("session-over", f"The command takes no more input: {error.strerror}.") from error
 
@@ -64,7 +64,7 @@ class LocalSession:
             try:
                 data = os.read(self._reader, _CHUNK)
             except BlockingIOError:
-                await _readable(self._reader)
+                await self._ready(self._reader, writing=False)
                 continue
             except OSError:  # EIO: the terminal's other side is closed
                 return
@@ -82,11 +82,33 @@ class LocalSession:
             processes.kill_group(self.pid, signal.SIGHUP)
             processes.kill_group(self.pid, signal.SIGKILL)
             await self.exit_code()
-        if self._writer >= 0 and self._writer != self._reader:
-            os.close(self._writer)
-        if self._reader >= 0:
-            os.close(self._reader)
-        self._reader = self._writer = -1
+        self._let_go(self._writer)
+        self._let_go(self._reader)
+
+    def _let_go(self, handle: int) -> None:
+        """Close a file, and wake who waits for it: the loop must not know the number when another file has it."""
+        if handle < 0:
+            return
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(handle)
+        loop.remove_writer(handle)
+        os.close(handle)
+        self._reader = -1 if self._reader == handle else self._reader
+        self._writer = -1 if self._writer == handle else self._writer
+        for ready in self._waiting:
+            ready.set()
+
+    async def _ready(self, handle: int, *, writing: bool) -> None:
+        """Wait until a file can be read or written, or is closed."""
+        loop, ready = asyncio.get_running_loop(), asyncio.Event()
+        self._waiting.add(ready)
+        (loop.add_writer if writing else loop.add_reader)(handle, ready.set)
+        try:
+            await ready.wait()
+        finally:
+            self._waiting.discard(ready)
+            if handle in (self._reader, self._writer):
+                (loop.remove_writer if writing else loop.remove_reader)(handle)
 
     def _died(self) -> None:
         asyncio.get_running_loop().remove_reader(self._handle)
@@ -155,23 +177,3 @@ def _with_pipes(words: list[str], env: Mapping[str, str], ended: Callable[[int],
     os.set_blocking(writer, False)
     os.set_blocking(reader, False)
     return LocalSession(pid, reader, writer, tty=False, ended=ended)
-
-
-async def _readable(handle: int) -> None:
-    loop = asyncio.get_running_loop()
-    ready = asyncio.Event()
-    loop.add_reader(handle, ready.set)
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_reader(handle)
-
-
-async def _writable(handle: int) -> None:
-    loop = asyncio.get_running_loop()
-    ready = asyncio.Event()
-    loop.add_writer(handle, ready.set)
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_writer(handle)
