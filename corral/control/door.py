@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from socket import socket as Socket
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import uvicorn
@@ -42,6 +42,11 @@ from corral.spec.documents import load_document
 from corral.storage.shelf import LogShelf
 
 _NORMAL_END = 1000
+_Cells = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+"""Rows or columns of a terminal."""
+_MISUNDERSTOOD = json.dumps(
+    {"error": {"code": "bad-frame", "message": 'A text frame is {"resize": [ROWS, COLUMNS]} or {"eof": true}.'}}
+)
 _MOST_BEFORE = 5
 """How many of the jobs that are before another one are named."""
 
@@ -208,7 +213,7 @@ class Door:
         return JSONResponse(await control.scale_object(job, int(asked["replicas"])))
 
     async def _world_is_there(self) -> Control:
-        if not self._control.ready.is_set():
+        if not self._control.world_is_whole:
             raise Unavailable("control-starting", "The server is starting; try again in a second.")
         return self._control
 
@@ -257,20 +262,33 @@ async def _carry(socket: WebSocket, session: ExecSession) -> None:
 
 
 async def _from_caller(socket: WebSocket, session: ExecSession) -> None:
+    """Pass on what the caller sends; its leaving ends the session, even after the command takes no more input."""
     while True:
         message = await socket.receive()
         if message["type"] == "websocket.disconnect":
             await session.close()
             return
-        if message.get("bytes") is not None:
-            await session.send(message["bytes"])
-        elif message.get("text") is not None:
-            asked = json.loads(message["text"])
-            if "resize" in asked:
-                rows, columns = asked["resize"]
-                await session.resize(int(rows), int(columns))
-            elif asked.get("eof"):
+        with contextlib.suppress(Unavailable):
+            if message.get("bytes") is not None:
+                await session.send(message["bytes"])
+                continue
+            try:
+                asked = msgspec.json.decode(message.get("text") or "", type=_Asked)
+            except msgspec.DecodeError:
+                await socket.send_text(_MISUNDERSTOOD)
+                await session.close()
+                return
+            if asked.resize is not None:
+                await session.resize(*asked.resize)
+            elif asked.eof:
                 await session.send(b"")
+
+
+class _Asked(msgspec.Struct):
+    """What a caller's text frame asks for."""
+
+    resize: tuple[_Cells, _Cells] | None = None
+    eof: bool = False
 
 
 async def _gang_in(request: Request) -> GangRequest:

@@ -111,6 +111,9 @@ class Control:
         self.external = ExternalTasks(self.report, clock.now)
         self.dispatcher = self._new_dispatcher()
         self.ready = asyncio.Event()
+        """Set once it leads and knows all jobs; it stays set."""
+        self.world_is_whole = False
+        """Whether questions can be answered from the world: not while everything is read again."""
         self.removed: Callable[[JobId], None] = lambda job: None
         """Called when a job and its history are gone from the store."""
         self.recovering: Callable[[], Awaitable[None]] = _nothing
@@ -159,6 +162,7 @@ class Control:
         self._events.extendleft(reversed(self._taken))
         self._taken.clear()
         cursor = (await self._leadership.renew()).cursor
+        self.world_is_whole = False
         self.world = World(Cluster(), Queue())
         self.folder = Folder(self.world, self.launch_policy)
         self.folder.receipts = Receipts(await self.store.open_receipts())
@@ -191,6 +195,7 @@ class Control:
         outbox = await self.store.outbox()
         self._miss_lost_attempts(jobs, {row.command.attempt for row in outbox})
         self.dispatcher.feed(outbox)
+        self.world_is_whole = True
 
     @property
     def policy(self) -> Policy:

@@ -12,16 +12,18 @@ import pytest
 import pytest_asyncio
 
 from corral.control import Control, Leadership
+from corral.control.door import Door
 from corral.control.lead import LEASE_SECONDS
-from corral.kernel.errors import Unavailable
+from corral.kernel.errors import CorralError, Unavailable
 from corral.kernel.ids import AttemptId, parse_attempt_id
 from corral.launcher import LaunchPolicy
 from corral.model.launch import TaskLaunch
 from corral.model.records import ENDED_PHASES
-from corral.model.writes import CommitResult, ControlBatch, IntentKind
+from corral.model.writes import CommitResult, ControlBatch, IntentKind, LiveJob
 from corral.scheduler import find_policy
 from corral.store import LeadershipLost
 from tests.control.harness import House, PaperEngine, short
+from tests.control.test_what_control_shows import Asked
 
 
 @pytest_asyncio.fixture
@@ -210,3 +212,29 @@ async def test_a_control_without_a_store_to_lead_in_says_so_only_once_it_may(hou
     with pytest.raises(LeadershipLost):
         _ = control._leadership.epoch
     await store.close()
+
+
+async def test_nothing_is_answered_from_a_world_that_is_being_read_again(house: House) -> None:
+    control = await house.begin()
+    door = Asked(Door(control, house.folder / "unused.sock"))
+    job = await house.submit(short("before", replicas=1, devices=1))
+    await house.until(job, "running")
+    assert await door.ask("/overview/line") is not None
+    load, reading, go_on = house.control_store.load_live, asyncio.Event(), asyncio.Event()
+
+    async def slow() -> list[LiveJob]:
+        reading.set()
+        await go_on.wait()
+        return await load()
+
+    house.control_store.load_live = slow  # type: ignore[method-assign]
+    doubtful(house, stored=False, times=1)
+    after = await house.submit(short("after", replicas=1, devices=1))
+    async with house.patience():
+        await reading.wait()
+    with pytest.raises(CorralError) as refused:
+        await door.ask("/overview/line")
+    assert refused.value.code == "control-starting"
+    go_on.set()
+    await house.until(after, "running")
+    assert await door.ask("/overview/line") is not None

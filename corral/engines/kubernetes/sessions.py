@@ -86,6 +86,9 @@ class PodSession:
         await asyncio.gather(self._reading, return_exceptions=True)
         if not self._code.done():
             self._code.set_result(LOST)
+        while not self._output.empty():
+            self._output.get_nowait()
+        self._output.put_nowait(b"")
         await self._stack.aclose()
 
     async def _read(self) -> None:
