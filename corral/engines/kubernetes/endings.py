@@ -61,7 +61,8 @@ class Endings:
     async def stop(self, record: Record, grace_seconds: float, signal: str) -> None:
         """Have an attempt end: by deletion, which is TERM and after the grace KILL; another signal is sent first.
 
-        When that is over stands on the pod, so that the next server goes on. A repetition can only bring it forward.
+        When that is over stands on the pod, so that the next server goes on. A repetition can only bring it forward, and
+        sends the signal when that came to nothing before.
         """
         record.stopping = True
         if signal.removeprefix("SIG") == "TERM" or record.started is None:
@@ -73,9 +74,11 @@ class Endings:
                 await self._pods.label(record.attempt, record.uid, {KILL_AT: str(kill_at)})
             except (Conflict, NotFound):
                 return
-            first, record.kill_at = record.kill_at is None, kill_at
-            if first and not await self._send(record.attempt, signal):
+            record.kill_at = kill_at
+        if not record.signalled:
+            if not await self._send(record.attempt, signal):
                 await self._pods.delete(record.attempt, record.uid, grace_seconds)
+            record.signalled = True
 
     async def _send(self, attempt: AttemptId, signal: str) -> bool:
         """Send a signal to every process of the pod but its first, which is none of the task's; whether it was sent."""

@@ -56,6 +56,8 @@ class Record:
     """Whether this engine asked for its deletion."""
     kill_at: float | None = None
     """When it is to be deleted, having been told to end; seconds since 1970."""
+    signalled: bool = False
+    """Whether this server has told it to end by a signal, or in its stead by deletion."""
     forced_at: float | None = None
     """When it is given up, having been told to end, if its job says so; seconds since 1970."""
     patterns: bool = False

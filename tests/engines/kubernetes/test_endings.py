@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+
+from corral.engines.base import ExecSession
 from corral.engines.kubernetes.endings import Endings
-from corral.engines.kubernetes.ledger import Ledger
+from corral.engines.kubernetes.ledger import Ledger, Record
 from corral.engines.kubernetes.logs import LogCopies
 from corral.engines.kubernetes.podcalls import PodCalls
 from corral.engines.kubernetes.view import ClusterView
 from corral.kernel.errors import Unavailable
 from corral.kernel.ids import AttemptId
+from corral.model.launch import Started
 from corral.storage.logs import LogStore
 from tests.engines.kubernetes.virtual_time import virtually
 
@@ -85,3 +89,80 @@ def test_a_deletion_that_failed_is_asked_for_again(tmp_path: Path) -> None:
     cluster = swept(15.0, tmp_path, answer=3.0)
     assert cluster.asked == [("u1", False)] * len(cluster.asked) and len(cluster.asked) in (3, 4, 5)
     assert cluster.most == 1
+
+
+class StumblingCluster:
+    """Takes labels; neither runs a command nor deletes a pod until it stands again."""
+
+    def __init__(self) -> None:
+        self.stumbles = True
+        self.deleted: list[float] = []
+        self.sent: list[str] = []
+        self.under_way = asyncio.Event()
+        self.answers = asyncio.Event()
+
+    async def label(self, attempt: AttemptId, uid: str, labels: Mapping[str, str]) -> None:
+        pass
+
+    async def delete(self, attempt: AttemptId, uid: str, grace_seconds: float, *, force: bool = False) -> None:
+        if self.stumbles:
+            raise Unavailable("kubernetes-unreachable", "it stumbles")
+        self.deleted.append(grace_seconds)
+
+    async def execute(self, attempt: AttemptId, command: Sequence[str]) -> ExecSession:
+        self.under_way.set()
+        await self.answers.wait()
+        if self.stumbles:
+            raise Unavailable("kubernetes-unreachable", "it stumbles")
+        self.sent.append(command[-1])
+        return cast(ExecSession, self)
+
+    async def exit_code(self) -> int:
+        return 0
+
+    async def close(self) -> None:
+        pass
+
+
+def stoppable(cluster: StumblingCluster, folder: Path) -> tuple[Endings, Record]:
+    """A task that runs, and what ends it."""
+    loop = asyncio.get_running_loop()
+    ledger = Ledger(loop.time)
+    record = ledger.expect(FIRST, "a", frozenset(), 0.0)
+    record.uid, record.started = "u1", Started(FIRST, 0.0, "", {}, "u1")
+    endings = Endings(
+        ledger,
+        cast(PodCalls, cluster),
+        LogCopies(cast(Any, None), "x", LogStore(folder)),
+        cast(ClusterView, cluster),
+        tell=lambda event: None,
+        execute=cluster.execute,
+        wall=loop.time,
+    )
+    return endings, record
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_a_signal_that_was_not_sent_is_sent_when_the_order_is_repeated_and_then_no_more(
+    tmp_path: Path, cancelled: bool
+) -> None:
+    async def work() -> StumblingCluster:
+        cluster = StumblingCluster()
+        endings, record = stoppable(cluster, tmp_path)
+        first = asyncio.ensure_future(endings.stop(record, 60.0, "USR1"))
+        await cluster.under_way.wait()
+        if cancelled:
+            first.cancel()
+        else:
+            cluster.answers.set()
+        with pytest.raises(asyncio.CancelledError if cancelled else Unavailable):
+            await first
+        cluster.stumbles = False
+        cluster.answers.set()
+        for grace in (60.0, 60.0, 30.0):
+            await endings.stop(record, grace, "USR1")
+        assert record.kill_at == 30.0
+        return cluster
+
+    cluster = virtually(work())
+    assert cluster.sent == ["USR1"] and not cluster.deleted
