@@ -11,6 +11,7 @@ import ctypes
 import os
 import struct
 import weakref
+from itertools import chain
 
 MODIFY, ATTRIB, MOVED_TO, CREATE = 0x2, 0x4, 0x80, 0x100
 _EVENT = struct.Struct("iIII")
@@ -53,7 +54,8 @@ class Watcher:
         while at < len(raw):
             number, _, _, length = _EVENT.unpack_from(raw, at)
             at += _EVENT.size + length
-            for event in self._waiting.get(number, ()):
+            lost = number < 0  # the queue was full: anything may have changed
+            for event in chain(*self._waiting.values()) if lost else self._waiting.get(number, ()):
                 event.set()
 
 

@@ -231,6 +231,8 @@ class LogFile:
                 return True
             if complete:
                 return False
+            if self._watch is not watch:
+                continue  # the file came after its folder began to be watched, which is over
             if loop.time() >= deadline:
                 return True
             timer = loop.call_at(deadline, watch.changed.set)
@@ -279,6 +281,8 @@ class LogFile:
             folder = os.path.dirname(self._path)
             place = folder if os.path.isdir(folder) else self._root
             self._watch = inotify.watcher().watch(place, inotify.CREATE | inotify.MOVED_TO)
+            if place != folder and os.path.isdir(folder):
+                return self._watching()  # the folder came meanwhile
             return self._watch
         except OSError as error:
             message = f"Logs cannot be followed: {error.strerror}; raise fs.inotify.max_user_instances and _watches."

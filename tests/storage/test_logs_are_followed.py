@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import struct
 from pathlib import Path
 
 import pytest
 
 from corral.kernel.errors import InvalidInput, NotFound
 from corral.kernel.ids import AttemptId
+from corral.storage import inotify
 from corral.storage.logs import LogStore
 
 ATTEMPT = AttemptId("0123456789abc.0.worker.0.0")
@@ -53,6 +55,61 @@ async def test_a_follower_that_came_first_sees_everything(logs: LogStore) -> Non
     assert await source.wait(4, 60)
     assert not await source.wait(8, 60)
     await source.close()
+
+
+async def test_a_file_that_comes_while_its_folder_begins_to_be_watched_is_followed(
+    logs: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs.prepare(ATTEMPT)
+    source = logs.source(ATTEMPT)
+    watching = source._watching
+
+    def watching_before_it_comes() -> inotify.Watch:
+        watch = watching()
+        append(logs, b"")
+        return watch
+
+    monkeypatch.setattr(source, "_watching", watching_before_it_comes)
+    waiting = asyncio.create_task(source.wait(0, 3600))
+    await asyncio.sleep(0)
+    append(logs, b"one\n")
+    async with asyncio.timeout(10):
+        assert await waiting
+    await source.close()
+
+
+async def test_a_folder_that_comes_just_before_the_one_above_is_watched_is_watched_too(
+    logs: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, watch = logs.source(ATTEMPT), inotify.Watcher.watch
+
+    def watch_after_it_came(watcher: inotify.Watcher, path: str, mask: int) -> inotify.Watch:
+        logs.prepare(ATTEMPT)
+        return watch(watcher, path, mask)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(inotify.Watcher, "watch", watch_after_it_came)
+        waiting = asyncio.create_task(source.wait(0, 3600))
+        await asyncio.sleep(0)
+    append(logs, b"one\n")
+    async with asyncio.timeout(10):
+        assert await waiting
+    await source.close()
+
+
+async def test_followers_look_again_when_the_kernel_had_no_room_for_all_changes(
+    logs: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(logs, b"")
+    watcher = inotify.watcher()
+    watches = [watcher.watch(logs.path(ATTEMPT, "all")), watcher.watch(str(logs.root))]
+    overflow = struct.pack("iIII", -1, 0x4000, 0, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "read", lambda *_: overflow)
+        watcher._wake()
+    assert [watch.changed.is_set() for watch in watches] == [True, True]
+    for watch in watches:
+        watch.close()
 
 
 async def test_many_followers_of_one_growing_log_all_get_the_same(logs: LogStore) -> None:
