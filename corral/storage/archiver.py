@@ -87,7 +87,8 @@ class LogArchiver:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while True:
-                    if all([await self._try(self._finished(each)) for each in self._store.ended_of(attempt)]):
+                    whole = not self._store.grows(attempt)
+                    if whole and all([await self._try(self._finished(each)) for each in self._store.ended_of(attempt)]):
                         return True
                     await asyncio.sleep(pause)
                     pause = min(2 * pause, _LONGEST_PAUSE)

@@ -105,6 +105,10 @@ class LogStore:
         """Whether anything of the attempt is here."""
         return bool(self._files(attempt))
 
+    def grows(self, attempt: AttemptId) -> bool:
+        """Whether anything of the attempt is here that is not complete."""
+        return len(self._files(attempt)) > len(self.ended_of(attempt))
+
     def streams(self, attempt: AttemptId) -> tuple[str, ...]:
         """The streams that make up everything that the attempt prints: `all`, or both where it keeps them apart."""
         return ("stdout", "stderr") if os.path.exists(self.path(attempt, "stdout")) else ("all",)

@@ -137,6 +137,14 @@ async def test_what_ended_while_the_store_was_away_is_archived_later(
     assert await two.read() == b"kept"
 
 
+async def test_a_log_that_has_not_ended_is_not_said_to_be_archived(one: Machine, two: Machine) -> None:
+    assert await one.archiver.settle(TASK, 5.0), "there is none"
+    one.write(b"kept")
+    assert not await one.archiver.settle(TASK, 0.01)
+    one.store.finish(TASK)
+    assert await one.archiver.settle(TASK, 5.0) and await two.read() == b"kept"
+
+
 async def test_who_does_not_lead_copies_nothing(one: Machine, remote: Moody) -> None:
     one.write(b"x")
     one.store.finish(TASK)

@@ -2,7 +2,7 @@
 
 A log is followed as long as a connection for it is to be had, else asked for every few seconds. How far it was read is
 written beside the copy, and in the archive where there is one, so that the next server goes on where this one ended.
-Nothing here ends a task or keeps one from ending: what cannot be read is a marker in the log.
+Nothing here ends a task or keeps one from ending: what cannot be read, or has no room, is a marker in the log.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ _LAST_SECONDS = 10.0
 _SAVE_SECONDS = 1.0
 _MOST_BESIDE = 64 * 1024
 GONE = b"[corral: the pod is gone; what it printed last may be missing]\n"
+CUT = b"[corral: the end of the log could not be written; it is missing]\n"
 Copying = Literal["follow", "end", "off"]
 """When logs are copied: all the time, once at the end, or never."""
 
@@ -120,6 +121,7 @@ class LogCopies:
         """Copy what is left of the log, when it can still be read, and close it; the bytes that it has.
 
         What a container `beside` said after the task's own is copied too. It takes `_LAST_SECONDS` at most for each.
+        A log whose end cannot be written is complete without it.
         """
         if _complete(self._store.path(attempt, "all")):
             return self._store.finish(attempt)
@@ -129,9 +131,13 @@ class LogCopies:
             if self._copying == "off":
                 command = f"kubectl logs -n {self._namespace} {pod_name(attempt)} -c {TASK}"
                 said = f"[corral: logs are not copied from this cluster; while there is a pod: {command}]\n"
-                os.write(copy.handle, said.encode())
+                _write(copy, said.encode())
             else:
                 await self._complete(copy, readable=readable, beside=beside)
+        except OSError as error:
+            _log.error("the log of %s could not be completed: %s", attempt, error)
+            with contextlib.suppress(OSError):  # a full disk has no room for this either
+                _write(copy, CUT)
         finally:
             await _close(copy)
         return self._store.finish(attempt)
@@ -151,7 +157,7 @@ class LogCopies:
             if beside:
                 await self._read_beside(copy, beside)
         elif not copy.at_end:
-            os.write(copy.handle, GONE)
+            _write(copy, GONE)
         self._save(copy)
 
     def tail(self, attempt: AttemptId) -> bytes:
@@ -163,7 +169,10 @@ class LogCopies:
         copies, self._copies = list(self._copies.values()), {}
         for copy in copies:
             await _end(copy)
-            self._save(copy)
+            try:
+                self._save(copy)
+            except OSError as error:
+                _log.warning("how far the log of %s was read could not be saved: %s", copy.attempt, error)
             os.close(copy.handle)
 
     def _open(self, attempt: AttemptId) -> _Copy:
@@ -228,6 +237,9 @@ class LogCopies:
                 _log.debug("the log of %s is interrupted: %s", copy.attempt, error.message)
                 wait = node.backoff.next()
                 node.silent_until, node.answers = now() + wait, False
+            except OSError as error:
+                _log.warning("the log of %s cannot be written: %s", copy.attempt, error)
+                wait = node.backoff.next()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await copy.ended.wait()
@@ -255,16 +267,16 @@ class LogCopies:
                 await self._read(copy, follow=False)
         except (CorralError, TimeoutError) as error:
             why = error.message if isinstance(error, CorralError) else f"nothing came within {_LAST_SECONDS:g} s"
-            os.write(copy.handle, f"[corral: the end of the log could not be read: {why}]\n".encode())
+            _write(copy, f"[corral: the end of the log could not be read: {why}]\n".encode())
 
     async def _read_beside(self, copy: _Copy, container: str) -> None:
         """Add what another container of the pod said; it is little."""
         call = Call("get", PODS, self._namespace, pod_name(copy.attempt), "log")
         params = {"container": container, "limitBytes": str(_MOST_BESIDE)}
         try:
-            os.write(copy.handle, await self._transport.ask(call, params=params, deadline=_LAST_SECONDS))
+            _write(copy, await self._transport.ask(call, params=params, deadline=_LAST_SECONDS))
         except CorralError as error:
-            os.write(copy.handle, f"[corral: what moved the outputs could not be heard: {error.message}]\n".encode())
+            _write(copy, f"[corral: what moved the outputs could not be heard: {error.message}]\n".encode())
 
     async def _read(self, copy: _Copy, node: _Node | None = None, *, follow: bool) -> None:
         """Copy what one connection gives."""
@@ -280,7 +292,7 @@ class LogCopies:
                     node.answers = True
                 async for chunk in chunks:
                     if data := lines.feed(chunk):
-                        os.write(copy.handle, data)
+                        _write(copy, data)
                     copy.position = lines.position
                     self._save_sometimes(copy)
             copy.at_end = follow
@@ -303,8 +315,15 @@ class LogCopies:
         copy.saved = copy.position
 
 
+def _write(copy: _Copy, data: bytes) -> None:
+    """Append all of it: a disk that is nearly full takes a part, and says at the next try that it is full."""
+    while data:
+        data = data[os.write(copy.handle, data) :]
+
+
 async def _end(copy: _Copy) -> None:
-    """End whoever follows the log."""
+    """End whoever follows the log; `ended` says so too, since a place that cannot be saved outdoes a cancellation."""
+    copy.ended.set()
     if copy.task is not None:
         copy.task.cancel()
         await asyncio.gather(copy.task, return_exceptions=True)

@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 from corral.engines.kubernetes.loglines import Position
-from corral.engines.kubernetes.logs import LogCopies, _saved
+from corral.engines.kubernetes.logs import CUT, LogCopies, _saved
 from corral.engines.kubernetes.pods import pod_name
 from corral.engines.kubernetes.refusals import Silent
 from corral.engines.kubernetes.resources import Call
@@ -115,18 +115,89 @@ def test_a_place_that_could_not_be_saved_is_saved_the_next_time(tmp_path: Path) 
     virtually(work())
 
 
-def test_a_copy_that_fails_at_its_end_leaves_no_open_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "the disk is full")
+def full(*_: object, **__: object) -> int:
+    raise OSError(errno.ENOSPC, "the disk is full")
 
+
+@pytest.mark.parametrize("takes_the_marker", [True, False])
+def test_a_copy_that_fails_at_its_end_is_complete_and_leaves_no_open_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, takes_the_marker: bool
+) -> None:
     async def work() -> None:
-        copies, _ = copies_of(tmp_path)
+        copies, store = copies_of(tmp_path)
         copies.follow(QUIET, "a")
         handle = copies._copies[QUIET].handle
-        monkeypatch.setattr(copies, "_save", full)
-        with pytest.raises(OSError):
-            await copies.finish(QUIET, readable=False)
+        with monkeypatch.context() as patch:
+            if takes_the_marker:
+                patch.setattr(copies, "_complete", full)
+            else:
+                patch.setattr(os, "write", full)
+            size = await copies.finish(QUIET, readable=False)
+        path = store.path(QUIET, "all")
+        assert Path(path).read_bytes() == (CUT if takes_the_marker else b"")
+        assert size == os.stat(path).st_size and not os.stat(path).st_mode & stat.S_IWUSR
         with pytest.raises(OSError):
             os.fstat(handle)
+
+    virtually(work())
+
+
+class PrintsOnce:
+    """A cluster whose task printed two lines and goes on; it is read from the beginning."""
+
+    @asynccontextmanager
+    async def stream(self, *_: Any, **__: Any) -> AsyncIterator[AsyncIterator[bytes]]:
+        async def chunks() -> AsyncIterator[bytes]:
+            yield b"2024-05-01T10:00:04.000000001Z one\n2024-05-01T10:00:04.000000002Z two\n"
+            await asyncio.Event().wait()
+
+        yield chunks()
+
+
+def test_a_log_goes_on_whole_once_the_disk_has_room_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    really, room = os.write, 5
+
+    def write(handle: int, data: bytes) -> int:
+        nonlocal room
+        if not room:
+            full()
+        written = really(handle, data[:room])
+        room -= written
+        return written
+
+    async def work() -> None:
+        nonlocal room
+        store = LogStore(tmp_path)
+        store.open()
+        copies = LogCopies(cast(Transport, PrintsOnce()), "x", store)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", write)
+            copies.follow(QUIET, "a")
+            await asyncio.sleep(100)
+            log = Path(store.path(QUIET, "all"))
+            assert log.read_bytes() == b"one\nt"
+            room = 1000
+            await asyncio.sleep(100)
+            assert log.read_bytes() == b"one\ntwo\n"
+        await copies.close()
+
+    virtually(work())
+
+
+def test_a_full_disk_keeps_no_server_from_closing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        store = LogStore(tmp_path)
+        store.open()
+        copies = LogCopies(cast(Transport, PrintsOnce()), "x", store)
+        for attempt in (QUIET, OTHER):
+            copies.follow(attempt, "a")
+        await asyncio.sleep(0.1)
+        handles = [copy.handle for copy in copies._copies.values()]
+        monkeypatch.setattr(copies, "_save", full)
+        async with asyncio.timeout(60):
+            await copies.close()
+        for handle in handles:
+            with pytest.raises(OSError):
+                os.fstat(handle)
 
     virtually(work())
