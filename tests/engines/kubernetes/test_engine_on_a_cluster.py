@@ -15,7 +15,7 @@ from corral.engines.kubernetes import reflector, view
 from corral.engines.kubernetes.source import Pace
 from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId
-from corral.model.inventory import Device
+from corral.model.inventory import Device, Node
 from corral.model.launch import EngineLost, Exited, InventoryChanged, PortRequest, RuntimePlan, SecretDelivery, Started
 from tests.engines.kubernetes.engine_harness import MERGE, Harness, launch, new_attempt, until
 from tests.engines.kubernetes.permitted import Permitted
@@ -400,9 +400,14 @@ async def test_nodes_with_levels_and_devices_less_what_others_hold(at: Harness, 
         spec = {"nodeName": nodes[0], "containers": [{"name": "c", "image": "i", "resources": asked}]}
         await at.ask("POST", at.path(), {"metadata": {"name": "others"}, "spec": spec})
         await at.told(InventoryChanged, beyond)
-        after = next(node for node in (await at.engine.inventory()).nodes if node.name == first.name)
-        assert after.cpu_millis == first.cpu_millis - 2000
+        after = await until(lambda: _with_cpu(at, first.name, first.cpu_millis - 2000))
         assert [device.index for device in after.devices if not device.healthy] == [4, 5, 6]
+
+
+async def _with_cpu(at: Harness, name: str, millis: int) -> Node | None:
+    """A node, once it has so much left."""
+    found = next(node for node in (await at.engine.inventory()).nodes if node.name == name)
+    return found if found.cpu_millis == millis else None
 
 
 async def _ready(at: Harness, name: str) -> bool:
