@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
+from typing import TextIO, cast
 
 sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # structlog would load it for consoles: 7 MB, 80 ms
 
@@ -25,9 +27,33 @@ def configure(level: str) -> None:
             structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(file=cast(TextIO, Unbreakable(sys.stderr))),
         cache_logger_on_first_use=True,
     )
+
+
+class Unbreakable:
+    """A text file that loses lines, rather than end who logs them, while its disk is full; it says later how many."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._lost = 0
+
+    def write(self, line: str) -> None:
+        """Write a line, after a line about those that could not be written before."""
+        try:
+            if self._lost:
+                words = f"up to {self._lost} lines of this log could not be written"
+                self._file.write(json.dumps({"event": words, "level": "warning"}) + "\n")
+            self._file.write(line)
+            self._file.flush()
+        except OSError:
+            self._lost += 1
+        else:
+            self._lost = 0
+
+    def flush(self) -> None:
+        """Nothing is left: each line was written at once."""
 
 
 def _hide(_: object, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:

@@ -58,6 +58,12 @@ class Child:
     buffer: bytes = field(default=b"", repr=False)
 
 
+def _say(what: str) -> None:
+    """Tell the supervisor's log; its disk may be full, which must not end the server."""
+    with contextlib.suppress(OSError):
+        print(f"corral: {what}", file=sys.stderr, flush=True)
+
+
 def listen(host: str, port: int) -> socket.socket:
     """The socket that front serves.
 
@@ -178,18 +184,22 @@ class Supervisor:
         if child.name == "front":
             passed.append(listener.fileno())
             environment[LISTEN_FD] = str(listener.fileno())
-        log = open(self.data / "logs" / f"{child.name}.log", "ab")  # noqa: SIM115  # closed just below
-        child.process = subprocess.Popen(
-            [sys.executable, "-m", "corral.app", child.name],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            pass_fds=passed,
-            env=environment,
-            start_new_session=True,
-        )
-        log.close()
-        os.close(writing)
+        try:
+            with open(self.data / "logs" / f"{child.name}.log", "ab") as log:
+                child.process = subprocess.Popen(
+                    [sys.executable, "-m", "corral.app", child.name],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=passed,
+                    env=environment,
+                    start_new_session=True,
+                )
+        except OSError:
+            os.close(reading)
+            raise
+        finally:
+            os.close(writing)
         child.started, child.restart_at, child.ready, child.buffer = time.monotonic(), None, None, b""
         child.ready_fd, child.pid_fd = reading, os.pidfd_open(child.process.pid)
         self.selector.register(reading, selectors.EVENT_READ, ("ready", child))
@@ -210,7 +220,16 @@ class Supervisor:
                 self._ended(child)
         for child in self.children:
             if child.restart_at is not None and child.restart_at <= time.monotonic() and not self.ending:
-                self._start(child, listener)
+                self._start_again(child, listener)
+
+    def _start_again(self, child: Child, listener: socket.socket) -> None:
+        """Start a child that has ended; a machine that has no room for it now is asked again after a pause."""
+        try:
+            self._start(child, listener)
+        except OSError as error:
+            child.pause = min(child.pause * 2, _LONGEST_PAUSE)
+            child.restart_at = time.monotonic() + child.pause
+            _say(f"{child.name} cannot be started ({error.strerror}); trying again")
 
     def _read_ready(self, child: Child) -> None:
         if child.ready_fd < 0:
@@ -255,7 +274,7 @@ class Supervisor:
         child.pause = _FIRST_PAUSE if lived > _CALM_SECONDS else min(child.pause * 2, _LONGEST_PAUSE)
         child.restart_at = time.monotonic() + child.pause
         child.process = None
-        print(f"corral: {child.name} ended with {code} after {lived:.1f} s; starting it again", file=sys.stderr)
+        _say(f"{child.name} ended with {code} after {lived:.1f} s; starting it again")
 
     def _refused(self, child: Child) -> None:
         """A child cannot start, and mostly said why in its ready line (exit code 78, EX_CONFIG): give that up the line."""

@@ -40,6 +40,25 @@ def test_a_full_disk_costs_answers_and_nothing_else(build: Build) -> None:
         house.close()
 
 
+def test_the_server_comes_back_when_control_dies_while_the_disk_of_its_logs_is_full(build: Build) -> None:
+    with small_disk(24) as disk:
+        house = build(disk / "data")
+        house.up()
+        supervisor = house.processes()["supervisor"]
+        for log in (disk / "data" / "logs").iterdir():
+            with log.open("ab") as file:
+                file.write(b" " * (-file.tell() % 4096))  # else a log's last block would take some lines more
+        ballast = fill(disk)
+        killed = house.kill("control")
+        until(lambda: house.processes().get("control", killed) != killed or None, "another control")
+        assert house.call("GET", "/api/v3/jobs").status == 200
+        ballast.unlink()
+        after = until(lambda: _submitted(house), "a submit that is taken")
+        assert house.until_ended(after)["state"] == "succeeded"
+        assert house.processes()["supervisor"] == supervisor
+        house.close()
+
+
 def _submitted(house: House) -> str | None:
     answer = house.call("POST", "/api/v3/jobs", shell_job("after", "true"))
     return str(answer.body["id"]) if answer.status == 201 else None
