@@ -210,10 +210,17 @@ async def _write(handle: int, data: bytes, at: int) -> None:
 
     A thread that went on would write into whatever file has the number next.
     """
-    work = asyncio.ensure_future(asyncio.to_thread(os.pwrite, handle, data, at))
+    work = asyncio.ensure_future(asyncio.to_thread(_write_all, handle, data, at))
     try:
         await asyncio.shield(work)
     finally:
         while not work.done():
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([work])
+
+
+def _write_all(handle: int, data: bytes, at: int) -> None:
+    """A disk that is nearly full takes a part, and says at the next try that it is full."""
+    while data:
+        count = os.pwrite(handle, data, at)
+        data, at = data[count:], at + count

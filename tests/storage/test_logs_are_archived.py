@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import threading
 import time
@@ -79,6 +80,27 @@ async def test_a_restore_that_is_cancelled_writes_into_no_other_file(
         await asyncio.to_thread(written.wait, 10)
     assert Path(another.name).read_bytes() == b""
     assert Path(two.store.path(TASK, "all")).read_bytes() == b"a line\n"
+
+
+async def test_a_restore_that_a_full_disk_cuts_off_says_so_and_goes_on_later(
+    one: Machine, two: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one.write(b"a line\nanother\n")
+    one.grows()
+    await one.archiver.sweep()
+    pwrite, room = os.pwrite, 3
+
+    def nearly_full(handle: int, data: bytes, at: int) -> int:
+        if at >= room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return pwrite(handle, data[: room - at], at)
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "pwrite", nearly_full)
+        with pytest.raises(OSError, match="space"):
+            await two.archiver.restore(TASK)
+    await two.archiver.restore(TASK)
+    assert Path(two.store.path(TASK, "all")).read_bytes() == b"a line\nanother\n"
 
 
 async def test_what_did_not_grow_is_not_written_again_and_what_is_small_is_one_file(
