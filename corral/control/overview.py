@@ -23,7 +23,7 @@ View = TypeVar("View")
 World_is_there = Callable[[], Awaitable[Control]]
 
 _KEPT_FOR: Final = 20.0
-"""A view is shown again for so many times as long as it took to make: looking costs the loop at most a twentieth."""
+"""A view is shown again for so many times what it cost this thread: looking costs the loop at most a twentieth."""
 _MOST_KEPT: Final = 32
 _MOST: Final = 5000
 _DEEPEST: Final = 12
@@ -109,12 +109,12 @@ class Views:
     def _kept(self, what: str, world: World, make: Callable[[], View]) -> View:
         """What was made before while nothing has changed since, or while making it anew would cost too much."""
         state = (id(world.cluster), world.cluster.revision, world.queue.revision)
-        begun = time.perf_counter()
         kept = self._views.pop(what, None)
-        if kept is None or (kept.state != state and begun >= kept.until):
+        if kept is None or (kept.state != state and time.perf_counter() >= kept.until):
+            begun = time.thread_time()  # a machine that stalls meanwhile makes no view dear
             made = make()
-            ended = time.perf_counter()
-            kept = _Kept(state, ended + _KEPT_FOR * (ended - begun), made)
+            cost = time.thread_time() - begun
+            kept = _Kept(state, time.perf_counter() + _KEPT_FOR * cost, made)
             while len(self._views) >= _MOST_KEPT:
                 del self._views[next(iter(self._views))]
         self._views[what] = kept

@@ -7,7 +7,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from corral.control import Control, LaunchContext, Leadership
 from corral.control.configuration import Presenter
@@ -21,6 +21,9 @@ from corral.scheduler import find_policy
 from corral.spec.reading import load_job
 from corral.store import Store, open_store
 from corral.systemclock import SystemClock
+
+_HANG: Final = 60.0
+"""Seconds after which something that should have come never will; not a verdict on speed."""
 
 
 async def no_secrets(job: object) -> dict[str, str]:
@@ -164,7 +167,7 @@ class House:
         beside(self.control)
         self._running = asyncio.create_task(self.control.run())
         ready = asyncio.create_task(self.control.ready.wait())
-        done, _ = await asyncio.wait({self._running, ready}, timeout=10, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait({self._running, ready}, timeout=_HANG, return_when=asyncio.FIRST_COMPLETED)
         ready.cancel()
         assert done, "control did not become ready"
         if self._running in done:
@@ -218,15 +221,22 @@ class House:
     @staticmethod
     def patience() -> asyncio.Timeout:
         """What is waited for comes in this time, or the test fails."""
-        return asyncio.timeout(10)
+        return asyncio.timeout(_HANG)
 
     async def until(self, job: JobId, *states: str) -> JobRecord:
         """Wait until a job is in one of these states."""
-        async with asyncio.timeout(10):
+        return await self._when(job, lambda record: record.phase in states)
+
+    async def explained(self, job: JobId) -> JobRecord:
+        """Wait until the scheduler has looked at a job and what it waits for is stored."""
+        return await self._when(job, lambda record: record.summary.waiting is not None)
+
+    async def _when(self, job: JobId, holds: Callable[[JobRecord], bool]) -> JobRecord:
+        async with self.patience():
             while True:
                 record = await self.store.find_job(job)
                 assert record is not None
-                if record.phase in states:
+                if holds(record):
                     return record
                 await self.store.wakeup.wait(0.05)
 

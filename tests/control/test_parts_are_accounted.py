@@ -66,7 +66,7 @@ def job(name: str, devices: object = 0.5, replicas: int = 1, **more: Any) -> str
 
 
 async def why(house: House, service: Service, waiting: JobId) -> str:
-    await house.control.cycled()
+    await house.explained(waiting)
     reasons = (await service.job(ANN, waiting)).reasons
     assert reasons is not None
     return reasons.binding.message

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -49,7 +48,7 @@ async def over(house: House, job: JobId) -> None:
 
 async def in_line(house: House, control: Control, job: JobId) -> None:
     """Wait until control knows that a job waits: it hears of one after it was submitted."""
-    async with asyncio.timeout(10):
+    async with house.patience():
         while not control.world.queue.waiting(job):
             await house.store.wakeup.wait(0.05)
 

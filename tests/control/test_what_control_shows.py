@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -38,7 +39,8 @@ class Asked:
 
 
 @pytest_asyncio.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
+async def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
+    monkeypatch.setattr("corral.control.overview._KEPT_FOR", 0.0)
     made = House(tmp_path, PaperEngine())
     await made.open()
     yield made
@@ -56,7 +58,7 @@ async def test_who_waits_and_who_holds_what_is_shown_as_it_is(house: House, serv
     running = await house.submit(short("runs", replicas=2, devices=3))
     await house.until(running, "running")
     waiting = await house.submit(short("waits", replicas=2, devices=2))
-    await house.control.cycled()
+    await house.explained(waiting)
     line = await service.waiting_line(ANN)
     assert [(entry.job, entry.name, entry.position, entry.devices) for entry in line.items] == [
         (waiting, "waits", 1, 4)
@@ -113,11 +115,22 @@ async def test_what_is_shown_is_made_once_for_a_state_and_no_more_than_a_few_are
 async def test_what_is_dear_is_shown_again_for_a_while_though_the_state_is_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("corral.control.overview._KEPT_FOR", 1e9)
+    clock, worked = 1000.0, 0.0
+    clocks = SimpleNamespace(perf_counter=lambda: clock, thread_time=lambda: worked)
+    monkeypatch.setattr("corral.control.overview.time", clocks)
     world, views = World(Cluster(), Queue()), Views(not_asked)
-    assert views._kept("a", world, lambda: "first") == "first"
+
+    def stalls(name: str) -> str:
+        nonlocal clock, worked
+        clock, worked = clock + 60.0, worked + 0.5
+        return name
+
+    assert views._kept("a", world, lambda: stalls("first")) == "first"
     world.cluster.revision += 1
-    assert views._kept("a", world, lambda: "second") == "first"
+    clock += 9.0
+    assert views._kept("a", world, lambda: stalls("second")) == "first"
+    clock += 2.0
+    assert views._kept("a", world, lambda: stalls("second")) == "second", "a stall is no cost"
 
 
 async def not_asked() -> Control:
