@@ -30,6 +30,14 @@ def main() -> NoReturn:
 
 def run(arguments: list[str]) -> int:
     """Carry out one command line and give its exit code; every failure has become one sentence on standard error."""
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:  # whatever of this command is there by then
+        print("Interrupted.", file=sys.stderr)
+        return 130
+
+
+def _run(arguments: list[str]) -> int:
     import click
 
     from corral.cli.codes import USAGE, exit_code
@@ -53,9 +61,6 @@ def run(arguments: list[str]) -> int:
             raise
         _tell(error.message)
         return exit_code(error)
-    except KeyboardInterrupt:
-        print("Interrupted.", file=sys.stderr)
-        return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone; nothing is wrong
         return 0

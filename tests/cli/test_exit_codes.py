@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from corral.cli.codes import exit_code
+from corral.cli.main import run
 from corral.kernel import errors
 from tests.api.harness import Server, serving
 
@@ -215,6 +216,19 @@ def test_an_array_says_where_its_jobs_are(person: Person) -> None:
     text = JOB.format("many") + "array: 3\n"
     done = person.types("submit", "-", stdin=text)
     assert f"corral ls --tag array:{done.stdout.strip()}" in done.stderr
+
+
+def test_an_interrupt_is_one_word_even_while_the_command_loads(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Pressed:
+        def find_spec(self, *_: object) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "meta_path", [Pressed()])
+    monkeypatch.delitem(sys.modules, "corral.cli.root", raising=False)
+    assert run(["ls"]) == 130
+    assert capsys.readouterr().err == "Interrupted.\n"
 
 
 def test_waiting_jobs_say_why(person: Person) -> None:
