@@ -124,7 +124,7 @@ def test_unknown_users_are_named_as_such_and_learn_nothing(shared_house: House) 
 
 def test_an_expired_token_is_refused_with_the_way_back(shared_house: House) -> None:
     with shared_house.client() as client:
-        short = client.create_token("short", days=2 / 86_400)["token"]
+        short = client.create_token("short", days=10 / 86_400)["token"]
         assert shared_house.call("GET", "/api/v3/me", token=short).status == 200
     until(lambda: shared_house.call("GET", "/api/v3/me", token=short).status == 401, "the token's end")
     message = shared_house.call("GET", "/api/v3/me", token=short).refused(401, "token-expired")

@@ -58,13 +58,16 @@ def test_a_killed_supervisor_takes_both_halves_with_it_and_the_next_up_finds_all
 def test_a_task_survives_down_and_is_adopted_with_its_true_code_and_whole_log(build: Build) -> None:
     house = build()
     house.up()
-    quick = house.submit("ends-while-nobody-looks", "echo one; sleep 0.5; echo two; exit 11")
+    quick = house.submit(
+        "ends-while-nobody-looks", "echo one; until [ -e end ]; do sleep 0.05; done; echo two; exit 11"
+    )
     slow = house.submit("runs-through", "while [ ! -e go ]; do sleep 0.05; done; echo late; exit 12")
     for ref in (quick, slow):
         house.until_state(ref, "running")
     pids = {ref: _identity(house, ref) for ref in (quick, slow)}
     house.down()
-    assert _alive(pids[slow])
+    assert _alive(pids[quick]) and _alive(pids[slow])
+    (_folder(house, quick) / "work" / "end").touch()
     until(lambda: not _alive(pids[quick]), "the end of the quick task")
     house.up()
     assert house.until_ended(quick)["exit"]["code"] == 11
