@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -163,6 +164,11 @@ class Platform:
         """Every run of one task, the first one first."""
         role, _, index = task.rpartition("-")
         return list(reversed(self.client.attempts(job["id"], role, int(index))["items"]))
+
+    def forgotten(self) -> None:
+        """Wait until nothing is left of the folders of tasks that have ended; none may run."""
+        while any(any((self.data / "engine" / name).iterdir()) for name in ("attempts", "trash")):
+            time.sleep(0.05)
 
     def clear(self) -> None:
         """Stop whatever is not over, and wait for its end."""

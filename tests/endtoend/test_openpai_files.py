@@ -36,6 +36,7 @@ def test_a_file_of_protocol_2_is_submitted_with_its_secret_and_its_parameter(ser
     assert "lr=0.25" in done.stdout and "~With_Secret" in done.stdout
     (job,) = [each for each in server.client.jobs()["items"] if each["name"].startswith("with-secret-")]
     assert HUSH not in json.dumps(server.client.job(job["id"]))
+    server.forgotten()
     kept = [file for file in server.folder.rglob("*") if file.is_file() and not file.is_symlink()]
     assert any(file.suffix == ".db" for file in kept)
     assert not [file for file in kept if HUSH.encode() in file.read_bytes()]

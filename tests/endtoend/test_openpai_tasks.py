@@ -85,11 +85,12 @@ def test_tasks_in_containers_find_each_other_and_their_secrets(boxed: Platform) 
     assert env["PAI_JOB_NAME"].endswith("~a_job") and env["PAI_IN_IMAGE"] == "1"
     assert "told s3cret-in-a-box s3cret-in-a-box" in out and out.endswith("/.dockerenv\nafter\n")
     assert "s3cret-in-a-box" not in json.dumps(boxed.client.job(job["id"]))
+    boxed.forgotten()
     assert not holds(boxed.data, b"s3cret-in-a-box", but="logs")
 
 
 def holds(folder: Path, text: bytes, *, but: str) -> list[Path]:
-    """The server's files that hold a text, those of tasks that have ended and their logs aside."""
+    """The server's files that hold a text, the logs of tasks aside."""
     found = []
     for file in folder.rglob("*"):
         if file.is_file() and but not in file.parts and text in file.read_bytes():
@@ -153,11 +154,13 @@ def test_a_log_is_followed_from_before_its_task_runs(platform: Platform) -> None
 
 
 @pytest.mark.skipif(not shutil.which("sshd", path="/usr/sbin:/usr/bin"), reason="apt-get install openssh-server")
-def test_tasks_of_the_local_engine_enter_each_other_by_ssh(platform: Platform) -> None:
+def test_tasks_of_the_local_engine_enter_each_other_by_ssh(platform: Platform, tmp_path: Path) -> None:
     ssh = plugin("ssh", jobssh=True, sshbarrier=True)
     commands = [
         "ssh worker-$((1 - PAI_TASK_INDEX)) 'echo entered; touch \"$PAI_SSH_SEEN/entered\"' || exit 1",
-        'until [ -e "$PAI_RUNTIME_DIR/ssh/seen/entered" ]; do sleep 0.1; done',
+        f"touch {tmp_path}/$PAI_TASK_INDEX",  # an end takes its sshd along: nobody may be inside any more
+        f"until [ -e {tmp_path}/$((1 - PAI_TASK_INDEX)) ]; do sleep 0.1; done",
+        '[ -e "$PAI_RUNTIME_DIR/ssh/seen/entered" ]',
     ]
     said = protocol(commands, roles={"worker": {"instances": 2}}, extras=with_plugins(ssh))
     job = ran_without_image(platform, said)
