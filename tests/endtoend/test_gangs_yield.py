@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -76,11 +77,13 @@ def test_a_suspended_job_comes_back_when_it_is_resumed(platform: Platform) -> No
     assert "saved" in first_log(platform, job)
 
 
-def test_a_job_of_higher_priority_has_others_yield(platform: Platform) -> None:
+def test_a_job_of_higher_priority_has_others_yield(platform: Platform, tmp_path: Path) -> None:
     low = platform.submit(trainer("low", replicas=4, priority="test", retryPolicy={"fancy": False, "maxRetries": 0}))
     platform.until(low, running)
-    high = platform.submit(on_devices("high", 4, replicas=4, priority="prod", command="sleep 1"))
+    waits = f"until [ -e {tmp_path}/seen ]; do sleep 0.05; done"
+    high = platform.submit(on_devices("high", 4, replicas=4, priority="prod", command=waits))
     platform.until(high, running)
+    (tmp_path / "seen").touch()
     assert platform.ended(high)["state"] == "succeeded"
     receipt = returned(platform, low)
     assert (receipt["rule"], receipt["byJob"], receipt["devices"]) == ("priority", high["id"], 16)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -137,4 +138,5 @@ def test_affinity_groups_have_cells_of_their_own_kinds_and_survive_a_restart(
     assert again == groups
     server.client.stop(job["id"])
     assert server.ended(job["id"])["state"] == "stopped"
-    assert inspect("affinitygroups/")["items"] == []
+    while inspect("affinitygroups/")["items"]:  # a view that was dear to make is shown again for a while
+        time.sleep(0.05)
