@@ -81,7 +81,7 @@ def test_a_host_that_is_not_of_the_job_is_not_let_in(tmp_path: Path) -> None:
         port = tasks.ports["worker-0"]["ssh"][0]
         key = tmp_path / "strange"
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
-        refused = reached(port, key, seconds=10, expected=255)
+        refused = reached(port, key, seconds=60, expected=255)
         assert "Permission denied" in refused.stderr
 
 

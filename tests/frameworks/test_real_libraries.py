@@ -132,8 +132,8 @@ def test_jupyter_answers_on_its_own_path_to_its_token_alone(tmp_path: Path) -> N
         local.wait_for("main-0", "is running at")
         base = f"http://127.0.0.1:{local.port('main-0', 'notebook')}/proxy/{JobId('0123456789abc')}/main-0"
         token = {"Authorization": "token test-secret-notebook"}
-        assert httpx2.get(f"{base}/api/contents").status_code == 403
-        listed = httpx2.get(f"{base}/api/contents", headers=token).json()
+        assert httpx2.get(f"{base}/api/contents", timeout=60).status_code == 403
+        listed = httpx2.get(f"{base}/api/contents", headers=token, timeout=60).json()
         assert "first.ipynb" in [entry["name"] for entry in listed["content"]]
         kernel = httpx2.post(f"{base}/api/kernels", headers=token, json={"name": "python3"}, timeout=60)
         assert kernel.status_code == 201
