@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from corral.model.launch import RuntimePlan
 from corral.model.storages import Mount, mount_of
 from corral.runtime.build import build_runtime
 from corral.spec.storage import StorageDocument, StorageUse
-from tests.engines.local_harness import Harness, attempt, launch
+from tests.engines.local_harness import Harness, alive, attempt, launch, until
 
 UID, OTHER = 54_321, 54_322
 PLACE = "/mnt/corral-test-storage"
@@ -230,6 +231,34 @@ async def test_a_server_that_cannot_be_mounted_now_is_tried_again(
     with pytest.raises(Unavailable, match="The storage far cannot be mounted now: no route to filer"):
         await local.engine.start(launch("true", storages=(Mount("far", "nfs", PLACE, source="/x", server="filer"),)))
     assert local.engine.attempts() == frozenset()
+
+
+@pytest.mark.parametrize("why", ["cancelled", "late"])
+async def test_nothing_goes_on_mounting_when_the_start_that_wanted_it_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    told = tmp_path / "told"
+    script = f"sleep 1000 & echo $$ $! >{told}.new; mv {told}.new {told}; wait"  # `mount` has a helper too
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(storages, "MOUNTS", tmp_path / "mounts")
+    monkeypatch.setattr(storages, "mount_command", lambda *_: ["sh", "-c", script])
+    if why == "late":
+        wait_for = asyncio.wait_for
+
+        async def hurried(work: Awaitable[object], _: float) -> object:
+            await until(told.exists)
+            return await wait_for(work, 0)
+
+        monkeypatch.setattr(asyncio, "wait_for", hurried)
+    bringing = asyncio.create_task(LocalStorages().bring([Mount("far", "nfs", PLACE, source="/x", server="filer")]))
+    await until(told.exists)
+    mount, helper = map(int, told.read_text().split())
+    if why == "cancelled":
+        bringing.cancel()
+    with pytest.raises(asyncio.CancelledError if why == "cancelled" else Unavailable):
+        await bringing
+    assert not alive(mount)
+    await until(lambda: not alive(helper))
 
 
 @needs_namespaces

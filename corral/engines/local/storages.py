@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import stat
 import subprocess
 from collections.abc import Sequence
@@ -86,15 +87,17 @@ class LocalStorages:
         os.makedirs(target, mode=0o711, exist_ok=True)
         pipe, quiet = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
         process = await asyncio.create_subprocess_exec(
-            *mount_command(mount, target), stdin=quiet, stdout=quiet, stderr=pipe
+            *mount_command(mount, target), stdin=quiet, stdout=quiet, stderr=pipe, start_new_session=True
         )
         try:
             _, said = await asyncio.wait_for(process.communicate(), _MOUNT_SECONDS)
         except TimeoutError:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
             raise _away(mount, f"nothing came of it in {_MOUNT_SECONDS} seconds") from None
+        finally:
+            if process.returncode is None:  # without the lock, it and its helper would mount beside the next one
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
         if process.returncode == 0:
             return
         words = " ".join(said.decode(errors="replace").split())[:300]
