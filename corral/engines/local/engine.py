@@ -7,13 +7,15 @@ everything is found again by the next server, whenever this one is killed.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
+import logging
 import os
 import resource
 import shutil
 import signal as signals
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -45,6 +47,7 @@ from corral.engines.local.live import (
     LiveAttempt,
     Phase,
     exited,
+    signal_named,
     verdict,
 )
 from corral.engines.local.ports import DEFAULT_RANGE, PortLedger
@@ -60,10 +63,12 @@ from corral.storage.logs import LogStore
 
 SPLIT_LOGS = "CORRAL_LOGS"
 """A job that sets this variable to `split` has its two streams in two logs."""
+_log = logging.getLogger(__name__)
 _HOST = "127.0.0.1"
 _KILLED = 128 + signals.SIGKILL
 _LOG_SECONDS = 10.0
 _SWEEP_SECONDS = 0.5
+_AGAIN_SECONDS = 1.0
 
 
 class LocalEngine:
@@ -222,7 +227,7 @@ class LocalEngine:
 
         A repeated call can only bring the KILL forward. Raises InvalidInput when the signal has no meaning here.
         """
-        number = _signal(signal)
+        number = signal_named(signal)
         live = self._live.get(attempt)
         if live is None:
             self._bury(attempt)
@@ -233,11 +238,12 @@ class LocalEngine:
         again = live.stop is not None and live.stop.signal == number
         if live.stop is not None:
             kill_at = min(kill_at, live.stop.kill_at)
-        live.stop = StopRecord(number, kill_at)
+        stop = StopRecord(number, kill_at)
         try:
-            live.folder.write_stop(live.stop)
+            live.folder.write_stop(stop)
         except OSError as error:
             raise _unavailable(error, "The stop could not be recorded") from error
+        live.stop = stop
         self._pursue(live, send=not again)
 
     async def forget(self, attempts: Sequence[AttemptId]) -> None:
@@ -264,7 +270,7 @@ class LocalEngine:
         """Run a command beside the task, in its environment and folder; raises NotFound when it is not running here."""
         live = self._running(attempt)
         record = live.record
-        env = self._environment_of(live) | ({"TERM": "xterm-256color"} if tty else {})
+        env = live.environment() | ({"TERM": "xterm-256color"} if tty else {})
         inside = processes.first_child(live.process.pid) if record.mounted and live.process is not None else 0
         words, env = session_command(argv, env, record, inside, self._means, tty=tty)
 
@@ -352,15 +358,6 @@ class LocalEngine:
         self._live[live.attempt] = live
         self._report(live, live.end, time.time())
 
-    def _environment_of(self, live: LiveAttempt) -> dict[str, str]:
-        """What the task's own command was started with; the shim's while there is no command yet."""
-        assert live.process is not None
-        pid, env = live.process.pid, processes.environment(live.process.pid)
-        for _ in range(2 if live.record.runtime else 1):
-            pid = processes.first_child(pid)
-            env = (processes.environment(pid) if pid else {}) or env
-        return env
-
     def _base(self, uid: int) -> dict[str, str]:
         if uid not in self._bases:
             self._bases[uid] = base_environment(uid)
@@ -385,26 +382,11 @@ class LocalEngine:
             if live.process is not None:
                 live.started_at = live.folder.process_time()
                 self._events.put_nowait(live.started(_HOST))
-            if self._is_running(live):
+            if live.find_shim():
+                asyncio.get_running_loop().add_reader(live.handle, self._shim_died, live)
                 self._pursue(live, send=True)
             else:
                 self._shim_died(live)
-
-    def _is_running(self, live: LiveAttempt) -> bool:
-        shim_id = live.process
-        if shim_id is None or shim_id.boot_id != boot_id():
-            return False
-        try:
-            handle = os.pidfd_open(shim_id.pid)
-        except ProcessLookupError:
-            return False
-        now = processes.stat(shim_id.pid)
-        if now is None or now.start != shim_id.start_time:
-            os.close(handle)
-            return False
-        live.handle = handle
-        asyncio.get_running_loop().add_reader(handle, self._shim_died, live)
-        return True
 
     # ---- stopping
 
@@ -424,13 +406,13 @@ class LocalEngine:
         if live.phase is not Phase.RUNNING or live.process is None:
             return
         live.end = live.end or end
+        # Whatever is forked while we look is met again; the shim's end stops this.
+        live.timer = asyncio.get_running_loop().call_later(0.5, self._kill, live, end)
         live.folder.write_ended(live.end)
         pid, start = live.process.pid, live.process.start_time
         for process in reaper.of_attempt(live.attempt, pid, start):
             processes.kill(process.pid, process.start, signals.SIGKILL)
         processes.kill(pid, start, signals.SIGCONT)
-        # Whatever was forked while we looked is met again; the shim's end stops this.
-        live.timer = asyncio.get_running_loop().call_later(0.5, self._kill, live, end)
 
     def _bury(self, attempt: AttemptId) -> None:
         live = LiveAttempt(attempt, AttemptFolder(self._attempts_folder, attempt), LaunchRecord(""))
@@ -453,9 +435,11 @@ class LocalEngine:
         running = [live for live in self._live.values() if live.phase is Phase.RUNNING and self._watches_memory(live)]
         if not running:
             return
-        for attempt in memory.over_limit({live.attempt: live.record.memory_bytes for live in running}):
-            self._kill(self._live[AttemptId(attempt)], EndRecord(OUT_OF_MEMORY, MEMORY_OVER, 9))
-        self._memory_timer = asyncio.get_running_loop().call_later(memory.SECONDS, self._look_at_memory)
+        try:
+            for attempt in memory.over_limit({live.attempt: live.record.memory_bytes for live in running}):
+                self._kill(self._live[AttemptId(attempt)], EndRecord(OUT_OF_MEMORY, MEMORY_OVER, 9))
+        finally:
+            self._memory_timer = asyncio.get_running_loop().call_later(memory.SECONDS, self._look_at_memory)
 
     async def _keep_logs_short(self) -> None:
         while True:
@@ -477,36 +461,60 @@ class LocalEngine:
             loop.call_soon(self._collect)
         self._dead.append(live)
 
+    @contextlib.contextmanager
+    def _trying(self, *lives: LiveAttempt) -> Iterator[None]:
+        """What fails about the end of these is tried again soon: it must be told some time."""
+        try:
+            yield
+        except OSError as error:
+            for live in lives:
+                _log.warning("The end of %s is looked at again soon: %s", live.attempt, error)
+                if live.timer is not None:
+                    live.timer.cancel()
+                live.timer = asyncio.get_running_loop().call_later(_AGAIN_SECONDS, self._shim_died, live)
+
     def _collect(self) -> None:
         batch, self._dead = self._dead, []
-        codes = [live.folder.exit_code() for live in batch]
-        unclear = any(code is None or not live.own for live, code in zip(batch, codes, strict=True))
+        with self._trying(*batch):
+            self._settle(batch)
+
+    def _settle(self, batch: Sequence[LiveAttempt]) -> None:
+        """End what can be ended at once; what fails for one attempt holds up no other."""
+        coded: list[tuple[LiveAttempt, int | None]] = []
+        for live in batch:
+            with self._trying(live):
+                coded.append((live, live.folder.exit_code()))
+        unclear = any(code is None or not live.own for live, code in coded)
         everything = processes.everything() if unclear else []
-        for live, code in zip(batch, codes, strict=True):
-            self._bury_shim(live, code, everything)
+        buried: list[tuple[LiveAttempt, int | None]] = []
+        for live, code in coded:
+            with self._trying(live):
+                self._bury_shim(live, code, everything)
+                buried.append((live, code))
         inherited = self._orphans.find(self._pids)
         elsewhere: set[str] = set(inherited)
         if unclear:
             elsewhere.update(attempt for _, attempt in processes.marked())
-        for live, code in zip(batch, codes, strict=True):
-            if (
-                live.attempt in elsewhere
-                or live.sessions
-                or live.record.container
-                or self._group_left(live, everything)
-            ):
-                self._spawn_task(self._close(live, code))
-            else:
-                self._close_now(live, code)
+        for live, code in buried:
+            with self._trying(live):
+                hidden = live.attempt in elsewhere or live.sessions or live.record.container
+                if hidden or live.group_left(everything):
+                    self._spawn_task(self._close(live, code))
+                else:
+                    self._close_now(live, code)
         self._end_strays(inherited)
 
     def _bury_shim(self, live: LiveAttempt, code: int | None, everything: Iterable[processes.Stat]) -> None:
-        """Kill the rest of the group and, when the shim is our child, reap it; decide why it left no code."""
+        """Kill the rest of the group and, when the shim is our child, reap it; decide why it left no code.
+
+        Tried again, it may be reaped already, and another process have its number.
+        """
         outlived = False
         if live.process is not None and code is None:
             left = reaper.survivors(live.process.pid, live.process.start_time, everything)
             outlived = any(process.alive and not processes.doomed(process.pid) for process in left)
-        if live.process is not None:
+        shim_now = processes.stat(live.process.pid) if live.process is not None else None
+        if live.process is not None and shim_now is not None and shim_now.start == live.process.start_time:
             if live.own:
                 processes.kill_group(live.process.pid, signals.SIGKILL)
             shim_code = reaper.reap(live.process.pid)
@@ -516,23 +524,17 @@ class LocalEngine:
             live.end = verdict(live, None, survivors=outlived)
             live.folder.write_ended(live.end)
 
-    def _group_left(self, live: LiveAttempt, everything: Iterable[processes.Stat]) -> bool:
-        if live.process is None or live.process.boot_id != boot_id():
-            return False
-        if live.own:
-            return processes.kill_group(live.process.pid, 0)
-        return bool(reaper.survivors(live.process.pid, live.process.start_time, everything))
-
     async def _close(self, live: LiveAttempt, code: int | None) -> None:
         group, start = (live.process.pid, live.process.start_time) if live.process else (0, 0)
-        await reaper.end_all(live.attempt, group, start, live.sessions)
-        if live.record.container:
-            container = live.record.container_runtime, live.record.container
-            if code == _KILLED and live.end is None and await ran_out_of_memory(*container):
-                live.end = EndRecord(OUT_OF_MEMORY, MEMORY_OVER, signals.SIGKILL)
-                live.folder.write_ended(live.end)
-            await remove(*container)
-        self._close_now(live, code)
+        with self._trying(live):
+            await reaper.end_all(live.attempt, group, start, live.sessions)
+            if live.record.container:
+                container = live.record.container_runtime, live.record.container
+                if code == _KILLED and live.end is None and await ran_out_of_memory(*container):
+                    live.end = EndRecord(OUT_OF_MEMORY, MEMORY_OVER, signals.SIGKILL)
+                    live.folder.write_ended(live.end)
+                await remove(*container)
+            self._close_now(live, code)
 
     def _close_now(self, live: LiveAttempt, code: int | None) -> None:
         if live.timer is not None:
@@ -551,7 +553,12 @@ class LocalEngine:
         live.phase = Phase.ENDED
         cgroups.remove(live.record.cgroups)
         self._ports.release(live.record.ports)
-        self._events.put_nowait(exited(live, end, at, self._logs.finish(live.attempt)))
+        log_bytes = 0
+        try:
+            log_bytes = self._logs.finish(live.attempt)
+        except OSError as error:
+            _log.warning("The log of %s could not be completed: %s", live.attempt, error)
+        self._events.put_nowait(exited(live, end, at, log_bytes))
 
     def _end_strays(self, inherited: dict[str, list[int]]) -> None:
         """Processes of attempts that ended before they were seen: end them too."""
@@ -582,14 +589,6 @@ class LocalEngine:
 def _empty(folder: str) -> None:
     for name in os.listdir(folder):
         shutil.rmtree(f"{folder}/{name}", ignore_errors=True)
-
-
-def _signal(name: str) -> int:
-    try:
-        number = signals.Signals[name if name.startswith("SIG") else f"SIG{name}"]
-    except KeyError:
-        raise InvalidInput("unknown-signal", f"There is no signal {name}; TERM, INT and USR1 are usual.") from None
-    return int(number)
 
 
 def _since_boot() -> float:

@@ -27,6 +27,7 @@ What a folder says, and what it means after a crash of the server:
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import shutil
@@ -40,6 +41,7 @@ from corral.engines.local.processes import parse_stat
 from corral.kernel.ids import AttemptId, parse_attempt_id
 from corral.runtime.process import Identity
 
+_log = logging.getLogger(__name__)
 CLAIMED = "-"
 T = TypeVar("T")
 _MAX_RESULT = 65536
@@ -195,9 +197,15 @@ class AttemptFolder:
         self._write("stop", msgspec.json.encode(stop))
 
     def write_ended(self, end: EndRecord) -> None:
-        """Record why the engine ends the attempt; the first reason stays."""
-        if self.ended() is None:
-            self._write("ended", msgspec.json.encode(end))
+        """Record why the engine ends the attempt; the first reason stays.
+
+        What the disk does not take is only logged: that an attempt is ended, and its end told, matters more.
+        """
+        try:
+            if self.ended() is None:
+                self._write("ended", msgspec.json.encode(end))
+        except OSError as error:
+            _log.warning("Why %s ended could not be recorded: %s", self.attempt, error)
 
     def write_private(self, name: str, content: bytes, uid: int) -> str:
         """A 0600 file that only the task's user can read, and remove; returns its path."""

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal as signals
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from corral.engines.local import processes, reaper
 from corral.engines.local.folders import AttemptFolder, EndRecord, LaunchRecord, StopRecord
 from corral.engines.local.processes import boot_id
+from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import AttemptId
 from corral.model.launch import Exited, Started
 from corral.runtime.process import Identity
@@ -71,6 +76,38 @@ class LiveAttempt:
             process=str(self.process or ""),
         )
 
+    def environment(self) -> dict[str, str]:
+        """What the task's own command was started with; the shim's while there is no command yet."""
+        assert self.process is not None
+        pid, env = self.process.pid, processes.environment(self.process.pid)
+        for _ in range(2 if self.record.runtime else 1):
+            pid = processes.first_child(pid)
+            env = (processes.environment(pid) if pid else {}) or env
+        return env
+
+    def find_shim(self) -> bool:
+        """Whether its shim runs, of whichever server it was the child; then `handle` is the shim's."""
+        if self.process is None or self.process.boot_id != boot_id():
+            return False
+        try:
+            handle = os.pidfd_open(self.process.pid)
+        except ProcessLookupError:
+            return False
+        now = processes.stat(self.process.pid)
+        if now is None or now.start != self.process.start_time:
+            os.close(handle)
+            return False
+        self.handle = handle
+        return True
+
+    def group_left(self, everything: Iterable[processes.Stat]) -> bool:
+        """Whether its process group has somebody still; `everything` is what runs, where it is not our own child."""
+        if self.process is None or self.process.boot_id != boot_id():
+            return False
+        if self.own:
+            return processes.kill_group(self.process.pid, 0)
+        return bool(reaper.survivors(self.process.pid, self.process.start_time, everything))
+
 
 def verdict(live: LiveAttempt, code: int | None, *, survivors: bool) -> EndRecord:
     """How an attempt ended, from the exit code its shim left (None: none) and whether anything outlived the shim."""
@@ -90,6 +127,15 @@ def verdict(live: LiveAttempt, code: int | None, *, survivors: bool) -> EndRecor
 def signal_of(code: int) -> int:
     """The signal that a shell's exit code tells of, 0 for none."""
     return code - 128 if 128 < code <= 128 + 64 else 0
+
+
+def signal_named(name: str) -> int:
+    """The number of a signal; raises InvalidInput when it has no meaning here."""
+    try:
+        number = signals.Signals[name if name.startswith("SIG") else f"SIG{name}"]
+    except KeyError:
+        raise InvalidInput("unknown-signal", f"There is no signal {name}; TERM, INT and USR1 are usual.") from None
+    return int(number)
 
 
 def exited(live: LiveAttempt, end: EndRecord, at: float, log_bytes: int) -> Exited:
