@@ -108,7 +108,7 @@ async def test_a_signal_of_the_jobs_choice_comes_first_and_the_grace_outlives_th
         await at.engine.start(task)
         await at.started(task.attempt)
         await until(lambda: "ready" in at.log(task.attempt))
-        await at.engine.stop(task.attempt, grace_seconds=5, signal="USR1")
+        await at.engine.stop(task.attempt, grace_seconds=20, signal="USR1")
         await until(lambda: "saving" in at.log(task.attempt))
         assert at.count(Exited, task.attempt) == 0
     async with Harness(control_plane, namespace, tmp_path) as after:
@@ -130,15 +130,19 @@ async def test_a_task_deaf_to_term_is_killed_after_its_grace(at: Harness, kubele
 async def test_a_log_is_followed_and_goes_on_with_the_next_server(
     at: Harness, control_plane: ControlPlane, kubelet_node: KubeletNode, namespace: str, tmp_path: Path
 ) -> None:
-    script = "i=0; while [ $i -lt 40 ]; do echo line $i; i=$((i+1)); sleep 0.1; done"
+    script = (
+        "i=0; while [ $i -lt 40 ]; do echo line $i; i=$((i+1)); sleep 0.1;"
+        " while [ $i = 20 ] && [ ! -e /tmp/go ]; do sleep 0.1; done; done"
+    )
     task = launch(kubelet_node.name, "sh", "-c", script)
     async with at:
         await at.engine.start(task)
         await at.started(task.attempt)
         await until(lambda: "line 5\n" in at.log(task.attempt))
     read = at.log(task.attempt)
-    assert "line 39" not in read
+    assert "line 20" not in read
     async with Harness(control_plane, namespace, tmp_path) as after:
+        await until(lambda: _did(after, task.attempt, "touch", "/tmp/go"))
         exited = await after.exited(task.attempt)
     assert at.log(task.attempt) == "".join(f"line {index}\n" for index in range(40))
     assert exited.log_bytes == len(at.log(task.attempt))
