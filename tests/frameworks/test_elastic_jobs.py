@@ -79,28 +79,41 @@ def submit_for(platform: Platform, path: str, library: str, command: str, **fiel
 def goes_from_four_to_two_and_back(platform: Platform, job: str, learned: str) -> None:
     """`learned` finds a step and its loss in the log, with `{}` for how many processes took that step."""
     first = reached(platform, job, learned.format(4), after=0)
+    begun, _ = max(first)
     other = platform.client.submit(json.dumps(holder(2)))["id"]
-    second = reached(platform, job, learned.format(2), after=first[0])
+    second = reached(platform, job, learned.format(2), after=begun)
+    shrunk, _ = max(second)
     assert platform.client.job(other)["state"] == "running"
     assert {task["index"] for task in platform.client.job(job)["placement"]} >= {0}
     assert len(platform.client.job(job)["placement"]) == 2
     platform.client.stop(other)
-    third = reached(platform, job, learned.format(4), after=second[0])
+    third = reached(platform, job, learned.format(4), after=shrunk)
     ended = platform.client.wait(job)
     assert ended["state"] == "succeeded", platform.log(job)[-4000:]
     assert (ended["attempt"], ended["retries"]) == (0, 0), "the job began again instead"
-    assert first[1] > second[1] > third[1], "its loss does not fall"
+    two, four = (steps(platform.log(job), learned.format(size)) for size in (2, 4))  # without tasks begun anew
+    best = (
+        min(loss for _, loss in first),
+        min(loss for step, loss in second + two if step > begun),
+        min(loss for step, loss in third + four if step > shrunk),
+    )
+    assert best[0] > best[1] > best[2], f"its best loss does not fall: {best}"
     (receipt,) = platform.client.receipts(job)["items"]
     assert (receipt["rule"], receipt["devices"], receipt["byJob"], receipt["state"]) == ("shrink", 2, other, "returned")
 
 
-def reached(platform: Platform, job: str, learned: str, *, after: int) -> tuple[int, float]:
-    """Wait until a later step was taken by so many processes; which step it was, and its loss."""
-    step, loss = 0, 0.0
-    while step <= after:
+def reached(platform: Platform, job: str, learned: str, *, after: int) -> list[tuple[int, float]]:
+    """Wait until a later step was taken by so many processes; the steps that they are known to have taken by then."""
+    known: list[tuple[int, float]] = []
+    while max(known, default=(0, 0.0))[0] <= after:
         platform.wait_for(job, learned)
-        step, loss = max((int(step), float(loss)) for step, loss in re.findall(learned, platform.log(job)))
-    return step, loss
+        known = steps(platform.log(job), learned)
+    return known
+
+
+def steps(log: str, learned: str) -> list[tuple[int, float]]:
+    """The steps that a log tells of, each with its loss."""
+    return [(int(step), float(loss)) for step, loss in re.findall(learned, log)]
 
 
 def holder(devices: int) -> dict[str, Any]:
