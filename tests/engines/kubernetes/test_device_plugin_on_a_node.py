@@ -192,6 +192,15 @@ class Claims:
     def log(self, pod: str) -> str:
         return self.plane.kubectl("logs", "--namespace", self.namespace, pod).stdout
 
+    def printed(self, pod: str, words: str) -> str:
+        """The log of a pod once these words are in it: a pod runs before it has printed anything."""
+
+        def look() -> str | None:
+            said = self.log(pod)
+            return said if words in said else None
+
+        return until(look, f"{words!r} in the log of {pod}")
+
     def events(self, pod: str, reason: str) -> str:
         selector = f"fieldSelector=involvedObject.name={pod},reason={reason}"
         found = self.plane.request("GET", f"/api/v1/namespaces/{self.namespace}/events?{selector}")["items"]
@@ -259,8 +268,8 @@ def test_a_gang_on_one_node_shares_a_claim_and_each_rank_sees_its_own(plugin: Pl
         claims.nudged(rank, "Running")
         number = device[-1]
         name = f"CORRAL_REQUEST_{rank.upper().replace('-', '_')}"
-        said = claims.log(rank)
-        assert f"NPU_VISIBLE_DEVICES={number}\n" in said and f"{name}={number}\n" in said
+        said = claims.printed(rank, f"NPU_VISIBLE_DEVICES={number}\n")
+        assert f"{name}={number}\n" in said
         assert said.count("CORRAL_DEVICE_NPU") == 1
     assert len(plugin.entries()) == 1
     claims.delete(*ranks, claims=["gang"])
