@@ -259,8 +259,3 @@ class Census:
 
     def _see(self, pod: dict[str, Any]) -> None:
         self.uids[pod["metadata"]["name"]].add(pod["metadata"]["uid"])
-
-
-def loaded() -> bool:
-    """Whether so much else runs on this machine that times say nothing about the program."""
-    return os.getloadavg()[0] > 2 * (os.cpu_count() or 1)

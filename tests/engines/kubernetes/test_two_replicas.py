@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.endtoend.platform import Job, one
-from tests.engines.kubernetes.replicas import Census, Ender, Replica, Stream, both, leader, loaded
+from tests.engines.kubernetes.replicas import Census, Ender, Replica, Stream, both, leader
 from tests.engines.kubernetes.test_testbed import until
 from tests.testbeds.kubernetes.controlplane import ControlPlane
 from tests.testbeds.kubernetes.kubelet import KubeletNode
@@ -17,10 +17,8 @@ from tests.testbeds.postgresql import PostgresServer, binaries
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.postgres, pytest.mark.timeout(300)]
 NAMESPACE = "replicated"
-PROMISED = 8.0
-"""Seconds in which the lead has moved, as the product promises."""
-SLACK = 5.0
-"""On a machine that has something else to do as well, the promise is stretched so much."""
+PROMISED, ASK = 8.0, 0.25
+"""Seconds in which the lead has moved, as the product promises, and after which a control that stands by asks again."""
 
 
 class Pair:
@@ -40,6 +38,19 @@ class Pair:
         leading = self.leading()
         (found,) = [each for each in self.replicas if each is not leading]
         return found
+
+    def turns_until_led_by(self, replica: Replica) -> int:
+        """Wait until the lead has moved: how many turns there were meanwhile for one who asks as often as a control.
+
+        A second has four of them, and fewer when the machine gives nobody a turn: that is not the program's time.
+        """
+        turns, begun = 0, time.monotonic()
+        deadline = begun + 60
+        while leader(self.database) != replica.name:
+            time.sleep(max(0.0, begun + ASK - time.monotonic()))
+            turns, begun = turns + 1, time.monotonic()
+            assert begun < deadline, f"{replica.name} does not lead"
+        return turns
 
     def until_led_by(self, replica: Replica) -> None:
         """Wait until the lead has moved."""
@@ -120,7 +131,7 @@ def test_the_lead_of_a_machine_that_is_lost_moves(
         until(lambda: len(stream.jobs) > 9 or None, "ten jobs")
         killed = time.monotonic()
         victim.vanish()
-        pair.until_led_by(heir)
+        turns = pair.turns_until_led_by(heir)
         moved = time.monotonic() - killed
         known = len(census.uids)
         until(lambda: len(census.uids) > known or None, "pod that the heir starts")
@@ -129,8 +140,8 @@ def test_the_lead_of_a_machine_that_is_lost_moves(
         all_succeeded_once(heir, stream, census)
     assert stream.refused == [], "the other front goes on taking jobs"
     with capsys.disabled():
-        print(f"\nthe lead moved in {moved:.1f} s, the next pod was created after {working:.1f} s")
-    assert moved < PROMISED + (SLACK if loaded() else 0)
+        print(f"\nthe lead moved in {moved:.1f} s or {turns} turns, the next pod was created after {working:.1f} s")
+    assert turns * ASK < PROMISED, f"{turns} turns, {moved:.1f} s"
     victim.up_again()
     assert victim.client.job(stream.jobs[0])["state"] == "succeeded"
 
