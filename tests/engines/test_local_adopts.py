@@ -163,6 +163,15 @@ async def test_after_a_reboot_attempts_end_as_transient_and_strangers_are_left_a
         stranger.wait()
 
 
+@pytest.mark.parametrize("record", ["stop", "ended"])
+async def test_a_record_that_a_power_cut_left_empty_keeps_no_engine_from_opening(folder: Path, record: str) -> None:
+    killed_server(folder, [attempt(), "sh", "-c", "exit 9"])
+    await until(lambda: not of_attempt(attempt()))
+    (folder / "engine/attempts" / attempt() / record).touch()
+    async with Harness(folder) as local:
+        assert (await local.exited(attempt())).code == 9
+
+
 async def test_a_crash_between_folder_and_spawn_leaves_an_attempt_that_can_start(folder: Path) -> None:
     async with Harness(folder):
         pass

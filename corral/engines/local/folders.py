@@ -264,8 +264,12 @@ def _write(path: str, content: bytes) -> None:
 
 
 def _decode(path: str, kind: type[T]) -> T | None:
+    """What a record says; None when there is none, or when a power cut took what was in it."""
     try:
         with open(path, "rb") as file:
             return msgspec.json.decode(file.read(), type=kind)
     except FileNotFoundError:
+        return None
+    except msgspec.DecodeError as error:
+        _log.warning("%s cannot be read and counts as missing: %s", path, error)
         return None
