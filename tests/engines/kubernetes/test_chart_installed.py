@@ -116,6 +116,16 @@ class Installed(Platform):
         """The log of the control of one of the server's pods."""
         return self.plane.kubectl("-n", NAMESPACE, "logs", pod, "-c", "control", check=False).stdout
 
+    def led(self, pod: str) -> int:
+        """The last epoch that one of the server's pods led with; 0 when it never led, or its control began anew."""
+        epochs = [json.loads(line)["epoch"] for line in self.said(pod).splitlines() if '"leading"' in line]
+        return max(epochs, default=0)
+
+    def leading(self, pods: list[str]) -> tuple[int, str] | None:
+        """The pod that leads, and its epoch: also another one may have led before, and say so."""
+        found = max((self.led(pod), pod) for pod in pods)
+        return found if found[0] else None
+
     def pod_of(self, job: Job) -> dict[str, Any]:
         every = self.plane.request(
             "GET", f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector=corral.dev/job={job['id']}"
@@ -272,10 +282,10 @@ def test_losing_the_pod_that_leads_loses_nothing(server: Installed, node: Kubele
     job = server.submit(one("outlives", "while [ ! -e /tmp/go ]; do sleep 0.2; done; echo done", role=here(node)))
     server.until(job, lambda now: now["state"] == "running")
     before = server.server_names()
-    (leading,) = [name for name in before if '"leading"' in server.said(name)]
+    epoch, leading = until(lambda: server.leading(before), "pod that leads")
     server.plane.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}/pods/{leading}?gracePeriodSeconds=1")
     other = next(name for name in before if name != leading)
-    until(lambda: '"leading"' in server.said(other) or None, "lead of the other pod")
+    until(lambda: server.led(other) > epoch or None, "lead of the other pod")
     until(lambda: all(ready(pod) for pod in server.server_pods()) or None, "two servers that are ready", seconds=240)
     server.forward()
     server.corral("exec", job["id"], "main-0", "--", "touch", "/tmp/go")
