@@ -195,13 +195,18 @@ class Supervisor:
                     env=environment,
                     start_new_session=True,
                 )
+            child.pid_fd = os.pidfd_open(child.process.pid)
         except OSError:
             os.close(reading)
+            if child.process is not None:  # nobody would hear of its end, and the next start be a second one
+                child.process.kill()
+                child.process.wait()
+                child.process = None
             raise
         finally:
             os.close(writing)
         child.started, child.restart_at, child.ready, child.buffer = time.monotonic(), None, None, b""
-        child.ready_fd, child.pid_fd = reading, os.pidfd_open(child.process.pid)
+        child.ready_fd = reading
         self.selector.register(reading, selectors.EVENT_READ, ("ready", child))
         self.selector.register(child.pid_fd, selectors.EVENT_READ, ("ended", child))
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
+import socket
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from corral import supervisor
 from corral.engines.local.live import GROUP_KILLED, SHIM_KILLED
 from tests.faults.house import ROOT, House, shell_job, until
 
@@ -155,3 +160,30 @@ def test_a_kill_between_an_eviction_and_the_end_of_its_tasks_loses_nothing(build
     assert first["exit"]["code"] == -1003 and second["exit"] is None
     for folder in (house.data / "engine" / "attempts").glob(f"{ref}*"):
         (folder / "work" / "go").touch()
+
+
+@pytest.mark.parametrize("what", ["Popen", "pidfd_open"])
+def test_a_machine_that_starts_no_process_for_a_moment_is_asked_again_and_nothing_runs_twice(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "logs").mkdir()
+    made = supervisor.Supervisor({"data_folder": str(tmp_path), "environment": {}})
+    made.url = "http://127.0.0.1:1"
+    child, popen = made.children[0], subprocess.Popen
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def started(_: list[str], **options: Any) -> subprocess.Popen[bytes]:
+        begun.append(popen(["sleep", "1000"], **options))
+        return begun[-1]
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    with socket.socket() as listener, monkeypatch.context() as full:
+        full.setattr(subprocess, "Popen", started if what == "pidfd_open" else refused)
+        if what == "pidfd_open":
+            full.setattr(os, "pidfd_open", refused)
+        made._start_again(child, listener)
+    assert child.process is None and child.restart_at is not None
+    assert all(process.returncode == -signal.SIGKILL for process in begun)
+    assert len(begun) == (what == "pidfd_open")
