@@ -8,6 +8,9 @@ UV := $(BIN)/uv
 LOCKS := requirements/uv.txt requirements/server.txt requirements/dev.txt
 # Set them to pass something on: make test PYTEST='-k store', make demo DEMO='--keep', make bench NAME=server
 PYTEST ?=
+NOISE ?=
+ROOM ?=
+SUITE ?=
 DEMO ?=
 UP ?=
 NAME ?=
@@ -56,8 +59,17 @@ up: setup  ## Start the demo's platform and leave it running (UP='--port 9000' p
 down: setup  ## Stop what `make up` started; jobs run on
 	@$(BIN)/corral down
 
+# What a change is checked with every few minutes; CONTRIBUTING says what comes after it.
+CHECKED := kernel spec model scheduler launcher frameworks service store control runtime
+.PHONY: check
+check: $(VENV)/.locked  ## Lint, types and the quick tests in under two minutes; ROOM=scheduler: one room in seconds
+	@$(BIN)/python -m tests.suite.known
+	@$(BIN)/python -m tests.suite $(if $(ROOM),,--beside lint) $(SUITE) -- --hypothesis-profile=small \
+	  -q -m 'not postgres and not frameworks' $(PYTEST) $(addprefix tests/,$(or $(ROOM),$(CHECKED)))
+
 .PHONY: test
-test: setup testbeds lint portal-test pytest  ## Run every check and every test
+test: setup testbeds  ## Run every check and every test (NOISE=1: while another program keeps the machine busy)
+	@$(BIN)/python -m tests.suite --beside lint --beside portal-test $(if $(NOISE),--noise) $(SUITE) -- $(PYTEST)
 
 .PHONY: testbeds
 testbeds: $(VENV)/.locked
@@ -75,11 +87,6 @@ lint: $(VENV)/.locked  ## Check style, types and who imports whom
 .PHONY: portal-test
 portal-test: portal
 	@cd web && { [ -d node_modules ] || npm ci --no-audit --no-fund --loglevel=error; } && npm test --silent
-
-# Last, so that pytest's count closes the output.
-.PHONY: pytest
-pytest: $(VENV)/.locked
-	@$(BIN)/python -m pytest $(PYTEST)
 
 .PHONY: bench
 bench: setup  ## List the benchmarks, or run one: make bench NAME=server

@@ -8,15 +8,22 @@ import signal
 import socket
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
 
+if TYPE_CHECKING:
+    from tests.testbeds.postgresql import PostgresServer
+
 ROOT = Path(__file__).resolve().parent.parent
+HOW_TO_HAVE_DATA = "set CORRAL_DATA"
+"""What every skip for want of the test data says."""
+WITHOUT_DATA = "skipped for want of CORRAL_DATA"
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
 hypothesis.settings.register_profile("quick", deadline=None)
+hypothesis.settings.register_profile("small", deadline=None, max_examples=10)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True, database=None)
 hypothesis.settings.load_profile("ci" if IN_CI else "quick")
 
@@ -39,8 +46,20 @@ def data_folder() -> Path:
     """The published traces and figures: $CORRAL_DATA, else `shared/data` beside this checkout; skips where absent."""
     folder = Path(os.environ.get("CORRAL_DATA") or ROOT.parent / "shared" / "data")
     if not folder.is_dir():
-        pytest.skip("the published traces are not here: set CORRAL_DATA to their folder")
+        pytest.skip(f"the published traces are not here: {HOW_TO_HAVE_DATA} to their folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """The lane's PostgreSQL, with a database of its own for each test; who stops a server starts another one."""
+    from tests.testbeds import postgresql
+
+    if postgresql.binaries() is None:
+        pytest.skip("PostgreSQL is not installed: tests/testbeds/apt.sh postgresql")
+    server = postgresql.PostgresServer()
+    yield server
+    server.close()
 
 
 @pytest.fixture(autouse=True)
@@ -104,3 +123,19 @@ def pytest_make_collect_report(
         report.outcome = "failed"
         report.longrepr = f"{collector.nodeid} was skipped, and CI=true forbids that: {report.longrepr}"
     return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """Tests that lack the test data are a kind of their own, told in one line at the end."""
+    lacks_data = report.skipped and isinstance(report.longrepr, tuple) and HOW_TO_HAVE_DATA in report.longrepr[2]
+    return (WITHOUT_DATA, "s", "SKIPPED") if lacks_data else None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many tests lacked the test data, and how to have them."""
+    if lacking := len(terminalreporter.stats.get(WITHOUT_DATA, ())):
+        terminalreporter.write_line(
+            f"{lacking} tests were skipped for want of the test data: "
+            f"{HOW_TO_HAVE_DATA} to the folder that has openpai/, hived/ and philly/ (CONTRIBUTING.md, Set-up)"
+        )

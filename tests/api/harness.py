@@ -23,6 +23,7 @@ from corral.storage.blobs import BlobStore
 from corral.storage.logs import LogStore
 from corral.storage.shelf import LogShelf
 from corral.store import Store, open_store
+from tests.databases import sqlite_store
 
 START = 1_800_000_000.0
 CODE_LIMIT = 4 * 1024 * 1024
@@ -71,7 +72,7 @@ class Server:
         self.loop = asyncio.get_running_loop()
         for store in (self.logs, self.blobs):
             store.open()
-        url = f"sqlite:///{self.folder / 'corral.db'}"
+        url = sqlite_store(self.folder)
         self.store = await open_store(url, clock=self.clock, run_folder=self.folder / "run", role="front")
         self.service = Service(
             self.store,

@@ -21,6 +21,7 @@ from corral.scheduler import find_policy
 from corral.spec.reading import load_job
 from corral.store import Store, open_store
 from corral.systemclock import SystemClock
+from tests.databases import sqlite_store
 
 _HANG: Final = 60.0
 """Seconds after which something that should have come never will; not a verdict on speed."""
@@ -147,7 +148,7 @@ class House:
 
     async def _store(self, role: str) -> Store:
         return await open_store(
-            f"sqlite:///{self.folder / 'corral.db'}", clock=self.clock, run_folder=self.folder / "run", role=role
+            sqlite_store(self.folder), clock=self.clock, run_folder=self.folder / "run", role=role
         )
 
     async def begin(self, beside: Callable[[Control], None] = lambda control: None) -> Control:

@@ -19,6 +19,7 @@ from typing import Any
 import pexpect
 
 from corral.client import Client
+from tests.reserved import task_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -46,7 +47,7 @@ class Platform:
         self._cluster = cluster
         self._more = more
         self.env = {name: value for name, value in os.environ.items() if not name.startswith("CORRAL_")}
-        self.env |= {"XDG_CONFIG_HOME": str(folder / "config"), "COLUMNS": "200"} | dict(env or {})
+        self.env |= {"XDG_CONFIG_HOME": str(folder / "config"), "COLUMNS": "200"} | task_ports() | dict(env or {})
         self.pid = 0
         self.url = ""
 

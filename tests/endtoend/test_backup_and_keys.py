@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.endtoend.platform import Job, Platform, one
-from tests.testbeds.postgresql import PostgresServer, binaries
+from tests.testbeds.postgresql import PostgresServer
 
 pytestmark = pytest.mark.timeout(300)
 ONCE = {"fancy": False, "maxRetries": 0}
@@ -21,16 +21,12 @@ def database(request: pytest.FixtureRequest) -> Iterator[PostgresServer | None]:
     if request.param == "sqlite":
         yield None
         return
-    if binaries() is None:
-        pytest.skip("PostgreSQL is not installed: tests/testbeds/apt.sh postgresql")
-    server = PostgresServer()
-    yield server
-    server.close()
+    yield request.getfixturevalue("postgres")
 
 
 @pytest.fixture(scope="module")
 def server(database: PostgresServer | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    env = {"CORRAL_DATABASE_URL": database.create("corral")} if database else {}
+    env = {"CORRAL_DATABASE_URL": database.create()} if database else {}
     made = Platform(tmp_path_factory.mktemp("kept"), env=env)
     made.up()
     yield made
@@ -66,7 +62,7 @@ def test_a_restored_server_adopts_what_it_knows_and_ends_the_rest(
     platform.corral("down", *where)
     if database is not None:
         assert "empty database" in platform.refused("restore", str(copy), "--yes", *where)
-        database.create("corral")
+        database.empty(platform.env["CORRAL_DATABASE_URL"])
     platform.corral("restore", str(copy), "--yes", *where)
     platform.up_again()
 

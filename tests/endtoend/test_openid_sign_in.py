@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from tests.endtoend.platform import Platform
-from tests.testbeds.kubernetes.daemons import free_port
+from tests.reserved import free_port
 from tests.testbeds.oidc.provider import CLIENT, SECRET, Provider
 
 PEOPLE: dict[str, dict[str, Any]] = {

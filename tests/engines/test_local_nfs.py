@@ -22,6 +22,7 @@ from corral.engines.local import storages
 from corral.kernel.errors import InvalidInput, Unavailable
 from corral.model.storages import Mount
 from tests.engines.local_harness import Harness, attempt, launch
+from tests.reserved import free_port
 
 UID = 54_321
 PLACE = "/mnt/corral-test-nfs"
@@ -65,9 +66,7 @@ def filer() -> Iterator[Filer]:
     (folder / "data").chmod(0o777)
     (folder / "data/given").write_text("from afar\n")
     (folder / "recovery").mkdir()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     (folder / "conf").write_text(CONFIGURATION.format(port=port, folder=folder))
     words = ["ganesha.nfsd", "-F", "-f", f"{folder}/conf", "-L", f"{folder}/log", "-p", f"{folder}/pid"]
     server = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -10,7 +10,7 @@ from corral.engines.local.ports import DEFAULT_RANGE, PortLedger, ephemeral_rang
 from corral.kernel.errors import InvalidInput, Unavailable
 from corral.model.launch import PortRequest
 from tests.engines.local_harness import Harness, attempt, launch
-from tests.ports import first_of_free
+from tests.reserved import first_of_free
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from corral import supervisor
 from corral.client import Client
+from tests.reserved import task_ports
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 ENDED: Final = frozenset({"succeeded", "failed", "stopped"})
@@ -64,6 +65,7 @@ class House:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("CORRAL_")}
         self.environment = {
             **kept,
+            **task_ports(),
             "HOME": str(self.home),
             "XDG_CONFIG_HOME": str(self.home / "config"),
             "PYTHONPATH": str(ROOT),

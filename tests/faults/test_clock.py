@@ -10,6 +10,7 @@ from corral.kernel.clock import VirtualClock
 from corral.model.writes import Holder
 from corral.store import LeadershipLost, open_store
 from corral.systemclock import SystemClock
+from tests.databases import sqlite_store
 
 ME = Holder("here", "boot", 1, "1", "")
 OTHER = Holder("there", "boot", 2, "2", "")
@@ -53,7 +54,7 @@ def test_after_a_jump_ahead_the_wall_is_right_again(machine: Machine) -> None:
 
 @pytest.mark.parametrize("jump", [-86_400.0, 86_400.0])
 async def test_a_leader_whose_clock_jumps_goes_on_leading(machine: Machine, tmp_path: Path, jump: float) -> None:
-    store = await open_store(f"sqlite:///{tmp_path / 'corral.db'}", clock=SystemClock())
+    store = await open_store(sqlite_store(tmp_path), clock=SystemClock())
     try:
         lease = await store.lead(ME)
         assert lease is not None
@@ -67,7 +68,7 @@ async def test_a_leader_whose_clock_jumps_goes_on_leading(machine: Machine, tmp_
 
 @pytest.mark.parametrize("ahead", [-86_400.0, 86_400.0])
 async def test_a_candidate_with_a_wrong_clock_waits_like_any_other(tmp_path: Path, ahead: float) -> None:
-    url = f"sqlite:///{tmp_path / 'corral.db'}"
+    url = sqlite_store(tmp_path)
     leaders, candidates = VirtualClock(1_000_000.0), VirtualClock(1_000_000.0 + ahead)
     one, two = await open_store(url, clock=leaders), await open_store(url, clock=candidates)
     try:

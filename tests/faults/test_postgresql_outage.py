@@ -19,7 +19,7 @@ LINES = 20
 
 
 @pytest.fixture(scope="module")
-def postgres() -> Iterator[PostgresServer]:
+def own_postgres() -> Iterator[PostgresServer]:
     if binaries() is None:
         pytest.skip("PostgreSQL is not installed: tests/testbeds/apt.sh postgresql")
     server = PostgresServer()
@@ -27,8 +27,8 @@ def postgres() -> Iterator[PostgresServer]:
     server.close()
 
 
-def test_a_job_is_submitted_run_and_read_on_postgresql(build: Build, postgres: PostgresServer) -> None:
-    house = build(None, "--database-url", postgres.create("first"))
+def test_a_job_is_submitted_run_and_read_on_postgresql(build: Build, own_postgres: PostgresServer) -> None:
+    house = build(None, "--database-url", own_postgres.create())
     house.up()
     done = house.corral("run", "--name", "digits", "--", "sh", "-c", "echo seen; exit 3")
     assert done.returncode == 1, done.stderr + house.logs()
@@ -42,8 +42,8 @@ def test_a_job_is_submitted_run_and_read_on_postgresql(build: Build, postgres: P
     assert house.job("digits")["exit"]["code"] == 3
 
 
-def test_an_outage_costs_answers_and_nothing_else(build: Build, postgres: PostgresServer) -> None:
-    house = build(None, "--database-url", postgres.create("outage"))
+def test_an_outage_costs_answers_and_nothing_else(build: Build, own_postgres: PostgresServer) -> None:
+    house = build(None, "--database-url", own_postgres.create())
     house.up()
     draw = random.Random(7)
     expected: dict[str, int] = {}
@@ -53,7 +53,7 @@ def test_an_outage_costs_answers_and_nothing_else(build: Build, postgres: Postgr
         script = f"i=0; while [ $i -lt {LINES} ]; do echo line $i; i=$((i+1)); sleep {pause}; done; exit {code}"
         expected[house.submit(f"job-{number}", script)] = code
 
-    postgres.stop()
+    own_postgres.stop()
     try:
         begun = time.monotonic()
         refused = 0
@@ -70,7 +70,7 @@ def test_an_outage_costs_answers_and_nothing_else(build: Build, postgres: Postgr
         assert "database" in house.refuses(5, "ls")
         assert house.call("GET", "/healthz").status == 200
     finally:
-        postgres.start()
+        own_postgres.start()
 
     until(lambda: house.call("GET", "/api/v3/jobs").status == 200, "answers after the outage")
     for ref, code in expected.items():

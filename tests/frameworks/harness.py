@@ -10,7 +10,6 @@ import contextlib
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from pathlib import Path
 from corral.frameworks import Gang, TaskCommand, framework
 from corral.frameworks.references import RUNTIME
 from corral.runtime import agent
+from tests.reserved import free_port
 
 _PEER = re.compile(r"\$\(peer:([a-z0-9-]+-\d+):(?:(host)|port:([a-z0-9-]+))\)")
 _SECRET = re.compile(r"\$\(secret:([a-z-]+)\)")
@@ -61,9 +61,7 @@ class LocalGang:
         """The port of a task, drawn when first asked for."""
         key = (name, port)
         if key not in self._ports:
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                self._ports[key] = probe.getsockname()[1]
+            self._ports[key] = free_port()
         return self._ports[key]
 
     def _complete(self, text: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -23,6 +22,7 @@ from corral.spec.job import UnifiedJob
 from corral.spec.openpai.protocol import read_protocol
 from corral.spec.openpai.translation import to_job
 from tests.frameworks.gangs import gang
+from tests.reserved import free_port
 
 Protocol = dict[str, Any]
 USER = "bob"
@@ -223,10 +223,3 @@ def _peers(tasks: Tasks) -> type[BaseHTTPRequestHandler]:
             """Nothing: the tests' own output is enough."""
 
     return Answers
-
-
-def free_port() -> int:
-    """A port that nobody listens at now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

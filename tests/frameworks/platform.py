@@ -19,6 +19,7 @@ import yaml
 
 from corral.client import Client
 from tests.frameworks.environments import ROOT
+from tests.reserved import task_ports
 
 BIN = Path(sys.executable).parent
 
@@ -34,6 +35,7 @@ class Platform:
             self.cluster = folder / "cluster.yaml"
             self.cluster.write_text(cluster)
         self.env = {name: value for name, value in os.environ.items() if not name.startswith("CORRAL_")}
+        self.env |= task_ports()
         self.env |= {"XDG_CONFIG_HOME": str(folder / "config")} | dict(env or {})
         self.data = str(folder / "data")
 

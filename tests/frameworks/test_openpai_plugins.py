@@ -16,7 +16,8 @@ import pytest
 from corral.frameworks import framework
 from corral.spec.openpai.names import VERSION
 from tests.frameworks.environments import environment
-from tests.frameworks.openpai_tasks import free_port, gang_of, plugin, protocol, tasks_of, with_plugins
+from tests.frameworks.openpai_tasks import gang_of, plugin, protocol, tasks_of, with_plugins
+from tests.reserved import free_port
 
 SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
 needs_ssh = pytest.mark.skipif(SSHD is None or not shutil.which("ssh"), reason="apt-get install openssh-server")

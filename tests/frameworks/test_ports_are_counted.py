@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from corral.frameworks import Framework, port_counts
 from corral.model.placement import TaskPlacement
 from corral.spec.job import UnifiedJob
+from tests.examples import examples
 from tests.frameworks.gangs import gang, job, render
 
 RUNNABLE = ("pytorch", "tensorflow", "jax", "mpi", "horovod", "cntk", "notebook", "shell")
@@ -39,7 +40,7 @@ def test_a_port_that_the_role_asks_for_itself_counts_once() -> None:
     assert port_counts(job("pytorch", [{"name": "w", "ports": [{"name": "rendezvous", "count": 1}]}])) == {}
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.sampled_from(RUNNABLE), st.lists(st.integers(1, 4), min_size=1, max_size=3), st.booleans())
 def test_no_task_is_ever_launched_with_more(job_type: str, sizes: list[int], own: bool) -> None:
     names = ("chief", "worker", "ps")

@@ -25,6 +25,7 @@ from corral.model.events import (
 )
 from corral.model.plan import Rule
 from corral.model.states import JobState
+from tests.examples import examples
 from tests.launcher.driver import view
 from tests.launcher.unreliable import Control
 
@@ -219,4 +220,4 @@ class Guarantees(RuleBasedStateMachine):
 
 
 TestGuarantees = Guarantees.TestCase
-TestGuarantees.settings = settings(max_examples=100, stateful_step_count=60, deadline=None)
+TestGuarantees.settings = settings(max_examples=examples(100), stateful_step_count=60, deadline=None)

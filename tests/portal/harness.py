@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, R
 
 from corral.client import Client
 from corral.kernel.errors import NotFound
+from tests.reserved import task_ports
 
 Theme = Literal["dark", "light"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,7 +58,7 @@ class Portal:
 def serving(folder: Path, cluster: Path = ROOT / "examples" / "cluster.yaml") -> Iterator[Portal]:
     """A running server over `folder` with the machines of a document; jobs and server are ended with the block."""
     data = folder / "data"
-    environment = {**os.environ, "XDG_CONFIG_HOME": str(folder / "config")}
+    environment = {**os.environ, **task_ports(), "XDG_CONFIG_HOME": str(folder / "config")}
     start = [*CORRAL, "up", "--detach", "--data", str(data), "--port", "0", "--cluster", str(cluster), "-o", "json"]
     done = subprocess.run(start, env=environment, check=True, capture_output=True, text=True, timeout=60)
     told = json.loads(done.stdout)

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.portal.harness import CORRAL, ROOT, Portal
-from tests.testbeds.kubernetes.daemons import free_port
+from tests.reserved import free_port
 from tests.testbeds.oidc.provider import CLIENT, SECRET, Provider
 
 PEOPLE = {"7": {"preferred_username": "quinn", "groups": ["staff"]}, "8": {"preferred_username": "rosa", "groups": []}}

@@ -18,6 +18,7 @@ import pytest
 from corral.runtime import agent
 from corral.runtime.agent_channel import BrokenChannel, Channel, accept, connect
 from corral.runtime.process import start_time
+from tests.reserved import free_port
 
 _ANSWERS_TERM = """
 import signal, sys
@@ -40,7 +41,7 @@ class Agents:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.running: dict[str, subprocess.Popen[str]] = {}
-        self.port = _free_port()
+        self.port = free_port()
 
     def start(self, mode: str, name: str, *rest: str, secret: str = "s3cret", **env: str) -> None:
         work = self.folder / name
@@ -72,14 +73,6 @@ def agents(tmp_path: Path) -> Iterator[Agents]:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         process.communicate()
-
-
-def _free_port() -> int:
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_a_command_runs_in_the_task_it_names_with_that_tasks_environment_and_folder(agents: Agents) -> None:

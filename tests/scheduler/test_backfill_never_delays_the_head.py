@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from corral.kernel.ids import JobId
 from corral.model.requests import GangRequest
 from corral.scheduler import Cluster, Policy, TasksReleased, explain, gang_placed, plan
+from tests.examples import examples
 from tests.scheduler.machines import cluster, gang, node, occupy, queue, role
 
 STRICT = Policy("strict", backfill=False)
@@ -74,7 +75,7 @@ asks = st.tuples(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(busy(), st.lists(asks, min_size=2, max_size=7))
 def test_the_head_starts_no_later_than_if_nothing_passed_it(
     held: list[tuple[str, int, float]], wanted: list[tuple[int, int, str, int, int]]
@@ -98,7 +99,7 @@ def test_the_head_starts_no_later_than_if_nothing_passed_it(
     assert filled.get(head, float("inf")) <= strict.get(head, float("inf"))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(busy(), st.lists(asks, min_size=1, max_size=8))
 def test_what_passes_takes_nothing_that_an_endless_wait_needs(
     held: list[tuple[str, int, float]], wanted: list[tuple[int, int, str, int, int]]

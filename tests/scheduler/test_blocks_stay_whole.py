@@ -11,6 +11,7 @@ from corral.model.placement import Placement, TaskPlacement
 from corral.model.requests import GangRequest, RoleAsk, TopologyAsk
 from corral.scheduler import Cluster, Policy, TasksReleased, gang_placed, plan
 from corral.scheduler.layout import indexes
+from tests.examples import examples
 from tests.scheduler.machines import cells_used, cluster, gang, node, occupy, place, queue, role
 
 BY_NODE = TopologyAsk(group_size=2, group_required="node")
@@ -131,7 +132,7 @@ def test_a_gang_of_which_some_tasks_are_over_is_divided_as_it_was() -> None:
     assert placed[2] == placed[3]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_blocks_are_whole_whatever_ends_and_starts_again(data: st.DataObject) -> None:
     target = cluster(*(node(f"n{at}", 6, rack=f"r{at % 3}") for at in range(6)))

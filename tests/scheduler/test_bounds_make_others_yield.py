@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from corral.model.plan import Rule
 from corral.model.queues import QueueSpec, Reclaim, WithinQueue
+from tests.examples import examples
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, node, role
 
@@ -153,7 +154,7 @@ def _queues(draw: st.DrawFn) -> list[QueueSpec]:
 _GANG = st.tuples(st.sampled_from("abc"), st.integers(1, 4), st.integers(-1, 3), st.booleans())
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(queues=_queues(), early=st.lists(_GANG, max_size=8), late=st.lists(_GANG, max_size=8))
 def test_yielding_comes_to_an_end_and_no_bound_is_passed(
     queues: list[QueueSpec], early: list[tuple[str, int, int, bool]], late: list[tuple[str, int, int, bool]]

@@ -12,6 +12,7 @@ from corral.model.inventory import Device, Inventory, Node
 from corral.model.requests import TopologyAsk
 from corral.scheduler import Cluster, NodesSeen
 from corral.spec.link_table import read_table
+from tests.examples import examples
 from tests.scheduler.machines import gang, occupy, place, role
 
 LEVELS = ("node", "numa", "nvlink", "pcie-switch", "device")
@@ -95,7 +96,7 @@ def test_a_required_level_holds_though_another_is_wider() -> None:
     assert far.notes == ("the job preferred one NUMA node; it shares one NVLink island",)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.data())
 def test_h5_no_other_set_has_a_lower_common_ancestor(data: st.DataObject) -> None:
     """Against every set of free devices, on nodes whose cells are uneven and nested as chance has it."""

@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 
 from corral.model.requests import TopologyAsk
 from corral.scheduler import Cluster
+from tests.examples import examples
 from tests.scheduler.machines import brute_force, busy_clusters, check, gang, place, role
 
 LEVELS = ["", "engine", "block", "rack", "node", "numa", "pcie-switch", "device"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(busy_clusters(), st.integers(1, 6), st.integers(0, 4), st.sampled_from(LEVELS), st.sampled_from([0, 500, 1000]))
 def test_one_role_with_one_required_level(target: Cluster, count: int, devices: int, level: str, cpu: int) -> None:
     request = gang("job", role(count, devices, cpu_millis=cpu), required=level)
@@ -29,7 +30,7 @@ def _node(level: str) -> str:
     return "node" if level == "numa" else level
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     busy_clusters(most_nodes=4),
     st.tuples(st.integers(1, 3), st.integers(0, 3), st.sampled_from(LEVELS[:6])),
@@ -53,7 +54,7 @@ def test_two_roles_each_with_its_level(
         assert not brute_force(target, request)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     busy_clusters(),
     st.integers(1, 7),
@@ -74,7 +75,7 @@ def test_blocks_stay_inside_their_cells(
         check(target, request, placement)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(busy_clusters(), st.integers(1, 6), st.integers(1, 3), st.integers(0, 6), st.sampled_from(LEVELS[:6]))
 def test_elastic_roles_get_as_much_as_there_is(
     target: Cluster, count: int, devices: int, minimum: int, level: str

@@ -26,6 +26,7 @@ from corral.scheduler import (
     gang_placed,
     plan,
 )
+from tests.examples import examples
 from tests.scheduler.machines import check, cluster, gang, inventory, node, occupy, place, queue, role
 
 
@@ -130,7 +131,7 @@ class Life(RuleBasedStateMachine):
 
 
 TestLife = Life.TestCase
-TestLife.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestLife.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
 
 
 def requests_of(seed: int) -> list[GangRequest]:
@@ -144,7 +145,7 @@ def requests_of(seed: int) -> list[GangRequest]:
 
 
 @given(st.integers(0, 1000))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_the_order_in_which_things_became_known_decides_nothing(seed: int) -> None:
     nodes = [node(f"n{at}", rack=f"r{at % 2}") for at in range(4)]
     plans = []

@@ -12,6 +12,7 @@ from corral.model.plan import Rule
 from corral.model.queues import CellQuota, QueueSpec
 from corral.scheduler import NodesSeen, QueuesConfigured, TasksLeaving
 from corral.scheduler.excess import bound_of, fragmenting, over_limit
+from tests.examples import examples
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, inventory, node, role
 
@@ -120,7 +121,7 @@ def test_a_limit_of_a_parent_takes_more_tasks_than_that_of_the_queue_below() -> 
     assert [task.index for task in found.tasks] == [3, 4, 5, 6, 7] and found.cost_device_seconds == 0
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     sizes=st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(1, 3), st.integers(0, 3)), max_size=8),
     limits=st.tuples(st.integers(0, 8), st.integers(0, 8), st.integers(0, 8)),

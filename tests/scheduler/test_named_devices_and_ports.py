@@ -12,7 +12,7 @@ from corral.model.launch import PortRequest
 from corral.model.requests import GangRequest
 from corral.scheduler import TasksReleased, gang_placed
 from corral.spec.reading import load_job
-from tests.ports import first_of_free
+from tests.reserved import first_of_free
 from tests.scheduler.machines import cluster, node, occupy, place
 
 

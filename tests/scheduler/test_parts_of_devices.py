@@ -13,6 +13,7 @@ from corral.model.placement import Placement
 from corral.model.requests import DeviceAsk, GangRequest, ShareAsk, TopologyAsk
 from corral.scheduler import Cluster, NodesSeen, TasksReleased, gang_placed
 from corral.scheduler.counting import WHOLE_DEVICE
+from tests.examples import examples
 from tests.scheduler.machines import cluster, gang, inventory, node, occupy, place, role
 from tests.scheduler.oracle import World, broken
 
@@ -155,7 +156,7 @@ def test_whoever_asks_for_any_device_gets_a_whole_one() -> None:
     assert broken(sliced("n1"), request, placement) == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_no_device_is_ever_given_for_more_than_the_whole(data: st.DataObject) -> None:
     """Gangs of parts, of slices and of whole devices come and go; what is kept equals what is counted anew."""

@@ -23,6 +23,7 @@ from corral.scheduler import (
     gang_placed,
 )
 from corral.scheduler.cluster import placed_again
+from tests.examples import examples
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, inventory, node, role
 
@@ -144,7 +145,7 @@ def test_a_new_configuration_forgets_nothing_and_a_queue_without_a_half_life_has
 
 
 @given(st.lists(st.tuples(st.floats(0.1, 500), st.integers(0, 4)), min_size=1, max_size=8), st.floats(1, 1000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_looking_in_between_changes_no_average(changes: list[tuple[float, int]], half_life: float) -> None:
     specs = (QueueSpec("a", half_life_seconds=half_life),)
     often, seldom = Cluster(), Cluster()

@@ -18,6 +18,7 @@ from corral.scheduler.excess import over_limit
 from corral.scheduler.fairness import Fairness
 from corral.scheduler.lending import lending
 from corral.scheduler.overview import CellTreeView, queue_standings, waiting_line
+from tests.examples import examples
 from tests.scheduler.life import Life
 from tests.scheduler.machines import cluster, gang, node, place, role
 from tests.scheduler.test_parts_of_devices import HALF, QUARTER, sharing, sliced, start
@@ -226,7 +227,7 @@ def test_slices_count_in_devices_as_parts_of_what_they_are_cut_from() -> None:
     assert refused is not None and refused[0] == "queue-limit"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_charges_and_refunds_balance_to_nothing(data: st.DataObject) -> None:
     """Gangs of parts, slices and whole devices come, shrink and go: no queue ever holds what nobody runs in it."""

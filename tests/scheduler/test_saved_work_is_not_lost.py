@@ -10,6 +10,7 @@ from corral.kernel.ids import JobId
 from corral.model.plan import Rule
 from corral.model.queues import QueueSpec
 from corral.scheduler import Checkpointed
+from tests.examples import examples
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, node, role
 
@@ -66,7 +67,7 @@ def test_news_changes_the_picture_once_and_forks_know_it() -> None:
 
 
 @given(st.permutations(range(5)), st.integers(1, 3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_of_equal_gangs_those_that_saved_last_yield_first(order: list[int], needed: int) -> None:
     life = full(5)
     for place, job in enumerate(order):

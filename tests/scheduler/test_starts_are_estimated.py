@@ -13,6 +13,7 @@ from corral.model.requests import GangRequest
 from corral.scheduler import EngineUnknown, Policy, estimating, explain, find_policy
 from corral.scheduler.changing import smallest_changes
 from corral.scheduler.estimating import estimate
+from tests.examples import examples
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, node, role
 from tests.scheduler.test_hived_decides import HivedLife
@@ -212,7 +213,7 @@ def until_all_started(life: Life) -> dict[str, float]:
         life.end(*[job for end, job in life.cluster.ends if end <= life.now])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data(), st.sampled_from(["fair", "priority", "fifo"]))
 def test_what_is_estimated_is_what_happens(data: st.DataObject, policy: str) -> None:
     protected, owned = (

@@ -16,6 +16,7 @@ from corral.scheduler import TasksLeaving
 from corral.scheduler.lending import lending, owned_devices
 from corral.scheduler.line import Line
 from corral.scheduler.overview import CellTreeView, ahead_of, in_line, queue_standings, waiting_line
+from tests.examples import examples
 from tests.scheduler.life import Life
 from tests.scheduler.machines import cluster, gang, node, role
 from tests.scheduler.test_hived_decides import HivedLife
@@ -99,7 +100,7 @@ def test_a_cell_inside_a_wider_one_that_is_owed_is_shown_to_one_owner_only() -> 
     assert _shares(life) == {("wide", "rack"): (0, 1, 0, 0), ("narrow", "node"): (0, 1, 1, 0)}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_what_is_shown_as_free_an_owner_gets_and_nobody_yields(data: st.DataObject) -> None:
     machines = [
@@ -190,7 +191,7 @@ def test_those_for_whom_others_yield_come_first_and_say_so() -> None:
     assert urgent.yielding and urgent.reason is not None and urgent.reason.code == "others-yield"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_the_line_is_the_order_in_which_the_next_cycle_looks(data: st.DataObject) -> None:
     names = ["a", "b", "c", "d"]

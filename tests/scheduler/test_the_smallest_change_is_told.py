@@ -16,6 +16,7 @@ from corral.model.queues import CellQuota, QueueSpec
 from corral.model.requests import Company, DeviceAsk, GangRequest, NodeRules, ShareAsk, TopologyAsk
 from corral.scheduler import GangQueued, Policy, QueuesConfigured, explain, find_policy, plan
 from corral.scheduler.changing import MOST_CHANGES, smallest_changes
+from tests.examples import examples
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, node, role
 
@@ -387,7 +388,7 @@ def lives(draw: st.DrawFn) -> Life:
     return life
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(lives())
 def test_whatever_change_is_told_the_next_cycle_places_the_gang_with_it(life: Life) -> None:
     waiting = sorted({entry for job in life.requests if (entry := job) and life.queue.first(JobId(job))})

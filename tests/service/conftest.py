@@ -18,6 +18,7 @@ from corral.storage.blobs import BlobStore
 from corral.storage.logs import LogStore
 from corral.storage.shelf import LogShelf
 from corral.store import Store, open_store
+from tests.databases import sqlite_store
 
 START = 1_700_000_000.0
 ANN = Actor("ann", token_id="t-ann")
@@ -45,7 +46,7 @@ def clock() -> VirtualClock:
 
 @pytest.fixture
 async def store(tmp_path: Path, clock: VirtualClock) -> AsyncIterator[Store]:
-    opened = await open_store(f"sqlite:///{tmp_path / 'corral.db'}", clock=clock)
+    opened = await open_store(sqlite_store(tmp_path), clock=clock)
     yield opened
     await opened.close()
 

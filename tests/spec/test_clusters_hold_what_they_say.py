@@ -16,6 +16,7 @@ from corral.spec.cluster import load_cluster
 from corral.spec.documents import load_document
 from corral.spec.errors import SpecError
 from corral.spec.quotas import capacity, census
+from tests.examples import examples
 
 Document = dict[str, Any]
 
@@ -126,7 +127,7 @@ JUNK = st.recursive(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.dictionaries(WORDS, JUNK, max_size=6), st.sampled_from(["Cluster", "Queue", "Policy", "VirtualCluster", ""]))
 def test_anything_else_is_refused_and_nothing_breaks(document: Document, kind: str) -> None:
     """Bad input: one clear refusal, whatever was written."""

@@ -14,8 +14,9 @@ from corral.spec.reading import load_job
 from corral.spec.role import Role
 from corral.spec.schema import canonical_schema, short_schema
 from corral.spec.shortening import short_form
+from tests.examples import examples
 
-FEW = settings(max_examples=40)
+FEW = settings(max_examples=examples(40))
 """The documents are large; other tests look into each field."""
 
 names = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True)

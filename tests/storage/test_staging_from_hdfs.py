@@ -15,10 +15,10 @@ from corral.storage.archive import LogArchive
 from corral.storage.hadoop import plain_words
 from corral.storage.remote import open_folder
 from tests.endtoend.platform import Platform, one
+from tests.reserved import free_port
 from tests.storage.moody import JOB, TASK, Machine, whole
 from tests.testbeds.hadoop import jars
 from tests.testbeds.hadoop.hdfs import Hdfs
-from tests.testbeds.kubernetes.daemons import free_port
 
 pytestmark = pytest.mark.timeout(300)
 ADA = {"HADOOP_USER_NAME": "ada"}

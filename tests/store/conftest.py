@@ -8,26 +8,37 @@ from pathlib import Path
 import pytest
 
 from corral.store import Store, open_store
+from tests.databases import sqlite_store
 from tests.store.makers import Ticking
-from tests.testbeds.postgresql import PostgresServer, binaries
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    if binaries() is None:
-        pytest.skip("PostgreSQL is not installed: tests/testbeds/apt.sh postgresql")
-    server = PostgresServer()
-    yield server
-    server.close()
+from tests.testbeds.postgresql import PostgresServer
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of an empty database."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'corral.db'}"
-    server: PostgresServer = request.getfixturevalue("postgres")
-    return server.create("store")
+def database(request: pytest.FixtureRequest) -> PostgresServer | None:
+    """The server of the database that a test runs on; None for SQLite."""
+    return request.getfixturevalue("postgres") if request.param == "postgresql" else None
+
+
+@pytest.fixture
+def store_url(database: PostgresServer | None, tmp_path: Path) -> Iterator[str]:
+    """The URL of an empty store, its tables made."""
+    if database is None:
+        yield sqlite_store(tmp_path)
+        return
+    url = database.create_store()
+    yield url
+    database.drop(url)
+
+
+@pytest.fixture
+def empty_url(database: PostgresServer | None, tmp_path: Path) -> Iterator[str]:
+    """The URL of an empty database; SQLite's file is not there yet."""
+    if database is None:
+        yield f"sqlite:///{tmp_path / 'empty.db'}"
+        return
+    url = database.create()
+    yield url
+    database.drop(url)
 
 
 @pytest.fixture

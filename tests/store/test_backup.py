@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,19 +14,23 @@ from corral.model.accounts import User
 from corral.model.records import JobFilter
 from corral.store import Store, StoreRefused, open_store, restore
 from tests.store.makers import ME, OTHER, START, Ticking, batch, new_job, running_task, told
+from tests.testbeds.postgresql import PostgresServer
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
-def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A second database to restore into."""
+def other_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A second database, empty, to restore into."""
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'restored.db'}"
-    url: str = request.getfixturevalue("postgres").create("restored")
-    return url
+        yield f"sqlite:///{tmp_path / 'restored.db'}"
+        return
+    server: PostgresServer = request.getfixturevalue("postgres")
+    url = server.create()
+    yield url
+    server.drop(url)
 
 
 async def test_a_backup_restores_everything_on_either_database(
-    store: Store, empty_url: str, tmp_path: Path, clock: Ticking
+    store: Store, other_url: str, tmp_path: Path, clock: Ticking
 ) -> None:
     lease = await store.lead(ME)
     assert lease is not None
@@ -38,8 +43,8 @@ async def test_a_backup_restores_everything_on_either_database(
     await store.backup(file)
     assert file.stat().st_mode & 0o777 == 0o600
     await store.submit(new_job())
-    await asyncio.to_thread(restore, file, empty_url)
-    other = await open_store(empty_url, clock=clock)
+    await asyncio.to_thread(restore, file, other_url)
+    other = await open_store(other_url, clock=clock)
     try:
         restored = await other.load_live()
         assert restored == [job for job in await store.load_live() if job.id in {each.id for each in jobs}]
@@ -54,7 +59,7 @@ async def test_a_backup_restores_everything_on_either_database(
     finally:
         await other.close()
     with pytest.raises(Conflict) as refused:
-        await asyncio.to_thread(restore, file, empty_url)
+        await asyncio.to_thread(restore, file, other_url)
     assert refused.value.code == "store-not-empty"
 
 

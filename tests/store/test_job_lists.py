@@ -17,6 +17,8 @@ from corral.model.runs import TaskRun
 from corral.model.states import TaskState
 from corral.model.writes import NewJob, TaskWrite
 from corral.store import Store, open_store
+from tests.databases import sqlite_store
+from tests.examples import examples
 from tests.store.makers import ME, START, Ticking, attempted, batch, ended, new_job, running_task
 
 
@@ -96,7 +98,7 @@ _JOBS = st.lists(
 
 
 @given(jobs=_JOBS, order=st.sampled_from(JOB_ORDERS), limit=st.integers(1, 7), user=st.sampled_from(["", "ann"]))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_paging_shows_every_job_exactly_once_in_order(
     tmp_path_factory: pytest.TempPathFactory, jobs: list[Any], order: str, limit: int, user: str
 ) -> None:
@@ -104,7 +106,7 @@ def test_paging_shows_every_job_exactly_once_in_order(
 
 
 async def _check_paging(folder: Path, jobs: list[Any], order: str, limit: int, user: str) -> None:
-    store = await open_store(f"sqlite:///{folder / 'corral.db'}", clock=Ticking())
+    store = await open_store(sqlite_store(folder), clock=Ticking())
     try:
         lease = await store.lead(ME)
         assert lease is not None

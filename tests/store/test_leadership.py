@@ -90,7 +90,7 @@ async def test_what_is_decided_once_is_the_same_for_all_who_decide_it(store: Sto
 async def test_a_machine_that_falls_silent_within_a_transaction_holds_up_nobody_for_long(
     postgres: PostgresServer, clock: Ticking, rows: int, within: bool
 ) -> None:
-    url = postgres.create("silent")
+    url = postgres.create()
     store = await open_store(url, clock=clock)
     silent = writer_engine(parse_url(url))
     try:

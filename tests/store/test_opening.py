@@ -33,8 +33,8 @@ async def _code(url: str, **terms: bool) -> str:
     return refused.value.code
 
 
-def test_the_migrations_lead_to_the_tables(store_url: str) -> None:
-    engine = writer_engine(parse_url(store_url))
+def test_the_migrations_lead_to_the_tables(empty_url: str) -> None:
+    engine = writer_engine(parse_url(empty_url))
     if engine.dialect.name == "sqlite":
         Path(str(engine.url.database)).touch()
     bring_up(engine)
@@ -53,14 +53,14 @@ def test_every_migration_is_known_in_order() -> None:
 
 
 @pytest.mark.parametrize("version", KNOWN)
-def test_a_store_of_each_earlier_schema_is_brought_up(store_url: str, version: str) -> None:
-    engine = writer_engine(parse_url(store_url))
+def test_a_store_of_each_earlier_schema_is_brought_up(empty_url: str, version: str) -> None:
+    engine = writer_engine(parse_url(empty_url))
     if engine.dialect.name == "sqlite":
         Path(str(engine.url.database)).touch()
     bring_up(engine, target=version)
     engine.dispose()
-    store = asyncio.run(_opened_and_closed(store_url))
-    assert store.dialect == ("sqlite" if "sqlite" in store_url else "postgresql")
+    store = asyncio.run(_opened_and_closed(empty_url))
+    assert store.dialect == ("sqlite" if "sqlite" in empty_url else "postgresql")
 
 
 async def _opened_and_closed(url: str) -> Store:
@@ -78,18 +78,18 @@ async def test_a_newer_schema_is_refused(store: Store, store_url: str) -> None:
     assert await _code(store_url) == "store-newer"
 
 
-async def test_a_database_of_another_program_is_left_alone(store_url: str) -> None:
-    engine = writer_engine(parse_url(store_url))
+async def test_a_database_of_another_program_is_left_alone(empty_url: str) -> None:
+    engine = writer_engine(parse_url(empty_url))
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE theirs (x INTEGER)")
-    assert await _code(store_url) == "store-not-a-database"
+    assert await _code(empty_url) == "store-not-a-database"
     with engine.connect() as connection:
         connection.exec_driver_sql("SELECT x FROM theirs")
     engine.dispose()
 
 
-async def test_an_empty_store_is_made_only_when_asked(store_url: str) -> None:
-    assert await _code(store_url, create=False) in {"store-empty", "store-read-only"}
+async def test_an_empty_store_is_made_only_when_asked(empty_url: str) -> None:
+    assert await _code(empty_url, create=False) in {"store-empty", "store-read-only"}
 
 
 async def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def own_postgres() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 async def store(own_postgres: PostgresServer, clock: Ticking) -> AsyncIterator[Store]:
-    opened = await open_store(own_postgres.create("outage"), clock=clock, role="front")
+    opened = await open_store(own_postgres.create(), clock=clock, role="front")
     yield opened
     if not own_postgres.running:
         own_postgres.start()

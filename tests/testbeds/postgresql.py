@@ -10,13 +10,16 @@ import pwd
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 
 import psycopg
+from psycopg import sql
+
+from tests.databases import migrate
+from tests.reserved import free_port
 
 
 def binaries() -> Path | None:
@@ -35,9 +38,9 @@ class PostgresServer:
         self._user = _unprivileged()
         self._home = Path(tempfile.mkdtemp(prefix="corral-pg-"))
         self._data = self._home / "data"
-        self.port = _free_port()
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
-        self._databases: set[str] = set()
+        self._made, self._template = 0, ""
         if self._user is not None:
             os.chown(self._home, self._user.pw_uid, self._user.pw_gid)
         locale = ["-E", "UTF8", "--locale=C.UTF-8"]
@@ -48,16 +51,27 @@ class PostgresServer:
         """The URL of a database of this server."""
         return f"postgresql://corral@127.0.0.1:{self.port}/{database}"
 
-    def create(self, database: str) -> str:
-        """Make a database, or empty it when it is there (a database is a thousand files); returns its URL."""
-        if database in self._databases:
-            with psycopg.connect(self.url(database), autocommit=True) as connection:
-                connection.execute("DROP SCHEMA public CASCADE")
-                connection.execute("CREATE SCHEMA public")
-        else:
-            self._run("createdb", "-h", "127.0.0.1", "-p", str(self.port), "-U", "corral", database)
-            self._databases.add(database)
-        return self.url(database)
+    def create(self) -> str:
+        """Make an empty database with a name of its own; returns its URL."""
+        return self._create("template0")
+
+    def create_store(self) -> str:
+        """Make a database of its own with the tables of an empty store, copied from a template; returns its URL."""
+        if not self._template:
+            made = self.create()
+            migrate(made)
+            self._template = made.rpartition("/")[2]
+        return self._create(self._template)
+
+    def empty(self, url: str) -> None:
+        """Remove all that is in a database."""
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("DROP SCHEMA public CASCADE")
+            connection.execute("CREATE SCHEMA public")
+
+    def drop(self, url: str) -> None:
+        """Remove a database, whoever is still connected to it."""
+        self._administer(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(url.rpartition("/")[2])))
 
     @property
     def running(self) -> bool:
@@ -72,6 +86,9 @@ class PostgresServer:
             "unix_socket_directories": str(self._home),
             "max_connections": "60",
             "shared_buffers": "32MB",
+            # a killed server loses nothing by it, only a machine without power would
+            "fsync": "off",
+            "full_page_writes": "off",
         }
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         command = [*self._as_user(), str(self._bin / "postgres"), "-D", str(self._data), *options]
@@ -95,6 +112,17 @@ class PostgresServer:
         self.stop(signal.SIGQUIT)
         shutil.rmtree(self._home, ignore_errors=True)
 
+    def _create(self, template: str) -> str:
+        self._made += 1
+        name = f"test_{self._made}"
+        words = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
+        self._administer(words)
+        return self.url(name)
+
+    def _administer(self, statement: sql.Composed) -> None:
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(statement)
+
     def _as_user(self) -> list[str]:
         if self._user is None:
             return []
@@ -116,9 +144,3 @@ def _unprivileged() -> pwd.struct_passwd | None:
         except KeyError:
             continue
     raise RuntimeError("there is neither a user postgres nor a user nobody to run the server as")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

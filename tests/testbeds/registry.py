@@ -13,7 +13,8 @@ from typing import Any
 
 import yaml
 
-from tests.testbeds.kubernetes.daemons import Daemon, free_port
+from tests.reserved import free_port
+from tests.testbeds.kubernetes.daemons import Daemon
 
 USER, PASSWORD = "puller", "hunter2"
 _HASH = "$2b$04$abcdefghijklmnopqrstuuV3duMsC0HpUex6N9qapiuOHHWkwRXVm"

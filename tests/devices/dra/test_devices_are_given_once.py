@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from corral.devices.dra.driver import Asked
 from corral.kernel.errors import Conflict, CorralError, NotFound
 from tests.devices.dra.node import Cluster, Node, given
+from tests.examples import examples
 
 DEVICES = [f"npu-{index}" for index in range(4)]
 claims = st.sampled_from([f"c{number}" for number in range(6)])
@@ -93,5 +94,5 @@ class OneNode(RuleBasedStateMachine):
             shutil.rmtree(self.root)
 
 
-OneNode.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+OneNode.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=30, deadline=None)
 TestDevicesAreGivenOnce = OneNode.TestCase

@@ -11,8 +11,9 @@ from typing import Final
 import boto3
 from moto.server import ThreadedMotoServer
 
+from tests.reserved import free_port
 from tests.testbeds.kubernetes import relay
-from tests.testbeds.kubernetes.daemons import Daemon, free_port
+from tests.testbeds.kubernetes.daemons import Daemon
 from tests.testbeds.kubernetes.kubelet import KubeletNode
 
 BUCKET: Final = "data"

@@ -27,8 +27,8 @@ import psycopg
 
 from tests.endtoend.platform import CORRAL, Job
 from tests.engines.kubernetes.test_server_on_a_cluster import OnKubernetes
+from tests.reserved import free_port
 from tests.testbeds.kubernetes.controlplane import ControlPlane, Refused
-from tests.testbeds.kubernetes.daemons import free_port
 from tests.testbeds.kubernetes.kwok import ENDS_AFTER
 
 _MERGE: Final = "application/merge-patch+json"

@@ -16,9 +16,10 @@ from corral.kernel.errors import Unavailable
 from tests.endtoend.platform import Job, Platform, one
 from tests.engines.kubernetes.charts import CHART, Helm, merged
 from tests.engines.kubernetes.test_testbed import until
+from tests.reserved import free_port
 from tests.testbeds.kubernetes import images, services
 from tests.testbeds.kubernetes.controlplane import ControlPlane
-from tests.testbeds.kubernetes.daemons import Daemon, answers, free_port
+from tests.testbeds.kubernetes.daemons import Daemon, answers
 from tests.testbeds.kubernetes.kubelet import KubeletNode
 from tests.testbeds.kubernetes.servertree import POSTGRES_USER, POSTGRESQL, SERVER, postgres_tree, server_tree
 from tests.testbeds.postgresql import binaries

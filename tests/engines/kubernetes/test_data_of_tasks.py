@@ -16,9 +16,9 @@ from tests.endtoend.platform import one
 from tests.engines.kubernetes.object_store import object_store, relayed
 from tests.engines.kubernetes.test_server_on_a_cluster import OnKubernetes
 from tests.engines.kubernetes.test_testbed import until
+from tests.reserved import free_port
 from tests.testbeds.kubernetes import images
 from tests.testbeds.kubernetes.controlplane import ControlPlane
-from tests.testbeds.kubernetes.daemons import free_port
 from tests.testbeds.kubernetes.kubelet import KubeletNode
 from tests.testbeds.kubernetes.pythontree import CORRAL, CORRAL_ENV, corral_tree
 

@@ -18,9 +18,9 @@ from tests.engines.kubernetes.object_store import object_store, relayed
 from tests.engines.kubernetes.test_claims_on_a_kubelet import managed
 from tests.engines.kubernetes.test_device_plugin_on_a_node import Plugin
 from tests.engines.kubernetes.test_testbed import until
+from tests.reserved import free_port
 from tests.testbeds import debian
 from tests.testbeds.kubernetes.controlplane import ControlPlane
-from tests.testbeds.kubernetes.daemons import free_port
 from tests.testbeds.kubernetes.kubelet import KubeletNode
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.kubelet, pytest.mark.frameworks, pytest.mark.timeout(900)]

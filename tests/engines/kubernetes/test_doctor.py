@@ -11,9 +11,9 @@ import yaml
 
 from corral.engines.kubernetes.permissions import FOR_DEVICES, NEEDED, Permission
 from tests.endtoend.platform import ROOT, Platform
+from tests.reserved import free_port
 from tests.testbeds.kubernetes import images
 from tests.testbeds.kubernetes.controlplane import ControlPlane
-from tests.testbeds.kubernetes.daemons import free_port
 from tests.testbeds.kubernetes.kubelet import KubeletNode
 from tests.testbeds.kubernetes.kwok import Kwok
 

@@ -17,11 +17,12 @@ from tests.engines.kubernetes.test_foreign_objects_on_a_cluster import (
     named,
 )
 from tests.engines.kubernetes.test_testbed import until
+from tests.reserved import free_port
 from tests.spec import test_alnair_documents as alnair
 from tests.spec.test_framework_documents import framework, role
 from tests.testbeds.kubernetes import relay
 from tests.testbeds.kubernetes.controlplane import ControlPlane
-from tests.testbeds.kubernetes.daemons import Daemon, free_port
+from tests.testbeds.kubernetes.daemons import Daemon
 from tests.testbeds.kubernetes.kubelet import KubeletNode
 from tests.testbeds.kubernetes.pythontree import PYTHON, python_tree
 

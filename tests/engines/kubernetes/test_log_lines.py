@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corral.engines.kubernetes.loglines import GAP, LogLines, Position
+from tests.examples import examples
 
 
 def stamped(lines: Sequence[tuple[int, bytes]], *, since: int = 0) -> bytes:
@@ -80,7 +81,7 @@ LINES = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(steps=LINES, breaks=st.lists(st.integers(1, 200), max_size=5), unsaved=st.booleans())
 def test_a_log_broken_off_anywhere_comes_out_whole(
     steps: list[tuple[int, bytes]], breaks: list[int], unsaved: bool

@@ -17,6 +17,7 @@ from corral.engines.kubernetes.logs import GONE, LogCopies
 from corral.engines.kubernetes.resources import Call
 from corral.kernel.errors import NotFound
 from tests.engines.kubernetes.test_log_lines import stamped
+from tests.examples import examples
 from tests.storage.moody import TASK, Machine, Moody
 
 Lines = list[tuple[int, bytes]]
@@ -150,7 +151,7 @@ async def test_a_store_that_is_away_keeps_no_log_from_its_end(
 lines = st.lists(st.tuples(st.integers(4, 30), st.binary(max_size=9).map(lambda it: it.replace(b"\n", b"") + b"\n")))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(lines, st.lists(st.integers(0, 40), max_size=4))
 def test_however_often_the_lead_moves_no_line_is_lost_or_doubled(
     tmp_path_factory: pytest.TempPathFactory, printed: Lines, moves: list[int]

@@ -22,7 +22,7 @@ from tests.engines.kubernetes.test_testbed import until
 from tests.engines.kubernetes.test_two_replicas import Pair
 from tests.testbeds.kubernetes.controlplane import ControlPlane
 from tests.testbeds.kubernetes.kwok import Kwok
-from tests.testbeds.postgresql import PostgresServer, binaries
+from tests.testbeds.postgresql import PostgresServer
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.postgres, pytest.mark.timeout(300)]
 PODS, TEAM = "both-pods", "both-team"
@@ -38,14 +38,14 @@ class WithObjects(Replica):
 
 
 @pytest.fixture(scope="module")
-def pair(control_plane: ControlPlane, kwok: Kwok, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    if binaries() is None:
-        pytest.skip("PostgreSQL is not installed: tests/testbeds/apt.sh postgresql")
+def pair(
+    control_plane: ControlPlane, kwok: Kwok, postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Pair]:
     for namespace in (PODS, TEAM):
         control_plane.add_namespace(namespace)
     nodes = kwok.add_nodes(4, prefix="both", devices=8)
-    postgres, folder = PostgresServer(), tmp_path_factory.mktemp("both")
-    database = postgres.create("both")
+    folder = tmp_path_factory.mktemp("both")
+    database = postgres.create()
     replicas = [WithObjects(folder / name, name, database, control_plane, PODS) for name in ("one", "two")]
     try:
         replicas[0].up()

@@ -16,6 +16,7 @@ from corral.engines.kubernetes.resources import PODS
 from corral.engines.kubernetes.source import Pace
 from tests.engines.kubernetes.model_server import FAULTS, ModelServer
 from tests.engines.kubernetes.virtual_time import virtually
+from tests.examples import examples
 
 NAMES = ["a", "b", "c", "d", "e", "f", "g"]
 ACTIONS = st.one_of(
@@ -112,7 +113,7 @@ async def _state_when_synced(reflector: Reflector[Pod]) -> dict[str, str]:
     return {key: pod.metadata.resource_version for key, pod in reflector.items.items()}
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(ACTIONS, max_size=40))
 def test_the_copy_becomes_the_cluster_whatever_happened(actions: list[tuple[str, str]]) -> None:
     virtually(follow(actions))

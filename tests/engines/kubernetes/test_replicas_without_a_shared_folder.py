@@ -21,7 +21,7 @@ from tests.engines.kubernetes.test_two_replicas import Pair
 from tests.testbeds.kubernetes.controlplane import ControlPlane
 from tests.testbeds.kubernetes.kubelet import KubeletNode
 from tests.testbeds.kubernetes.pythontree import PYTHON, python_tree
-from tests.testbeds.postgresql import PostgresServer, binaries
+from tests.testbeds.postgresql import PostgresServer
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.postgres, pytest.mark.kubelet, pytest.mark.timeout(300)]
 NAMESPACE = "apart"
@@ -64,25 +64,23 @@ def bucket() -> Iterator[Bucket]:
 
 @pytest.fixture(scope="module")
 def pair(
-    control_plane: ControlPlane, kubelet_node: KubeletNode, bucket: Bucket, tmp_path_factory: pytest.TempPathFactory
+    control_plane: ControlPlane,
+    kubelet_node: KubeletNode,
+    bucket: Bucket,
+    postgres: PostgresServer,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Pair]:
-    if binaries() is None:
-        pytest.skip("PostgreSQL is not installed: tests/testbeds/apt.sh postgresql")
     folder = tmp_path_factory.mktemp("apart")
     kubelet_node.import_tree(PYTHON, python_tree(folder / "tree"))
     control_plane.add_namespace(NAMESPACE)
-    postgres = PostgresServer()
-    database = postgres.create("apart")
+    database = postgres.create()
     replicas = [
         Replica(folder / name, name, database, control_plane, NAMESPACE, image=PYTHON) for name in ("left", "right")
     ]
     for replica in replicas:
         replica.env |= bucket.env
-    try:
-        with both(*replicas, blobs=False):
-            yield Pair(replicas, database)
-    finally:
-        postgres.close()
+    with both(*replicas, blobs=False):
+        yield Pair(replicas, database)
     control_plane.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
 
 

@@ -12,9 +12,10 @@ import pytest
 from tests.endtoend.platform import one
 from tests.engines.kubernetes.test_server_on_a_cluster import OnKubernetes
 from tests.engines.kubernetes.test_testbed import until
+from tests.reserved import free_port
 from tests.testbeds.kubernetes import relay
 from tests.testbeds.kubernetes.controlplane import ControlPlane
-from tests.testbeds.kubernetes.daemons import Daemon, free_port
+from tests.testbeds.kubernetes.daemons import Daemon
 from tests.testbeds.kubernetes.kubelet import KubeletNode
 from tests.testbeds.kubernetes.pythontree import PYTHON, python_tree
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.testbeds.kubernetes import binaries, daemons, images, remains
+from tests.testbeds.kubernetes import binaries, images, remains
 from tests.testbeds.kubernetes.controlplane import ControlPlane, Refused
 from tests.testbeds.kubernetes.kubelet import KubeletNode
 from tests.testbeds.kubernetes.kwok import DEVICES, ENDS_AFTER, EXIT_CODE, Kwok
@@ -120,14 +120,6 @@ def ready(plane: ControlPlane, node: str) -> str:
 
 def until_ready(plane: ControlPlane, node: str) -> None:
     until(lambda: ready(plane, node) == "True" or None, f"Ready node {node}")
-
-
-def test_no_port_is_given_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody listens yet on a port that was just given, so whether it is free says nothing."""
-    port = daemons.free_port()
-    monkeypatch.setattr(daemons, "_PORTS", range(port, port + 1))
-    with pytest.raises(RuntimeError, match="no port is left"):
-        daemons.free_port()
 
 
 def test_a_played_pod_runs_until_it_is_deleted(control_plane: ControlPlane, nodes: list[str], namespace: str) -> None:

@@ -42,6 +42,7 @@ from tests.engines.kubernetes.faulty_server import (
     serving,
     silent,
 )
+from tests.examples import examples
 
 LIST = Call("list", PODS, "x")
 CREATE = Call("create", PODS, "x")
@@ -545,7 +546,7 @@ HEADS = st.sampled_from(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     HEADS, st.binary(max_size=60) | st.sampled_from([b"5\r\nab", b'{"kind":"Status","details":[]}', b"\x1f\x8b\x08"])
 )

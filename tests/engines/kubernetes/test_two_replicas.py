@@ -13,7 +13,7 @@ from tests.engines.kubernetes.test_testbed import until
 from tests.testbeds.kubernetes.controlplane import ControlPlane
 from tests.testbeds.kubernetes.kubelet import KubeletNode
 from tests.testbeds.kubernetes.kwok import Kwok
-from tests.testbeds.postgresql import PostgresServer, binaries
+from tests.testbeds.postgresql import PostgresServer
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.postgres, pytest.mark.timeout(300)]
 NAMESPACE = "replicated"
@@ -58,21 +58,12 @@ class Pair:
 
 
 @pytest.fixture(scope="module")
-def postgres() -> Iterator[PostgresServer]:
-    if binaries() is None:
-        pytest.skip("PostgreSQL is not installed: tests/testbeds/apt.sh postgresql")
-    server = PostgresServer()
-    yield server
-    server.close()
-
-
-@pytest.fixture(scope="module")
 def pair(
     control_plane: ControlPlane, kwok: Kwok, postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Pair]:
     control_plane.add_namespace(NAMESPACE)
     nodes = kwok.add_nodes(4, prefix="replicated", devices=8)
-    database = postgres.create("replicas")
+    database = postgres.create()
     folder = tmp_path_factory.mktemp("replicas")
     replicas = [Replica(folder / name, name, database, control_plane, NAMESPACE) for name in ("one", "two")]
     with both(*replicas):

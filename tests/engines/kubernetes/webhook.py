@@ -13,8 +13,8 @@ from typing import Any, Final
 import trustme
 
 from tests.engines.kubernetes.test_testbed import until
+from tests.reserved import free_port
 from tests.testbeds.kubernetes.controlplane import ControlPlane, Refused
-from tests.testbeds.kubernetes.daemons import free_port
 
 _CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 

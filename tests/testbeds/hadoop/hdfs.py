@@ -17,9 +17,10 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 from xml.sax.saxutils import escape
 
+from tests.reserved import free_port
 from tests.testbeds.hadoop import jars
 from tests.testbeds.kubernetes import remains
-from tests.testbeds.kubernetes.daemons import Daemon, free_port
+from tests.testbeds.kubernetes.daemons import Daemon
 
 _HOMES: Final = "corral-hadoop-"
 _SERVER: Final = "org.apache.hadoop.hdfs.server"

@@ -25,15 +25,17 @@ from typing import Any, Final
 
 import yaml
 
+from tests.reserved import free_port, one_of
 from tests.testbeds.kubernetes import remains
 from tests.testbeds.kubernetes.binaries import program
 from tests.testbeds.kubernetes.certificates import Authority
-from tests.testbeds.kubernetes.daemons import Daemon, answers, free_port
+from tests.testbeds.kubernetes.daemons import Daemon, answers
 
 ADMINISTRATOR: Final = "administrator"
 ALL_CONTROLLERS: Final = "*"
 OURS: Final = "*,-resourceclaim-controller"
 """The controllers that a cluster runs whose claims Corral alone writes."""
+_SERVICES: Final = [f"10.{second}.{third}" for second in range(100, 150) for third in range(256)]
 _KEPT_SECONDS: Final = 60
 """The apiserver hangs up on connections that idle for 90."""
 
@@ -79,7 +81,7 @@ class ControlPlane:
         self.home = Path(tempfile.mkdtemp(prefix=remains.CONTROL_PLANES))
         remains.write_owner(self.home)
         self.port, self._etcd_port = free_port(), free_port()
-        services = f"10.{random.randrange(100, 150)}.{random.randrange(256)}"
+        services = one_of("service-network", random.sample(_SERVICES, k=len(_SERVICES)))
         self.service_address = f"{services}.1"
         self.url = f"https://127.0.0.1:{self.port}"
         self.token = secrets.token_hex(16)

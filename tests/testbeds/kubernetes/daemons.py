@@ -5,34 +5,12 @@ from __future__ import annotations
 import contextlib
 import http.client
 import os
-import random
 import signal
-import socket
 import subprocess
 import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
-
-_PORTS: Final = range(20000, 32000)
-"""Below the ports that the kernel gives to outgoing connections: what is stopped can be started on its port again."""
-_GIVEN: Final[set[int]] = set()
-"""What this process was told to use: whoever asked listens there only some time later."""
-
-
-def free_port() -> int:
-    """A loopback port that nothing listens on, and that this process was never given before."""
-    left = [port for port in _PORTS if port not in _GIVEN]
-    tried = random.sample(left, k=min(200, len(left)))
-    for port in tried:
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            _GIVEN.add(port)
-            return port
-    raise RuntimeError(
-        f"no port is left: of {len(_PORTS)}, {len(_GIVEN)} were given, and {len(tried)} tried are in use"
-    )
 
 
 def answers(url: str, expected: str) -> bool:

@@ -19,11 +19,12 @@ from typing import Any
 
 import yaml
 
+from tests.reserved import free_port
 from tests.testbeds.docker import static_busybox
 from tests.testbeds.kubernetes import binaries, cgroups, images, networks, relay, remains
 from tests.testbeds.kubernetes.binaries import program
 from tests.testbeds.kubernetes.controlplane import ControlPlane, Refused
-from tests.testbeds.kubernetes.daemons import Daemon, free_port
+from tests.testbeds.kubernetes.daemons import Daemon
 
 _CONTAINERD = """\
 version = 3

@@ -9,9 +9,10 @@ import concurrent.futures
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from tests.reserved import free_port
 from tests.testbeds.kubernetes.binaries import MODULES, program
 from tests.testbeds.kubernetes.controlplane import ControlPlane
-from tests.testbeds.kubernetes.daemons import Daemon, answers, free_port
+from tests.testbeds.kubernetes.daemons import Daemon, answers
 
 PLAYED: Final = "corral.test/played"
 """The label of the nodes that kwok plays; all others are left to their kubelets."""

@@ -8,6 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
+from tests.reserved import one_of
+
 _SUBNETS: Final = [f"10.{second}.{third}" for second in range(200, 250) for third in range(256)]
 
 
@@ -17,7 +19,8 @@ class Bridge:
     def __init__(self) -> None:
         taken = _ip("-4", "route", "show", "table", "all")
         free = [subnet for subnet in _SUBNETS if f"{subnet}." not in taken]
-        self.subnet = random.choice(free)
+        random.shuffle(free)
+        self.subnet = one_of("subnet", free)
         self.gateway = f"{self.subnet}.1"
         _, second, third = self.subnet.split(".")
         self.name = f"crl-{second}-{third}"

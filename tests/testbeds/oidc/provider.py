@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tests.testbeds.kubernetes.daemons import Daemon, answers, free_port
+from tests.reserved import free_port
+from tests.testbeds.kubernetes.daemons import Daemon, answers
 from tests.testbeds.oidc import packages
 
 CLIENT: Final = "corral"

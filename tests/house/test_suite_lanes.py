@@ -1,0 +1,70 @@
+"""Which lane runs which file of tests."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.suite import lanes
+from tests.suite.lanes import Plan, pool_of
+
+KUBERNETES = [f"tests/engines/kubernetes/test_{name}.py" for name in "abc"]
+FILES = [f"tests/api/test_{name}.py" for name in "de"]
+
+
+def test_the_pool_with_the_most_work_left_comes_first_and_stays_in_one_lane() -> None:
+    plan = Plan({KUBERNETES[0]: 10.0, KUBERNETES[1]: 20.0, KUBERNETES[2]: 1.0, FILES[0]: 25.0, FILES[1]: 3.0})
+    waiting = [*FILES, *KUBERNETES]
+    given_out = []
+    for lane in ("one", "two", "one", "two", "one", "two"):
+        chosen = plan.choose(lane, waiting)
+        if chosen is not None:
+            waiting.remove(chosen)
+        given_out.append((lane, chosen))
+    assert given_out == [
+        ("one", KUBERNETES[0]),  # 31 s in all, in the order of the names
+        ("two", FILES[0]),
+        ("one", KUBERNETES[1]),
+        ("two", FILES[1]),
+        ("one", KUBERNETES[2]),
+        ("two", None),
+    ]
+
+
+def test_a_lane_gets_nothing_when_all_that_waits_is_in_the_pool_of_another() -> None:
+    plan = Plan({})
+    assert plan.choose("one", KUBERNETES) == KUBERNETES[0]
+    assert plan.choose("two", KUBERNETES[1:]) is None
+
+
+def test_the_pools_of_a_lane_that_crashed_go_to_another() -> None:
+    plan = Plan({})
+    plan.choose("one", KUBERNETES)
+    plan.forget("one")
+    assert plan.choose("two", KUBERNETES) == KUBERNETES[0]
+
+
+def test_a_file_that_was_never_measured_is_run_too() -> None:
+    assert Plan({FILES[0]: 100.0}).choose("one", ["tests/new/test_new.py"]) == "tests/new/test_new.py"
+
+
+@given(st.dictionaries(st.sampled_from(FILES + KUBERNETES + ["tests/store/test_f.py"]), st.floats(0, 100)), st.data())
+def test_every_file_is_given_out_once_and_a_pool_to_one_lane(seconds: dict[str, float], data: st.DataObject) -> None:
+    plan, waiting = Plan(seconds), [*FILES, *KUBERNETES, "tests/store/test_f.py", "tests/store/test_g.py"]
+    lanes_of: dict[str, set[str]] = {}
+    asking = {"one", "two", "three"}
+    while waiting:
+        lane = data.draw(st.sampled_from(sorted(asking)))
+        chosen = plan.choose(lane, waiting)
+        if chosen is None:
+            asking.remove(lane)  # as a lane that is told to end
+            continue
+        waiting.remove(chosen)
+        lanes_of.setdefault(pool_of(chosen) or chosen, set()).add(lane)
+    assert all(len(having) == 1 for having in lanes_of.values())
+
+
+def test_the_measured_files_are_there() -> None:
+    """Seconds of files that are gone say nothing; `python -m tests.suite.publish` writes them anew."""
+    missing = [file for file in lanes.known_seconds() if not (lanes.SECONDS.parents[2] / file).is_file()]
+    assert len(missing) <= 10, missing

@@ -1,0 +1,123 @@
+"""`python -m tests.suite [--lanes N] [--noise] [--beside TARGET]... [-- PYTEST...]`: run the tests and say how it went.
+
+The tests run in lanes, beside the make targets of `--beside`. When both are done, each test that failed runs once more,
+alone. The run is green (exit code 0) when nothing failed twice, every target passed, and the flaky tests are few, known and
+none of the steady suites. The last line counts the tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from tests.suite import flaky, outcomes, report
+from tests.suite.outcomes import FAILED, PASSED, Outcome, Run
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+MOST_AGAIN: Final = 12
+"""Failed tests that are run again: more are no flicker."""
+_NO_TESTS: Final = 5
+"""pytest's exit code when nothing was selected."""
+
+
+def main(words: Sequence[str]) -> int:
+    """Run everything; the exit code."""
+    options = _options(words)
+    begun = time.monotonic()
+    beside = {target: _start_target(target) for target in options.beside}
+    noise = _start_noise() if options.noise else None
+    with tempfile.TemporaryDirectory(prefix="corral-suite-") as folder:
+        try:
+            first = _pytest(Path(folder) / "first.json", _in_lanes(options.lanes) + options.pytest, options.folder)
+            broken = [name for name, target in beside.items() if not _finish_target(name, target)]
+            again = _run_again(Path(folder), first, options.folder)
+        finally:
+            if noise is not None:
+                noise.kill()
+                noise.wait()
+        if options.outcomes:
+            outcomes.write(options.outcomes, first)
+    known = flaky.entries(options.known.read_text())
+    unsteady = {test: alone.said for test, alone in again.items() if alone.state == PASSED}
+    objections = [f"make {name} failed." for name in broken]
+    objections += _objections(first, again) + flaky.objections(list(unsteady), known)
+    print("\n" + report.times(first, time.monotonic() - begun))
+    print(report.flaky(first, unsteady, known), end="")
+    for objection in objections:
+        print(f"not green: {objection}")
+    print(report.count(first, len(unsteady)), flush=True)
+    return 1 if objections else 0
+
+
+def _options(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.suite", description=__doc__)
+    lanes = max(2, len(os.sched_getaffinity(0)) + 1)
+    parser.add_argument("--lanes", type=int, default=lanes, help="how many tests run beside each other (%(default)s)")
+    parser.add_argument("--noise", action="store_true", help="keep one core and the disk busy meanwhile")
+    parser.add_argument("--beside", action="append", default=[], metavar="TARGET", help="a make target to run meanwhile")
+    parser.add_argument("--outcomes", type=Path, metavar="FILE", help="write what became of each test to FILE")
+    parser.add_argument("--folder", type=Path, default=ROOT, help="where pytest runs (%(default)s)")
+    parser.add_argument("--known", type=Path, default=flaky.PAGE, metavar="FILE", help="the page of known flaky tests")
+    parser.add_argument("pytest", nargs="*", metavar="PYTEST", help="words for pytest, after --")
+    return parser.parse_args(words)
+
+
+def _in_lanes(count: int) -> list[str]:
+    return ["-n", str(count)] if count > 1 else ["-p", "no:xdist"]
+
+
+def _pytest(path: Path, words: Sequence[str], folder: Path) -> Run:
+    command = [sys.executable, "-m", "pytest", "-p", "tests.suite.recorder", f"--outcomes={path}", *words]
+    paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    ended = subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": paths}, check=False).returncode
+    if not path.exists():
+        return Run(code=ended or 1, broken=[f"pytest ended with {ended} before it had run a test"])
+    return outcomes.read(path)
+
+
+def _run_again(scratch: Path, first: Run, folder: Path) -> dict[str, Outcome]:
+    """What becomes of each failed test when it runs once more, in a process of its own with nothing beside it."""
+    again: dict[str, Outcome] = {}
+    for number, test in enumerate(first.failed if len(first.failed) <= MOST_AGAIN else ()):
+        print(f"\nagain, alone: {test}", flush=True)
+        run = _pytest(scratch / f"again-{number}.json", ["-p", "no:xdist", "-p", "no:cacheprovider", test], folder)
+        again[test] = run.outcomes.get(test) or Outcome(test, FAILED, said="\n".join(run.broken))
+    return again
+
+
+def _objections(first: Run, again: dict[str, Outcome]) -> list[str]:
+    found = [f"{broken.splitlines()[0]} could not be collected or run." for broken in first.broken]
+    for test in first.failed:
+        if test not in again:
+            found.append(f"{test} failed.")
+        elif again[test].state != PASSED:
+            found.append(f"{test} failed twice.")
+    if first.code not in {0, 1}:
+        found.append("No test was selected." if first.code == _NO_TESTS else f"pytest ended with {first.code}.")
+    return found
+
+
+def _start_target(target: str) -> subprocess.Popen[str]:
+    words = ["make", "--no-print-directory", target]
+    return subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def _finish_target(name: str, target: subprocess.Popen[str]) -> bool:
+    printed, _ = target.communicate()
+    print(f"make {name}:\n{printed}", end="", flush=True)
+    return target.returncode == 0
+
+
+def _start_noise() -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "tests.suite.noise"], cwd=ROOT)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

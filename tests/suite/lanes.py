@@ -1,0 +1,105 @@
+"""Which lane (a pytest-xdist worker) runs which file of tests, and when.
+
+A file is never split: its module fixtures are made once. Files that share what is costly to start (a Kubernetes control
+plane, the portal's server) belong to a *pool* and stay in one lane. Of the pools and files that a lane
+may take, the one with the most work left comes first, by the seconds of an earlier run: that keeps the end of a run short
+(LPT; Graham, "Bounds on Multiprocessing Timing Anomalies", 1969).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
+
+from tests.suite.outcomes import file_of
+
+SECONDS: Final = Path(__file__).with_name("seconds.json")
+"""Seconds by file, of the last published run; a file that is not in it counts as `UNKNOWN` seconds."""
+UNKNOWN: Final = 5.0
+
+
+def pool_of(file: str) -> str:
+    """The name of the pool that a file belongs to; "" for a file of its own."""
+    if file.startswith("tests/engines/kubernetes/"):
+        return "kubernetes"
+    if file.startswith("tests/portal/"):
+        return "portal"
+    if file.startswith(("tests/store/", "tests/frameworks/")):
+        return file.split("/")[1]
+    return ""
+
+
+@dataclass
+class Plan:
+    """The files that are still to be given to a lane, and which lane has which pool."""
+
+    seconds: Mapping[str, float]
+    owners: dict[str, str] = field(default_factory=dict)
+
+    def choose(self, lane: str, waiting: Iterable[str]) -> str | None:
+        """The file that a lane takes next; None when all that wait are in other lanes' pools."""
+        work: dict[str, float] = {}
+        first_of: dict[str, str] = {}  # a pool's files go in the order of their names, as one process would run them
+        for file in sorted(waiting):
+            group = pool_of(file) or file
+            if self.owners.get(group, lane) == lane:
+                work[group] = work.get(group, 0.0) + self.seconds.get(file, UNKNOWN)
+                first_of.setdefault(group, file)
+        if not work:
+            return None
+        group = max(work, key=work.__getitem__)
+        if group == pool_of(first_of[group]):
+            self.owners[group] = lane
+        return first_of[group]
+
+    def forget(self, lane: str) -> None:
+        """A lane has crashed: its pools may go to others."""
+        self.owners = {pool: owner for pool, owner in self.owners.items() if owner != lane}
+
+
+def known_seconds() -> dict[str, float]:
+    """Seconds by file, of the last published run."""
+    return dict(json.loads(SECONDS.read_text())) if SECONDS.exists() else {}
+
+
+class LongestFirst(LoadScopeScheduling):
+    """xdist's scheduling by scope, with files as scopes and `Plan` to choose among them."""
+
+    def __init__(self, config: pytest.Config, log: object = None) -> None:
+        super().__init__(config, log)
+        self._plan = Plan(known_seconds())
+
+    def _split_scope(self, nodeid: str) -> str:
+        return file_of(nodeid)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        chosen = self._plan.choose(node.gateway.id, self.workqueue)
+        if chosen is None:
+            node.shutdown()
+            return
+        self.workqueue.move_to_end(chosen, last=False)
+        super()._assign_work_unit(node)
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """A lane has ended. If it crashed: the test that it ran, which counts as failed; the rest is given out again.
+
+        xdist's own would give that test to the next lane too, and end one lane after another with it.
+        """
+        self._plan.forget(node.gateway.id)
+        units = self.assigned_work.pop(node)
+        left = [(unit, test) for unit in units.values() for test, done in unit.items() if not done]
+        if not left:
+            return None
+        unit, crashed = left[0]
+        unit[crashed] = True
+        self.workqueue.update({file: unit for file, unit in units.items() if not all(unit.values())})
+        for other in self.assigned_work:
+            self._reschedule(other)
+        return crashed

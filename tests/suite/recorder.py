@@ -1,0 +1,72 @@
+"""The pytest plugin of a run: records what becomes of each test into the file of `--outcomes`, and schedules the lanes."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.suite import outcomes
+from tests.suite.lanes import LongestFirst
+from tests.suite.outcomes import FAILED, SKIPPED, Outcome, Run
+
+_MOST_SAID = 20_000
+"""Characters kept of what one test said: its end, where the error is."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--outcomes`."""
+    parser.addoption("--outcomes", default="", metavar="FILE", help="write what became of each test to FILE, as JSON")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Record in the process that hears of every test: with lanes, the one that gives them out."""
+    if config.getoption("outcomes") and not hasattr(config, "workerinput"):
+        alone = not config.pluginmanager.hasplugin("xdist")
+        config.pluginmanager.register(Recorder(Path(config.getoption("outcomes")), alone))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LongestFirst:
+    """Give whole files to the lanes, the longest first."""
+    return LongestFirst(config, log)
+
+
+class Recorder:
+    """Hears the reports of a run and writes them down when it ends; of tests that run alone, what passing ones said too."""
+
+    def __init__(self, path: Path, alone: bool) -> None:
+        self._path = path
+        self._alone = alone
+        self._run = Run()
+        self._begun = time.monotonic()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add one of a test's reports: of its set-up, its call or its tear-down."""
+        outcome = self._run.outcomes.setdefault(report.nodeid, Outcome(report.nodeid))
+        outcome.seconds += report.duration
+        node = getattr(report, "node", None)
+        outcome.lane = node.gateway.id if node is not None else ""
+        worse = report.outcome == FAILED or (report.outcome == SKIPPED and outcome.state != FAILED)
+        if worse:
+            outcome.state = report.outcome
+        if worse or (self._alone and report.when == "teardown"):  # the last report has the sections of all three
+            outcome.said = (outcome.said + f"[{report.when}]\n{_said(report)}")[-_MOST_SAID:]
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Remember a file that could not be collected."""
+        if report.outcome == FAILED:
+            self._run.broken.append(f"{report.nodeid}\n{report.longreprtext}"[-_MOST_SAID:])
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Write the run down."""
+        self._run.code = int(exitstatus)
+        self._run.seconds = time.monotonic() - self._begun
+        outcomes.write(self._path, self._run)
+
+
+def _said(report: pytest.TestReport) -> str:
+    if isinstance(report.longrepr, tuple):  # a skip: file, line, reason
+        return str(report.longrepr[2])
+    return "\n".join([report.longreprtext, *(f"-- {name} --\n{text}" for name, text in report.sections)])
