@@ -20,6 +20,7 @@ from corral.model.queues import CellQuota, QueueSpec, Reclaim
 from corral.model.requests import DeviceAsk, GangRequest, ShareAsk
 from corral.scheduler import NodesSeen
 from corral.scheduler.layout import indexes
+from tests.examples import examples
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, inventory, node, role
 
@@ -150,7 +151,7 @@ def _said(found: Plan) -> bytes:
     return msgspec.json.encode((found.placements, found.evictions), order="deterministic")
 
 
-@pytest.mark.parametrize("seed", range(SEEDS + 10))
+@pytest.mark.parametrize("seed", [*range(examples(SEEDS)), *range(SEEDS, SEEDS + examples(10))])
 def test_a_life_of_random_events_breaks_nothing_and_comes_to_rest(seed: int) -> None:
     life, _ = live(seed)
     for name in {each.name for each in life.cluster.nodes()}:

@@ -10,6 +10,7 @@ from corral.model.inventory import Node
 from corral.model.plan import Rule
 from corral.model.queues import CellQuota, QueueSpec
 from corral.scheduler import NodesSeen
+from tests.examples import examples
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, inventory, node, role
 
@@ -152,7 +153,7 @@ def test_quotas_change_on_line_and_what_is_not_owned_any_more_runs_on_as_a_guest
     assert "b1" in guaranteed(life) and len(life.receipts) == 1
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(examples(20)))
 def test_h3_what_is_owed_is_always_left_whatever_happens(seed: int) -> None:
     """500 random events on each of 20 random clusters; each cycle also compares kept indexes with rebuilt ones."""
     machines = {each.name: each for each in racks(2 + seed % 3, 2, 4)}
@@ -195,7 +196,7 @@ def test_h3_what_is_owed_is_always_left_whatever_happens(seed: int) -> None:
         assert not life.cluster.ownership.shortfalls(), step
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(examples(12)))
 def test_an_owner_runs_whatever_fits_its_free_cells_once_guests_have_yielded(seed: int) -> None:
     life = Life(racks(3), [owner("lab", rack=1, node=2), QueueSpec("guests", min_runtime_seconds=1e6)])
     for at in range(24):
