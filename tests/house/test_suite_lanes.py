@@ -8,13 +8,17 @@ from hypothesis import strategies as st
 from tests.suite import lanes
 from tests.suite.lanes import Plan, pool_of
 
-KUBERNETES = [f"tests/engines/kubernetes/test_{name}.py" for name in "abc"]
+POOLED = [f"tests/pooled/test_{name}.py" for name in "abc"]
 FILES = [f"tests/api/test_{name}.py" for name in "de"]
 
 
+def pools(file: str) -> str:
+    return "pooled" if file in POOLED else ""
+
+
 def test_the_pool_with_the_most_work_left_comes_first_and_stays_in_one_lane() -> None:
-    plan = Plan({KUBERNETES[0]: 10.0, KUBERNETES[1]: 20.0, KUBERNETES[2]: 1.0, FILES[0]: 25.0, FILES[1]: 3.0})
-    waiting = [*FILES, *KUBERNETES]
+    plan = Plan({POOLED[0]: 10.0, POOLED[1]: 20.0, POOLED[2]: 1.0, FILES[0]: 25.0, FILES[1]: 3.0}, pools)
+    waiting = [*FILES, *POOLED]
     given_out = []
     for lane in ("one", "two", "one", "two", "one", "two"):
         chosen = plan.choose(lane, waiting)
@@ -22,35 +26,35 @@ def test_the_pool_with_the_most_work_left_comes_first_and_stays_in_one_lane() ->
             waiting.remove(chosen)
         given_out.append((lane, chosen))
     assert given_out == [
-        ("one", KUBERNETES[0]),  # 31 s in all, in the order of the names
+        ("one", POOLED[0]),  # 31 s in all, in the order of the names
         ("two", FILES[0]),
-        ("one", KUBERNETES[1]),
+        ("one", POOLED[1]),
         ("two", FILES[1]),
-        ("one", KUBERNETES[2]),
+        ("one", POOLED[2]),
         ("two", None),
     ]
 
 
 def test_a_lane_gets_nothing_when_all_that_waits_is_in_the_pool_of_another() -> None:
-    plan = Plan({})
-    assert plan.choose("one", KUBERNETES) == KUBERNETES[0]
-    assert plan.choose("two", KUBERNETES[1:]) is None
+    plan = Plan({}, pools)
+    assert plan.choose("one", POOLED) == POOLED[0]
+    assert plan.choose("two", POOLED[1:]) is None
 
 
 def test_the_pools_of_a_lane_that_crashed_go_to_another() -> None:
-    plan = Plan({})
-    plan.choose("one", KUBERNETES)
+    plan = Plan({}, pools)
+    plan.choose("one", POOLED)
     plan.forget("one")
-    assert plan.choose("two", KUBERNETES) == KUBERNETES[0]
+    assert plan.choose("two", POOLED) == POOLED[0]
 
 
 def test_a_file_that_was_never_measured_is_run_too() -> None:
-    assert Plan({FILES[0]: 100.0}).choose("one", ["tests/new/test_new.py"]) == "tests/new/test_new.py"
+    assert Plan({FILES[0]: 100.0}, pools).choose("one", ["tests/new/test_new.py"]) == "tests/new/test_new.py"
 
 
-@given(st.dictionaries(st.sampled_from(FILES + KUBERNETES + ["tests/store/test_f.py"]), st.floats(0, 100)), st.data())
+@given(st.dictionaries(st.sampled_from(FILES + POOLED + ["tests/store/test_f.py"]), st.floats(0, 100)), st.data())
 def test_every_file_is_given_out_once_and_a_pool_to_one_lane(seconds: dict[str, float], data: st.DataObject) -> None:
-    plan, waiting = Plan(seconds), [*FILES, *KUBERNETES, "tests/store/test_f.py", "tests/store/test_g.py"]
+    plan, waiting = Plan(seconds, pools), [*FILES, *POOLED, "tests/store/test_f.py", "tests/store/test_g.py"]
     lanes_of: dict[str, set[str]] = {}
     asking = {"one", "two", "three"}
     while waiting:
@@ -60,7 +64,7 @@ def test_every_file_is_given_out_once_and_a_pool_to_one_lane(seconds: dict[str, 
             asking.remove(lane)  # as a lane that is told to end
             continue
         waiting.remove(chosen)
-        lanes_of.setdefault(pool_of(chosen) or chosen, set()).add(lane)
+        lanes_of.setdefault(pools(chosen) or chosen, set()).add(lane)
     assert all(len(having) == 1 for having in lanes_of.values())
 
 
@@ -68,3 +72,11 @@ def test_the_measured_files_are_there() -> None:
     """Seconds of files that are gone say nothing; `python -m tests.suite.publish` writes them anew."""
     missing = [file for file in lanes.known_seconds() if not (lanes.SECONDS.parents[2] / file).is_file()]
     assert len(missing) <= 10, missing
+
+
+def test_files_that_need_a_kubelet_and_those_that_need_a_control_plane_alone_are_two_pools() -> None:
+    folder = "tests/engines/kubernetes"
+    assert pool_of(f"{folder}/test_exits_on_a_kubelet.py") == "kubelet"
+    assert pool_of(f"{folder}/test_engine_on_a_cluster.py") == "kubernetes"
+    assert pool_of(f"{folder}/test_ledger.py") == ""
+    assert pool_of("tests/portal/test_signing_in.py") == "portal"

@@ -8,8 +8,9 @@ may take, the one with the most work left comes first, by the seconds of an earl
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -20,19 +21,21 @@ from xdist.workermanage import WorkerController
 
 from tests.suite.outcomes import file_of
 
+ROOT: Final = Path(__file__).resolve().parents[2]
 SECONDS: Final = Path(__file__).with_name("seconds.json")
 """Seconds by file, of the last published run; a file that is not in it counts as `UNKNOWN` seconds."""
 UNKNOWN: Final = 5.0
 
 
+@functools.cache
 def pool_of(file: str) -> str:
     """The name of the pool that a file belongs to; "" for a file of its own."""
-    if file.startswith("tests/engines/kubernetes/"):
-        return "kubernetes"
     if file.startswith("tests/portal/"):
         return "portal"
-    if file.startswith(("tests/store/", "tests/frameworks/")):
-        return file.split("/")[1]
+    if file.startswith("tests/engines/kubernetes/"):
+        text = (ROOT / file).read_text()
+        # two control planes, in two lanes: one for the files that need a kubelet
+        return next((mark for mark in ("kubelet", "kubernetes") if f"pytest.mark.{mark}" in text), "")
     return ""
 
 
@@ -41,6 +44,7 @@ class Plan:
     """The files that are still to be given to a lane, and which lane has which pool."""
 
     seconds: Mapping[str, float]
+    pool_of: Callable[[str], str] = pool_of
     owners: dict[str, str] = field(default_factory=dict)
 
     def choose(self, lane: str, waiting: Iterable[str]) -> str | None:
@@ -48,14 +52,14 @@ class Plan:
         work: dict[str, float] = {}
         first_of: dict[str, str] = {}  # a pool's files go in the order of their names, as one process would run them
         for file in sorted(waiting):
-            group = pool_of(file) or file
+            group = self.pool_of(file) or file
             if self.owners.get(group, lane) == lane:
                 work[group] = work.get(group, 0.0) + self.seconds.get(file, UNKNOWN)
                 first_of.setdefault(group, file)
         if not work:
             return None
         group = max(work, key=work.__getitem__)
-        if group == pool_of(first_of[group]):
+        if group == self.pool_of(first_of[group]):
             self.owners[group] = lane
         return first_of[group]
 

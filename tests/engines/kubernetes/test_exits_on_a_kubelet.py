@@ -16,7 +16,7 @@ from tests.testbeds.kubernetes import images
 from tests.testbeds.kubernetes.controlplane import ControlPlane
 from tests.testbeds.kubernetes.kubelet import KubeletNode
 
-pytestmark = pytest.mark.kubernetes
+pytestmark = [pytest.mark.kubernetes, pytest.mark.kubelet]
 
 
 def task(*command: str, image: str = images.BUSYBOX, **fields: Any) -> dict[str, Any]:
