@@ -6,6 +6,7 @@ ends what hangs.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -19,6 +20,7 @@ from typing import Any
 import pexpect
 
 from corral.client import Client
+from corral.kernel.errors import Conflict
 from tests.reserved import task_ports
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -175,7 +177,8 @@ class Platform:
         """Stop whatever is not over, and wait for its end."""
         live = [job["id"] for job in self.client.jobs(state=LIVE, limit=500)["items"]]
         for job in live:
-            self.client.stop(job)
+            with contextlib.suppress(Conflict):  # it ended between the list and now
+                self.client.stop(job)
         for job in live:
             self.ended(job)
 
