@@ -76,7 +76,11 @@ async def test_a_harmful_archive_is_refused_and_nothing_is_kept(blobs: BlobStore
     assert not (tmp_path / "x").exists() and not (tmp_path / "deep/x").exists()
 
 
-@pytest.mark.parametrize("data", [b"", b"hello", gzip.compress(b"hello"), archive(entry("a", b"x" * 5000))[:-40]])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"hello", gzip.compress(b"hello"), archive(entry("a", b"x" * 5000))[:-40]],
+    ids=["nothing", "a word", "a packed word", "an archive that is cut off"],
+)
 async def test_what_is_no_archive_is_refused(blobs: BlobStore, data: bytes) -> None:
     with pytest.raises(InvalidInput, match="was refused"):
         await blobs.put(stream(data), 10_000_000)

@@ -74,8 +74,9 @@ def _rows_of(slow: Iterable[Outcome]) -> Iterable[str]:
 def _from_junit(path: Path) -> Run:
     run = Run()
     for case in ElementTree.parse(path).iter("testcase"):
-        place = case.get("classname", "").replace(".", "/")
-        test = f"{place}.py::{case.get('name')}"
+        words = case.get("classname", "").split(".")
+        length = next(at for at, word in enumerate(words) if word.startswith("test_")) + 1
+        test = "::".join([f"{'/'.join(words[:length])}.py", *words[length:], case.get("name", "")])
         run.outcomes[test] = Outcome(test, seconds=float(case.get("time", "0")))
     return run
 
