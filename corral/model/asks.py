@@ -170,7 +170,7 @@ def _role_ask(spec: JobSpec, role: Role, minimum: int, ports: int, affinity: str
         cpu_millis=role.resources.cpu_millis,
         memory_bytes=role.resources.memory_bytes,
         shm_bytes=units.parse_memory(role.shm) if role.shm else 0,
-        devices=DeviceAsk(devices.count, devices.kind, devices.model, devices.named, _share(devices.share)),
+        devices=DeviceAsk(devices.count, devices.kind, devices.model, devices.named, share_ask(devices.share)),
         topology=_topology(role.topology, spread.level, spread.max_skew),
         node_selector=dict(role.node_selector),
         resources=amounts_of(role, ports),
@@ -190,14 +190,17 @@ def amounts_of(role: Role, ports: int = 0) -> dict[str, int]:
     return found
 
 
-def _share(share: Share) -> ShareAsk | None:
+def share_ask(share: Share) -> ShareAsk | None:
+    """The part of a device that a document asks for; None where it asks for whole devices."""
     if not share.asked:
         return None
     percent = MILLIONTHS // 100
-    memory = units.parse_memory(share.memory) if share.memory else 0
     return ShareAsk(
-        share.compute_percent * percent, share.memory_percent * percent, memory, share.policy == "spread"
-    )  # fmt: skip
+        share.compute_percent * percent,
+        share.memory_percent * percent,
+        share.memory_bytes,
+        share.policy == "spread",
+    )
 
 
 def node_rules(*rules: company.NodeRules) -> NodeRules | None:

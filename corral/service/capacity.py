@@ -6,12 +6,13 @@ This only counts (devices, processors, memory, labels, on nodes as last reported
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from corral.kernel.units import counted, format_cpu, format_memory
-from corral.model.asks import amounts_of
+from corral.model.asks import amounts_of, share_ask
 from corral.model.inventory import UNBOUNDED, Device, Node
-from corral.spec.company import Devices
+from corral.spec.company import MILLIONTHS, Devices
 from corral.spec.job import UnifiedJob
 from corral.spec.role import Role
 
@@ -56,23 +57,19 @@ def _counts_as(node: Node) -> Hashable:
 
 def impossible(job: UnifiedJob, capacity: Capacity) -> str:
     """One sentence that says why the machines, all empty, could not hold the job; "" when nothing speaks against it."""
-    wanted = job.gang_size()
-    devices_wanted = 0
-    for role in job.spec.roles:
-        count = wanted[role.name]
-        if count == 0:
-            continue
+    sizes = job.gang_size()
+    wanted = [(role, sizes[role.name]) for role in job.spec.roles if sizes[role.name]]
+    for role, count in wanted:
         fitting = capacity.labelled(role.node_selector)
         if not fitting:
             return f"Role {role.name} wants nodes labelled {dict(role.node_selector)}, and there are none."
         places = sum(_places_on(alike, role) for alike in fitting)
         if places < count:
             return _sentence(role, count, places, [alike[0] for alike in fitting])
-        devices_wanted += _devices_of(role, count)
+    devices_wanted = _devices_wanted(wanted, capacity, alone=job.spec.sharing.one_task_per_node)
     if devices_wanted > capacity.devices:
-        return (
-            f"The job wants {counted(devices_wanted, 'device')} at once, and {capacity.devices} healthy ones are there."
-        )
+        there = f"{counted(capacity.devices, 'healthy device')} {'is' if capacity.devices == 1 else 'are'} there"
+        return f"The job wants {counted(devices_wanted, 'device')} at once, and {there}."
     return ""
 
 
@@ -106,14 +103,85 @@ def _places(node: Node, role: Role) -> int:
 
 def _on_one(devices: Devices) -> int:
     """How many tasks one device holds at the most."""
-    share = devices.share
-    return 100 // max(share.compute_percent, share.memory_percent, 1) if share.asked else 1
+    return MILLIONTHS // max(_part(devices))
 
 
-def _devices_of(role: Role, count: int) -> int:
-    """How many devices so many tasks need at the least."""
+def _part(devices: Devices) -> tuple[int, int]:
+    """The least that a task has of one device, in millionths of its computing power and of its memory.
+
+    An amount of memory counts as one millionth, because devices have more or less memory.
+    """
+    ask = share_ask(devices.share)
+    if ask is None:  # whole devices
+        return MILLIONTHS, MILLIONTHS
+    memory = 1 if ask.memory_bytes else ask.memory
+    compute = ask.compute or memory or 1
+    return compute, memory or compute
+
+
+class _Fractional(NamedTuple):
+    """The tasks of one role, each of which wants a part of a device."""
+
+    tasks: int
+    compute: int
+    memory: int
+    selector: Mapping[str, str]
+    models: frozenset[tuple[str, str]]
+    """The kinds and models of the devices that suit them."""
+
+    def may_share_with(self, other: _Fractional) -> bool:
+        """Whether tasks of both roles could be on one device, as far as labels and models tell."""
+        contradiction = any(other.selector.get(name, value) != value for name, value in self.selector.items())
+        return not contradiction and not self.models.isdisjoint(other.models)
+
+
+def _devices_wanted(wanted: Iterable[tuple[Role, int]], capacity: Capacity, *, alone: bool) -> int:
+    """How many devices so many tasks of each role need at the least; `alone`: no two of them are on one node.
+
+    Tasks of several roles share devices as the scheduler lets them: up to the whole of computing power and of memory.
+    """
+    whole = 0
+    groups: list[list[_Fractional]] = []
+    for role, count in wanted:
+        devices = role.resources.devices
+        if alone or not devices.share.asked:
+            whole += count * _device_count(role)
+            continue
+        added = _Fractional(count, *_part(devices), role.node_selector, _models(role, capacity))
+        joined, apart = [added], []
+        for group in groups:
+            if any(map(added.may_share_with, group)):
+                joined += group
+            else:
+                apart.append(group)
+        groups = [*apart, joined]
+    return whole + sum(map(_devices_in_parts, groups))
+
+
+def _devices_in_parts(group: Sequence[_Fractional]) -> int:
+    """How many devices the tasks of roles that may share them need at the least."""
+    by_compute = _fewest([(each.compute, each.tasks) for each in group])
+    return max(by_compute, _fewest([(each.memory, each.tasks) for each in group]))
+
+
+def _fewest(parts: Sequence[tuple[int, int]]) -> int:
+    """How many devices hold parts, given by size in millionths and number: by their sum, and by the large ones alone."""
+    fewest = -(-sum(size * count for size, count in parts) // MILLIONTHS)
+    for least, _ in parts:
+        as_large = sum(count for size, count in parts if size >= least)
+        fewest = max(fewest, -(-as_large // (MILLIONTHS // least)))
+    return fewest
+
+
+def _models(role: Role, capacity: Capacity) -> frozenset[tuple[str, str]]:
+    """The kinds and models of the healthy devices that suit a role, on nodes with its labels."""
     devices = role.resources.devices
-    return -(-count // _on_one(devices)) if devices.share.asked else count * _device_count(role)
+    return frozenset(
+        (device.kind, device.model)
+        for alike in capacity.labelled(role.node_selector)
+        for device in alike[0].devices
+        if device.healthy and _is(device, devices.kind, devices.model)
+    )
 
 
 def _healthy(node: Node, kind: str, model: str) -> int:

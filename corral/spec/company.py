@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from corral.kernel.units import DEVICE
+from corral.kernel.units import DEVICE, parse_memory
 from corral.spec.base import LabelKey, Level, Memory, SpecModel, Text, refusal
 from corral.spec.errors import describe
 from corral.spec.scalars import written
@@ -62,7 +62,12 @@ class Share(SpecModel):
     @property
     def asked(self) -> bool:
         """Whether a part is asked for at all."""
-        return bool(self.compute_percent or self.memory_percent or self.memory not in ("", "0"))
+        return bool(self.compute_percent or self.memory_percent or self.memory_bytes)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Its memory as an amount; 0 where that is unsaid, however the zero is written."""
+        return parse_memory(self.memory) if self.memory else 0
 
     @property
     def percent(self) -> int:

@@ -128,7 +128,7 @@ def _devices(devices: Devices) -> Iterator[Finding]:
         return
     if devices.count != 1:
         yield (*base, "share"), f"a share is of 1 device, and count is {devices.count}"
-    if share.memory not in ("", "0") and share.memory_percent:
+    if share.memory_bytes and share.memory_percent:
         yield (*base, "share", "memory"), "memoryPercent says it already; give one of the two"
 
 

@@ -6,7 +6,9 @@ import asyncio
 import inspect
 import json
 import socket
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -122,6 +124,67 @@ def test_nothing_is_sent_on_a_connection_that_the_server_has_closed(server: Serv
         assert kept is not None and kept.sock is not None
         kept.sock.shutdown(socket.SHUT_RD)
         assert client.submit(job("after-a-restart"))["name"] == "after-a-restart"
+
+
+class LosingAnswers(ThreadingHTTPServer):
+    """A server that answers the first request on each connection, and ends the connection when it has read the second."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), LosingHandler)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        self.methods: list[str] = []
+        """Of all requests that arrived."""
+
+
+class LosingHandler(BaseHTTPRequestHandler):
+    """One connection of the server that loses answers."""
+
+    server: LosingAnswers
+    protocol_version = "HTTP/1.1"
+    answered = False
+
+    def do_GET(self) -> None:
+        self.rfile.read(int(self.headers.get("content-length", 0)))
+        self.server.methods.append(self.command)
+        if self.answered:
+            self.close_connection = True
+            return
+        self.answered = True
+        self.send_response(200)
+        self.send_header("content-length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    do_POST = do_GET
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def losing_answers() -> Iterator[LosingAnswers]:
+    """A running server that loses answers."""
+    with LosingAnswers() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_a_submit_whose_answer_was_lost_is_not_sent_again(losing_answers: LosingAnswers) -> None:
+    with Client(losing_answers.url, "crl_x") as client:
+        client.me()
+        with pytest.raises(Unavailable):
+            client.submit(job("once"))
+    assert losing_answers.methods == ["GET", "POST"]
+
+
+def test_a_question_whose_answer_was_lost_is_asked_again(losing_answers: LosingAnswers) -> None:
+    with Client(losing_answers.url, "crl_x") as client:
+        client.me()
+        client.me()
+    assert losing_answers.methods == ["GET", "GET", "GET"]
 
 
 def test_waiting_ends_with_the_job_or_with_the_time(server: Server) -> None:

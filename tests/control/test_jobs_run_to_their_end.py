@@ -75,6 +75,25 @@ async def test_a_start_that_was_stored_and_not_done_is_done_once_after_a_crash(h
     assert len(house.engine.started) == 1
 
 
+async def test_a_restart_that_was_carried_out_is_not_carried_out_again_by_the_next_control(house: House) -> None:
+    await house.begin()
+    job = await house.submit(short("twice", end_with=0))
+    await house.until(job, *ENDED_PHASES)
+    await house.store.intend(job, IntentKind.RESTART, {}, actor="ada", at=house.clock.now())
+    async with house.patience():
+        while len(house.engine.started) < 2:
+            await house.store.wakeup.wait(0.05)
+    assert (await house.until(job, *ENDED_PHASES)).run.attempt == 1
+    await house.abandon()
+
+    await house.begin()
+    later = await house.submit(short("later", end_with=0))
+    await house.until(later, *ENDED_PHASES)
+    kept = await house.store.find_job(job)
+    assert kept is not None and (kept.phase, kept.run.attempt) == ("succeeded", 1)
+    assert house.engine.started == [f"{job}.0.worker.0.0", f"{job}.1.worker.0.0", f"{later}.0.worker.0.0"]
+
+
 async def test_an_end_that_nobody_folded_is_folded_after_a_crash(house: House) -> None:
     await house.begin()
     job = await house.submit(short("running"))

@@ -228,6 +228,17 @@ def test_quotas_that_do_not_add_up_are_told_with_the_numbers(text: str, path: tu
     assert (path, said) in quota_findings(cluster, queues(text))
 
 
+@pytest.mark.parametrize("bound", ["guaranteed", "deserved", "limit"])
+@pytest.mark.parametrize("promise", ["guaranteed", "deserved"])
+def test_children_may_be_promised_together_exactly_what_their_parent_has(bound: str, promise: str) -> None:
+    parent = f"{{kind: Queue, name: a, {bound}: {{devices: 4, memory: 8Gi}}}}"
+    children = "".join(
+        f"\n---\n{{kind: Queue, name: {name}, parent: a, {promise}: {{devices: {devices}, memory: 4Gi}}}}"
+        for name, devices in (("b", 1.5), ("c", 2.5))
+    )
+    assert quota_findings(None, queues(parent + children)) == []
+
+
 def test_a_cluster_that_describes_no_machine_bounds_no_quota() -> None:
     as_found = load_cluster("kind: Cluster")
     assert capacity(as_found) == {}

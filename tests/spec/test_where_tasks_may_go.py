@@ -79,6 +79,15 @@ def test_a_fraction_is_so_much_of_one_device() -> None:
     assert asked(role("resources: {devices: 2.0}")).roles[0].devices.share is None
 
 
+@pytest.mark.parametrize("zero", ["0", "0Mi", "0.0Gi", "0GB"])
+def test_an_amount_of_memory_that_is_nothing_asks_for_no_part(zero: str) -> None:
+    """A part of no size once divided by zero in the scheduler, which ended control."""
+    whole = asked(role(f"resources: {{devices: {{count: 2, share: {{memory: {zero}}}}}}}")).roles[0].devices
+    assert (whole.count, whole.share) == (2, None)
+    part = asked(role(f"resources: {{devices: {{share: {{memory: {zero}, memoryPercent: 5}}}}}}")).roles[0].devices
+    assert part.share == ShareAsk(0, 50_000)
+
+
 def test_nodes_are_chosen_by_name_label_and_taint() -> None:
     request = asked(
         role(

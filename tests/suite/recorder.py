@@ -20,11 +20,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--outcomes", default="", metavar="FILE", help="write what became of each test to FILE, as JSON")
 
 
+@pytest.hookimpl(trylast=True)  # after the terminal's
 def pytest_configure(config: pytest.Config) -> None:
     """Record in the process that hears of every test: with lanes, the one that gives them out."""
     if config.getoption("outcomes") and not hasattr(config, "workerinput"):
         alone = not config.pluginmanager.hasplugin("xdist")
-        config.pluginmanager.register(Recorder(Path(config.getoption("outcomes")), alone))
+        terminal = config.pluginmanager.getplugin("terminalreporter")
+        config.pluginmanager.register(Recorder(Path(config.getoption("outcomes")), terminal, alone))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -36,8 +38,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LongestFi
 class Recorder:
     """Hears the reports of a run and writes them down when it ends; of tests that run alone, what passing ones said too."""
 
-    def __init__(self, path: Path, alone: bool) -> None:
+    def __init__(self, path: Path, terminal: pytest.TerminalReporter, alone: bool) -> None:
         self._path = path
+        self._terminal = terminal
         self._alone = alone
         self._run = Run()
         self._begun = time.monotonic()
@@ -51,6 +54,8 @@ class Recorder:
         worse = report.outcome == FAILED or (report.outcome == SKIPPED and outcome.state != FAILED)
         if worse:
             outcome.state = report.outcome
+        if report.outcome == FAILED and not self._alone:
+            self._terminal.write_line(f"\nfailed after {time.monotonic() - self._begun:.0f} s: {report.nodeid}")
         if worse or (self._alone and report.when == "teardown"):  # the last report has the sections of all three
             outcome.said = (outcome.said + f"[{report.when}]\n{_said(report)}")[-_MOST_SAID:]
 
