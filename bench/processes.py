@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -17,24 +18,27 @@ def tree(root: int) -> list[int]:
             continue
         found.append(pid)
         for children in Path(f"/proc/{pid}/task").glob("*/children"):
-            queue.extend(int(child) for child in children.read_text().split())
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+                queue.extend(int(child) for child in children.read_text().split())
     return found
 
 
 def pss(pids: list[int]) -> float:
-    """The proportional set size of `pids` together, in MB (10^6 bytes), from smaps_rollup."""
+    """The proportional set size of `pids` together, in MB (10^6 bytes), from smaps_rollup; 0 for those that ended."""
     total = 0
     for pid in pids:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                total += int(line.split()[1])
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+                if line.startswith("Pss:"):
+                    total += int(line.split()[1])
     return total * 1024 / 1e6
 
 
 def cpu_seconds(pids: list[int]) -> float:
-    """The processor time, user and system, that `pids` have used so far."""
+    """The processor time in seconds, user and system, that `pids` have used so far; 0 for those that ended."""
     total = 0
     for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        total += int(fields[11]) + int(fields[12])
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            total += int(fields[11]) + int(fields[12])
     return total / TICKS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import tempfile
 from collections.abc import Mapping, Sequence
 
 from corral.runtime.agent import UNREACHABLE
@@ -53,7 +54,13 @@ class Commands:
 
     async def run(self, number: int, text: str) -> int:
         """Run shell text with this task's own environment and folder; its exit code."""
-        env = dict(os.environ, CORRAL_TASK_DIR=os.getcwd())
+        with tempfile.TemporaryDirectory(prefix="corral-mpi-", ignore_cleanup_errors=True) as own:
+            env = dict(os.environ, CORRAL_TASK_DIR=os.getcwd())
+            # Open MPI's daemons of one job on one machine would make the same folder at once, and one of them fails
+            env.setdefault("OMPI_MCA_orte_tmpdir_base", own)
+            return await self._run(number, text, env)
+
+    async def _run(self, number: int, text: str, env: Mapping[str, str]) -> int:
         try:
             command = await Command.start(("/bin/sh", "-c", text), env)
         except OSError as error:

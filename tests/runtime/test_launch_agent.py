@@ -75,6 +75,18 @@ def agents(tmp_path: Path) -> Iterator[Agents]:
         process.communicate()
 
 
+def test_each_command_has_a_folder_of_its_own_for_the_files_of_open_mpi(agents: Agents) -> None:
+    """Daemons of one job on one machine would otherwise make the same folder at once, and one of them fails."""
+    for name in ("worker-1", "worker-2"):
+        agents.start("join", name)
+    asked = "ssh {} 'ls -d \"$OMPI_MCA_orte_tmpdir_base\"'"
+    agents.lead("; ".join(asked.format(name) for name in ("worker-1", "worker-2")), "--wait-for=3")
+    assert agents.finish("worker-0") == (0, "")
+    folders = [agents.finish(name)[1].strip() for name in ("worker-1", "worker-2")]
+    assert all(folders) and len(set(folders)) == 2
+    assert not any(Path(folder).exists() for folder in folders)
+
+
 def test_a_command_runs_in_the_task_it_names_with_that_tasks_environment_and_folder(agents: Agents) -> None:
     agents.start("join", "worker-1", COLOUR="green")
     agents.lead('ssh -o Check=no -p 22 worker-1 echo "\\$COLOUR" in "\\$CORRAL_TASK_DIR"', "--wait-for=2", COLOUR="red")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -33,17 +34,19 @@ def main(words: Sequence[str]) -> int:
     begun = time.monotonic()
     beside = {target: _start_target(target) for target in options.beside}
     noise = _start_noise() if options.noise else None
-    with tempfile.TemporaryDirectory(prefix="corral-suite-") as folder:
-        try:
-            first = _pytest(Path(folder) / "first.json", _in_lanes(options.lanes) + options.pytest, options.folder)
-            broken = [name for name, target in beside.items() if not _finish_target(name, target)]
-            again = _run_again(Path(folder), first, options.folder)
-        finally:
-            if noise is not None:
-                noise.kill()
-                noise.wait()
-        if options.outcomes:
-            outcomes.write(options.outcomes, first)
+    scratch = Path(tempfile.mkdtemp(prefix="crl-"))
+    try:
+        words = [*_in_lanes(options.lanes), f"--basetemp={scratch / 't'}", *options.pytest]
+        first = _pytest(scratch / "first.json", words, options.folder)
+        broken = [name for name, target in beside.items() if not _finish_target(name, target)]
+        again = _run_again(scratch, first, options.folder)
+    finally:
+        if noise is not None:
+            noise.kill()
+            noise.wait()
+        shutil.rmtree(scratch, ignore_errors=True)
+    if options.outcomes:
+        outcomes.write(options.outcomes, first)
     known = flaky.entries(options.known.read_text())
     unsteady = {test: alone.said for test, alone in again.items() if alone.state == PASSED}
     objections = [f"make {name} failed." for name in broken]
@@ -87,7 +90,8 @@ def _run_again(scratch: Path, first: Run, folder: Path) -> dict[str, Outcome]:
     again: dict[str, Outcome] = {}
     for number, test in enumerate(first.failed if len(first.failed) <= MOST_AGAIN else ()):
         print(f"\nagain, alone: {test}", flush=True)
-        run = _pytest(scratch / f"again-{number}.json", ["-p", "no:xdist", "-p", "no:cacheprovider", test], folder)
+        words = ["-p", "no:xdist", "-p", "no:cacheprovider", f"--basetemp={scratch / 'a'}", test]
+        run = _pytest(scratch / f"again-{number}.json", words, folder)
         again[test] = run.outcomes.get(test) or Outcome(test, FAILED, said="\n".join(run.broken))
     return again
 

@@ -60,7 +60,6 @@ def pair(
         for replica in replicas:
             replica.client.close()
             replica.run("down", "--data", str(replica.data))
-        postgres.close()
     for name in nodes:
         control_plane.request("DELETE", f"/api/v1/nodes/{name}")
     for namespace in (PODS, TEAM):
