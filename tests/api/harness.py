@@ -46,7 +46,7 @@ class Server:
 
     def call(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run something on the server's loop and wait for it."""
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(timeout=60)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(timeout=150)
 
     def token(self, user: str, *, role: str = "user") -> str:
         """The token of an account, made if it is new."""

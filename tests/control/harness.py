@@ -23,7 +23,7 @@ from corral.store import Store, open_store
 from corral.systemclock import SystemClock
 from tests.databases import sqlite_store
 
-_HANG: Final = 60.0
+_HANG: Final = 120.0
 """Seconds after which something that should have come never will; not a verdict on speed."""
 
 

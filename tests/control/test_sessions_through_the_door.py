@@ -85,7 +85,7 @@ async def test_bytes_sizes_and_the_end_of_the_input_reach_the_command(caller: Ca
     caller.says({"type": "websocket.receive", "text": '{"resize": [24, 80]}'})
     caller.says({"type": "websocket.receive", "text": '{"eof": true}'})
     caller.says({"type": "websocket.disconnect"})
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         await caller.carrying
     assert command.heard == [b"ls\n", (24, 80), b""]
 
@@ -96,7 +96,7 @@ async def test_a_caller_who_leaves_is_noticed_after_the_command_took_no_more_inp
     command.deaf = True
     caller.says({"type": "websocket.receive", "bytes": b"anybody?\n"})
     caller.says({"type": "websocket.disconnect"})
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         await caller.carrying
     assert command.closed.is_set()
 
@@ -106,7 +106,7 @@ async def test_a_frame_that_nobody_understands_ends_the_session_with_a_sentence(
     caller: Caller, command: Command, text: str
 ) -> None:
     caller.says({"type": "websocket.receive", "text": text})
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         await caller.carrying
     assert command.closed.is_set()
     assert caller.told[0]["error"]["code"] == "bad-frame"

@@ -124,7 +124,7 @@ class Platform:
 
     def ended(self, job: Job | str) -> Job:
         """Wait until a job is over; how it is then."""
-        return dict(self.client.wait(job if isinstance(job, str) else job["id"], timeout=60))
+        return dict(self.client.wait(job if isinstance(job, str) else job["id"], timeout=150))
 
     def ran(self, document: Mapping[str, Any], **options: Any) -> Job:
         """Submit a document and wait for the job's end."""

@@ -78,7 +78,7 @@ class Harness:
             return next((e for e in self.seen if isinstance(e, kind) and e.attempt == which), None)
 
         async with self._changed:
-            await asyncio.wait_for(self._changed.wait_for(match), 60)
+            await asyncio.wait_for(self._changed.wait_for(match), 150)
         return match()
 
     def count(self, kind: type, which: AttemptId) -> int:
@@ -104,7 +104,7 @@ class Harness:
                 self._changed.notify_all()
 
 
-async def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
+async def until(condition: Callable[[], Any], seconds: float = 150) -> Any:
     """Look until something is so; the wait ends with it, and the limit only guards against a hang."""
     async with asyncio.timeout(seconds):
         while not (found := condition()):

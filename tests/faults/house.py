@@ -24,7 +24,7 @@ from tests.reserved import task_ports
 ROOT: Final = Path(__file__).resolve().parents[2]
 ENDED: Final = frozenset({"succeeded", "failed", "stopped"})
 _CORRAL: Final = (sys.executable, "-m", "corral.cli.main")
-_HANG: Final = 60.0
+_HANG: Final = 120.0
 """Seconds after which something that should have come never will; not a verdict on speed."""
 Found = TypeVar("Found")
 

@@ -87,17 +87,17 @@ class Tasks:
         for name in names or self.rendered:
             self._start(name)
 
-    def run(self, seconds: float = 60) -> dict[str, int]:
+    def run(self, seconds: float = 150) -> dict[str, int]:
         """Start all and wait for their ends; exit codes by name."""
         self.start()
         return self.wait(seconds)
 
-    def wait(self, seconds: float = 60) -> dict[str, int]:
+    def wait(self, seconds: float = 150) -> dict[str, int]:
         """The exit code of each task that was started. A guard, not a verdict, ends the wait."""
         deadline = time.monotonic() + seconds
         return {name: each.wait(max(0.1, deadline - time.monotonic())) for name, each in self.processes.items()}
 
-    def wait_until(self, name: str, text: str, seconds: float = 60) -> None:
+    def wait_until(self, name: str, text: str, seconds: float = 150) -> None:
         """Wait until a task has printed something."""
         deadline = time.monotonic() + seconds
         while text not in self.output(name):

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from tests.conftest import IN_CI, ROOT
 from tests.portal.harness import Portal, Watch, open_context, serving
 
-expect.set_options(timeout=15_000)
+expect.set_options(timeout=60_000)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def page(context: BrowserContext) -> Page:
 def stranger(browser: Browser, portal: Portal, watch: Watch) -> Iterator[Page]:
     """A page of a window that nobody has signed in."""
     opened = browser.new_context(base_url=portal.url, viewport={"width": 1280, "height": 800})
-    opened.set_default_timeout(15_000)
+    opened.set_default_timeout(60_000)
     opened.on("page", watch.attach)
     yield opened.new_page()
     opened.close()

@@ -45,7 +45,7 @@ class Portal:
 
     def clear(self) -> None:
         """Stop and remove every job; returns when none is left."""
-        until = time.monotonic() + 60
+        until = time.monotonic() + 150
         while jobs := self.client.jobs(limit=200)["items"]:
             for job in jobs:
                 with contextlib.suppress(NotFound):  # it went between the list and now
@@ -105,6 +105,6 @@ def open_context(browser: Browser, portal: Portal, *, width: int = 1440, theme: 
     """A signed-in browser window."""
     size: ViewportSize = {"width": width, "height": 900}
     context = browser.new_context(base_url=portal.url, viewport=size, color_scheme=theme)
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(60_000)
     sign_in(context, portal)
     return context

@@ -49,7 +49,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def visitor(browser: Browser, site: str) -> Iterator[Page]:
     opened = browser.new_context(base_url=site, viewport={"width": 1280, "height": 800})
-    opened.set_default_timeout(15_000)
+    opened.set_default_timeout(60_000)
     yield opened.new_page()
     opened.close()
 

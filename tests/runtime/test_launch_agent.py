@@ -264,7 +264,7 @@ def _command_line(pid: int) -> str:
 
 def _until(condition: object) -> None:
     assert callable(condition)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 150
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -90,7 +90,7 @@ class DockerDaemon:
             words.append(f"--{option}={self._home / name}")
         with (self._home / "log").open("ab") as log:
             self._process = subprocess.Popen(["dockerd", *words], stdout=log, stderr=log, start_new_session=True)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 150
         while self._process.poll() is None and time.monotonic() < deadline:
             with contextlib.suppress(RuntimeError):
                 self.client("version", "--format", "{{.Server.Version}}")

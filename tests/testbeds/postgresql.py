@@ -95,7 +95,7 @@ class PostgresServer:
         with (self._home / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         ready = [str(self._bin / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 150
         while subprocess.run(ready, check=False).returncode != 0:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"PostgreSQL did not start: {(self._home / 'log').read_text()[-2000:]}")

@@ -156,7 +156,7 @@ async def test_pods_that_share_a_claim_prepare_it_once(node: Node, kubelet: Kube
 
 
 async def until_asked(cluster: Cluster) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         while not cluster.asked:
             await asyncio.sleep(0.001)
 

@@ -90,7 +90,7 @@ class Harness:
             return next((event for event in self.seen[beyond:] if isinstance(event, kind)), None)
 
         async with self._changed:
-            await asyncio.wait_for(self._changed.wait_for(match), 60)
+            await asyncio.wait_for(self._changed.wait_for(match), 150)
         found = match()
         assert found is not None
         return found
@@ -129,7 +129,7 @@ class Harness:
 
         try:
             async with self._changed:
-                await asyncio.wait_for(self._changed.wait_for(match), 90)
+                await asyncio.wait_for(self._changed.wait_for(match), 150)
         except TimeoutError:
             raise AssertionError(f"no {kind.__name__} of {which}:\n{await self._story(which)}") from None
         found = match()
@@ -151,7 +151,7 @@ class Harness:
                 self._changed.notify_all()
 
 
-async def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
+async def until(condition: Callable[[], Any], seconds: float = 150) -> Any:
     """Look until something is so; the limit only guards against a hang."""
     async with asyncio.timeout(seconds):
         while True:

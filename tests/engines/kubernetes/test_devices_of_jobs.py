@@ -45,7 +45,7 @@ def asked(name: str, *, replicas: int = 1, **more: Any) -> dict[str, Any]:
 def given(server: OnKubernetes) -> dict[str, list[str]]:
     """By the pod's name, the devices of its claims, once all of them are allocated (kwok's pods run without waiting)."""
     path = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 150
     while True:
         pods = server.pods()
         claims = {each["metadata"]["name"]: each for each in server.plane.request("GET", path)["items"]}

@@ -93,7 +93,7 @@ async def test_an_object_that_nobody_can_read_is_there_until_it_goes() -> None:
     answers.events.put_nowait(b'{"type":"DELETED","object":%s}\n' % item("deep", DEEP))
     answers.events.put_nowait(b'{"type":"ADDED","object":%s}\n' % item("last"))
     taken: set[str] = set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         while "last" not in taken:
             taken |= {change.document["metadata"]["uid"] for change in await found.changes()}
     assert set(found.listed(KIND.title) or ()) == {"plain", "later", "last"}

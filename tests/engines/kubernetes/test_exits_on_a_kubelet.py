@@ -60,7 +60,7 @@ def make(plane: ControlPlane, namespace: str, node: str, name: str, body: dict[s
 
 
 def seen(plane: ControlPlane, namespace: str, name: str, enough: Callable[[Pod], bool]) -> Pod:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 150
     while True:
         document = plane.request("GET", f"/api/v1/namespaces/{namespace}/pods/{name}")
         found = msgspec.json.decode(json.dumps(document), type=Pod)

@@ -76,4 +76,4 @@ async def test_who_is_cancelled_leaves_its_place_to_others() -> None:
     impatient.cancel()
     holder.cancel()
     await asyncio.gather(holder, impatient, return_exceptions=True)
-    await asyncio.wait_for(patient, 30)
+    await asyncio.wait_for(patient, 120)

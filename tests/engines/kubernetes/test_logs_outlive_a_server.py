@@ -58,7 +58,7 @@ def copied(machine: Machine) -> bytes:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while not holds():
             await asyncio.sleep(0.001)
 

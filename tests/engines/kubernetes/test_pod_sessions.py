@@ -51,7 +51,7 @@ async def entered(folder: Path, command: Answer) -> AsyncIterator[PodSession]:
 
 
 async def test_closing_ends_who_waits_for_output(tmp_path: Path) -> None:
-    async with entered(tmp_path, quiet) as session, asyncio.timeout(10):
+    async with entered(tmp_path, quiet) as session, asyncio.timeout(120):
         reading = asyncio.create_task(anext(session.output()))
         await asyncio.sleep(0)  # by now it waits
         await session.close()
@@ -61,7 +61,7 @@ async def test_closing_ends_who_waits_for_output(tmp_path: Path) -> None:
 
 
 async def test_closing_drops_what_nobody_has_read(tmp_path: Path) -> None:
-    async with entered(tmp_path, chatty) as session, asyncio.timeout(10):
+    async with entered(tmp_path, chatty) as session, asyncio.timeout(120):
         output = session.output()
         assert await anext(output) == b"a line\n"
         await session.close()

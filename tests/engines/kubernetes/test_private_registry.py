@@ -78,7 +78,7 @@ async def test_the_logins_of_a_job_are_a_secret_of_its_own_that_goes_with_it(
         assert at.log(task.attempt) == "own\n"
         assert registries_name(parse_attempt_id(task.attempt).job) in secrets_of(control_plane, namespace)
         await at.engine.forget([task.attempt])
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while secrets_of(control_plane, namespace):
                 await asyncio.sleep(0.05)
 

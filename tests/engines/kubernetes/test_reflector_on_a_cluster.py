@@ -94,7 +94,7 @@ def copied(reflector: Reflector[Pod]) -> dict[str, str]:
     return {key: thing.metadata.resource_version for key, thing in reflector.items.items()}
 
 
-async def until(true: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:
+async def until(true: Callable[[], Awaitable[bool]], seconds: float = 150) -> None:
     async with asyncio.timeout(seconds):
         while not await true():
             await asyncio.sleep(0.05)

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[3]
 ZONE = "topology.kubernetes.io/zone"
 
 
-def until(look: Callable[[], T | None], what: str, *, seconds: float = 60) -> T:
+def until(look: Callable[[], T | None], what: str, *, seconds: float = 120) -> T:
     """What `look` finds, as soon as it finds something."""
     deadline = time.monotonic() + seconds
     while (found := look()) is None:

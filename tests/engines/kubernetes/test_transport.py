@@ -385,7 +385,7 @@ async def test_people_who_fill_all_websockets_leave_the_watches_their_places(tmp
             with pytest.raises(Unavailable):
                 async with transport.websocket(EXEC, params=[], protocols=("v5.channel.k8s.io",)):
                     raise AssertionError("no connection may be made")
-            async with asyncio.timeout(5), transport.stream(Call("watch", PODS)) as chunks:
+            async with asyncio.timeout(120), transport.stream(Call("watch", PODS)) as chunks:
                 assert [chunk async for chunk in chunks] == [b"{}"]
 
 

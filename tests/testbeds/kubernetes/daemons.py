@@ -45,7 +45,7 @@ class Daemon:
         """Whether the program is there."""
         return self._process is not None and self._process.poll() is None
 
-    def start(self, ready: Callable[[], bool], *, seconds: float = 60) -> float:
+    def start(self, ready: Callable[[], bool], *, seconds: float = 150) -> float:
         """Start the program unless it runs, and wait until `ready` says so; returns how long that took."""
         begun = time.monotonic()
         if not self.running:
