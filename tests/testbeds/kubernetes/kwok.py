@@ -30,7 +30,7 @@ class Kwok:
         self._plane = plane
         self._address = f"127.0.0.1:{free_port()}"
         flags = {
-            "kubeconfig": plane.kubeconfig,
+            "kubeconfig": plane.kubeconfig_for("kwok", ["system:masters"]),
             "config": MODULES.parent / "stages.yaml",
             "manage-all-nodes": "false",
             "manage-nodes-with-label-selector": PLAYED,
