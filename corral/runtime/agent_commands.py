@@ -54,18 +54,18 @@ class Commands:
 
     async def run(self, number: int, text: str) -> int:
         """Run shell text with this task's own environment and folder; its exit code."""
-        with tempfile.TemporaryDirectory(prefix="corral-mpi-", ignore_cleanup_errors=True) as own:
-            env = dict(os.environ, CORRAL_TASK_DIR=os.getcwd())
-            # Open MPI's daemons of one job on one machine would make the same folder at once, and one of them fails
-            env.setdefault("OMPI_MCA_orte_tmpdir_base", own)
-            return await self._run(number, text, env)
-
-    async def _run(self, number: int, text: str, env: Mapping[str, str]) -> int:
         try:
-            command = await Command.start(("/bin/sh", "-c", text), env)
+            with tempfile.TemporaryDirectory(prefix="corral-mpi-", ignore_cleanup_errors=True) as own:
+                env = dict(os.environ, CORRAL_TASK_DIR=os.getcwd())
+                # Open MPI's daemons of one job on one machine would make the same folder at once, and one of them fails
+                env.setdefault("OMPI_MCA_orte_tmpdir_base", own)
+                return await self._run(number, text, env)
         except OSError as error:
             print(f"corral agent: {error}", flush=True)
             return UNREACHABLE
+
+    async def _run(self, number: int, text: str, env: Mapping[str, str]) -> int:
+        command = await Command.start(("/bin/sh", "-c", text), env)
         self._running[number] = command
         try:
             return await command.wait()

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -233,7 +234,7 @@ async def test_a_server_that_cannot_be_mounted_now_is_tried_again(
     assert local.engine.attempts() == frozenset()
 
 
-@pytest.mark.parametrize("why", ["cancelled", "late"])
+@pytest.mark.parametrize("why", ["cancelled", "cancelled while it starts", "late"])
 async def test_nothing_goes_on_mounting_when_the_start_that_wanted_it_is_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
@@ -250,12 +251,23 @@ async def test_nothing_goes_on_mounting_when_the_start_that_wanted_it_is_over(
             return await wait_for(work, 0)
 
         monkeypatch.setattr(asyncio, "wait_for", hurried)
+    if why == "cancelled while it starts":
+        create = asyncio.create_subprocess_exec
+
+        async def slowly(*words: str, **how: Any) -> asyncio.subprocess.Process:
+            process = await create(*words, **how)
+            await until(told.exists)
+            bringing.cancel()
+            await asyncio.sleep(0)
+            return process
+
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", slowly)
     bringing = asyncio.create_task(LocalStorages().bring([Mount("far", "nfs", PLACE, source="/x", server="filer")]))
     await until(told.exists)
     mount, helper = map(int, told.read_text().split())
     if why == "cancelled":
         bringing.cancel()
-    with pytest.raises(asyncio.CancelledError if why == "cancelled" else Unavailable):
+    with pytest.raises(Unavailable if why == "late" else asyncio.CancelledError):
         await bringing
     assert not alive(mount)
     await until(lambda: not alive(helper))

@@ -105,7 +105,15 @@ def test_a_flaky_test_that_is_not_known_makes_the_run_red(tmp_path: Path) -> Non
 def test_a_file_that_cannot_be_collected_makes_the_run_red(tmp_path: Path) -> None:
     done = run_suite(tmp_path, test_a=STEADY, test_b="import nothing_of_that_name")
     assert done.returncode == 1
-    assert "could not be collected" in done.stdout
+    assert "not green: tests/portal/test_b.py could not be collected." in done.stdout
+    assert done.stdout.splitlines()[-1].endswith(" 1 failed, 0 skipped"), "each lane tells of it, and it is one file"
+
+
+def test_a_path_without_tests_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    done = run_suite(tmp_path, "--lanes", "1", "--", "tests/nonsense", test_a=STEADY)
+    assert done.returncode == 1
+    assert "not green: pytest could not be started: an option, or the path of a test, is wrong" in done.stdout
+
 
 
 def test_a_lane_that_dies_makes_its_test_fail_and_the_rest_is_run(tmp_path: Path) -> None:
@@ -173,6 +181,5 @@ def test_what_keeps_a_run_with_flaky_tests_from_being_green(unsteady: list[str],
     assert (found == []) if not objection else any(objection in each for each in found)
 
 
-def test_the_files_with_real_libraries_are_there() -> None:
-    assert [file for file in flaky.REAL if not (ROOT / file).is_file()] == []
+def test_the_page_of_known_flaky_tests_can_be_read() -> None:
     flaky.entries(flaky.PAGE.read_text())

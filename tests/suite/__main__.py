@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,8 +25,12 @@ from tests.suite.outcomes import FAILED, PASSED, Outcome, Run
 ROOT: Final = Path(__file__).resolve().parents[2]
 MOST_AGAIN: Final = 12
 """Failed tests that are run again: more are no flicker."""
-_NO_TESTS: Final = 5
-"""pytest's exit code when nothing was selected."""
+_ENDED: Final = {
+    2: "pytest was interrupted, or could not collect every file.",
+    4: "pytest could not be started: an option, or the path of a test, is wrong (its words are above).",
+    5: "No test was selected.",
+}
+"""What pytest's own exit codes mean, other than that tests passed or failed."""
 
 
 def main(words: Sequence[str]) -> int:
@@ -81,7 +86,7 @@ def _pytest(path: Path, words: Sequence[str], folder: Path) -> Run:
     paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     ended = subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": paths}, check=False).returncode
     if not path.exists():
-        return Run(code=ended or 1, broken=[f"pytest ended with {ended} before it had run a test"])
+        return Run(code=ended or 1)
     return outcomes.read(path)
 
 
@@ -92,19 +97,19 @@ def _run_again(scratch: Path, first: Run, folder: Path) -> dict[str, Outcome]:
         print(f"\nagain, alone: {test}", flush=True)
         words = ["-p", "no:xdist", "-p", "no:cacheprovider", f"--basetemp={scratch / 'a'}", test]
         run = _pytest(scratch / f"again-{number}.json", words, folder)
-        again[test] = run.outcomes.get(test) or Outcome(test, FAILED, said="\n".join(run.broken))
+        again[test] = run.outcomes.get(test) or Outcome(test, FAILED, said=f"pytest ended with {run.code}")
     return again
 
 
 def _objections(first: Run, again: dict[str, Outcome]) -> list[str]:
-    found = [f"{broken.splitlines()[0]} could not be collected or run." for broken in first.broken]
+    found = [f"{broken.splitlines()[0]} could not be collected." for broken in first.broken]
     for test in first.failed:
         if test not in again:
             found.append(f"{test} failed.")
         elif again[test].state != PASSED:
             found.append(f"{test} failed twice.")
     if first.code not in {0, 1}:
-        found.append("No test was selected." if first.code == _NO_TESTS else f"pytest ended with {first.code}.")
+        found.append(_ENDED.get(first.code, f"pytest ended with {first.code}."))
     return found
 
 
@@ -124,4 +129,7 @@ def _start_noise() -> subprocess.Popen[bytes]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)

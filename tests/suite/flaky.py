@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Final
 
-from tests.suite.outcomes import suite_of
+from tests.suite.outcomes import file_of, suite_of
 
-PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "testing.md"
+ROOT: Final = Path(__file__).resolve().parents[2]
+PAGE: Final = ROOT / "docs" / "testing.md"
 MOST: Final = 3
 """Flaky tests of one run with which it may still be green."""
 OLDEST: Final = timedelta(days=14)
 STEADY: Final = frozenset({"kernel", "spec", "model", "scheduler", "launcher", "frameworks", "service", "store"})
 """Suites whose tests may never be flaky: the pure rooms, the service and the store. In `frameworks` that holds for the
-rendering of commands, not for tests that run a real library or a server (`REAL`)."""
-REAL: Final = frozenset(
-    f"tests/frameworks/{name}.py"
-    for name in ("test_elastic_jobs", "test_on_the_server", "test_openpai_plugins", "test_plug_in", "test_real_libraries")
-)
+rendering of commands, not for files with tests that run a real library (marked `frameworks`)."""
 _HEADING: Final = "## Known flaky tests"
 _ROW: Final = re.compile(r"^\| `(?P<test>[^`]+)` \| (?P<since>\d{4}-\d{2}-\d{2}) \| (?P<known>.+?) \|$")
 
@@ -65,7 +63,12 @@ def entry_of(test: str, known: list[Entry]) -> Entry | None:
 
 def is_steady(test: str) -> bool:
     """Whether this test has no excuse for being flaky."""
-    return suite_of(test) in STEADY and test.partition("::")[0] not in REAL
+    return suite_of(test) in STEADY and not _runs_a_library(ROOT / file_of(test))
+
+
+@functools.cache
+def _runs_a_library(file: Path) -> bool:
+    return file.is_file() and "pytest.mark.frameworks" in file.read_text()
 
 
 def objections(flaky: list[str], known: list[Entry]) -> list[str]:

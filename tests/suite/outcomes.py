@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,10 @@ SKIPPED: Final = "skipped"
 
 @dataclass
 class Outcome:
-    """One test: its state, the seconds of set-up, call and tear-down together, and what it said when it did not pass."""
+    """One test: its state, the seconds of set-up, call and tear-down together, and what it said when it did not pass.
+
+    `lane` is the worker that ran it, for who looks into an outcomes file for what ran beside what.
+    """
 
     test: str
     state: str = PASSED
@@ -67,12 +70,13 @@ def file_of(test: str) -> str:
     return test.partition("::")[0]
 
 
-def seconds_by(key: Mapping[str, str], outcomes: Iterable[Outcome]) -> dict[str, float]:
+def seconds_by(key: Callable[[str], str], outcomes: Iterable[Outcome]) -> dict[str, float]:
     """Sums of seconds by what `key` gives for each test id, the largest first."""
-    sums: Counter[str] = Counter()
+    sums: dict[str, float] = {}
     for outcome in outcomes:
-        sums[key[outcome.test]] += outcome.seconds  # type: ignore[assignment]
-    return dict(sums.most_common())
+        name = key(outcome.test)
+        sums[name] = sums.get(name, 0.0) + outcome.seconds
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
 
 def slowest(outcomes: Iterable[Outcome], count: int) -> Sequence[Outcome]:

@@ -31,8 +31,7 @@ def main(words: Sequence[str]) -> int:
     head, _, rest = page.partition(_BEGIN)
     tail = rest.partition(_END)[2]
     PAGE.write_text(f"{head}{_BEGIN}\n\n{tables(before, after)}\n{_END}{tail}")
-    files = {test: file_of(test) for test in after.outcomes}
-    seconds = outcomes.seconds_by(files, after.outcomes.values())
+    seconds = outcomes.seconds_by(file_of, after.outcomes.values())
     kept = {file: round(value, 1) for file, value in sorted(seconds.items())}
     SECONDS.write_text(json.dumps(kept, indent=0) + "\n")
     return 0
@@ -61,7 +60,7 @@ def tables(before: Run, after: Run) -> str:
 
 
 def _by_suite(run: Run) -> dict[str, float]:
-    return outcomes.seconds_by({test: suite_of(test) for test in run.outcomes}, run.outcomes.values())
+    return outcomes.seconds_by(suite_of, run.outcomes.values())
 
 
 def _rows_of(slow: Iterable[Outcome]) -> Iterable[str]:

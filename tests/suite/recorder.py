@@ -60,9 +60,10 @@ class Recorder:
             outcome.said = (outcome.said + f"[{report.when}]\n{_said(report)}")[-_MOST_SAID:]
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Remember a file that could not be collected."""
-        if report.outcome == FAILED:
-            self._run.broken.append(f"{report.nodeid}\n{report.longreprtext}"[-_MOST_SAID:])
+        """Remember a file that could not be collected; every lane tells of it."""
+        told = any(broken.startswith(f"{report.nodeid}\n") for broken in self._run.broken)
+        if report.outcome == FAILED and not told:
+            self._run.broken.append(f"{report.nodeid}\n{report.longreprtext}"[:_MOST_SAID])
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Write the run down."""

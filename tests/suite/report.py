@@ -16,7 +16,7 @@ SLOWEST: Final = 10
 def times(run: Run, whole: float) -> str:
     """Seconds by suite and the slowest tests."""
     counted = Counter(suite_of(test) for test in run.outcomes)
-    sums = outcomes.seconds_by({test: suite_of(test) for test in run.outcomes}, run.outcomes.values())
+    sums = outcomes.seconds_by(suite_of, run.outcomes.values())
     lines = ["suite                    tests   seconds"]
     lines += [f"{suite:<22} {counted[suite]:>7} {seconds:>9.1f}" for suite, seconds in sums.items()]
     lines += ["", "slowest tests"]

@@ -24,6 +24,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from corral.engines.local import processes
 from corral.kernel.errors import InvalidInput, NotFound, Unavailable
 from corral.model.storages import Mount
 from corral.spec.storage import DEFAULT_PLACE
@@ -85,18 +86,14 @@ class LocalStorages:
         os.makedirs(MOUNTS, exist_ok=True)
         os.chmod(MOUNTS, 0o700)  # whoever may have a storage has it bound, and nobody else gets here
         os.makedirs(target, mode=0o711, exist_ok=True)
-        pipe, quiet = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-        process = await asyncio.create_subprocess_exec(
-            *mount_command(mount, target), stdin=quiet, stdout=quiet, stderr=pipe, start_new_session=True
-        )
+        process = await _started(mount_command(mount, target))
         try:
             _, said = await asyncio.wait_for(process.communicate(), _MOUNT_SECONDS)
         except TimeoutError:
             raise _away(mount, f"nothing came of it in {_MOUNT_SECONDS} seconds") from None
         finally:
             if process.returncode is None:  # without the lock, it and its helper would mount beside the next one
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+                processes.kill_group(process.pid, signal.SIGKILL)
                 await process.wait()
         if process.returncode == 0:
             return
@@ -215,6 +212,21 @@ def spec_of(bound: Sequence[Bound], directory: str, uid: int) -> bytes:
     """What the runtime is told to mount before it becomes the command (`runtime.mounting`)."""
     mounts = [each._asdict() for each in bound]
     return json.dumps({"mounts": mounts, "directory": directory, "uid": uid, "drop": os.geteuid() != 0}).encode()
+
+
+async def _started(argv: Sequence[str]) -> asyncio.subprocess.Process:
+    """A process in a group of its own. A caller that is cancelled meanwhile leaves neither it nor a helper of its."""
+    pipe, quiet = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(*argv, stdin=quiet, stdout=quiet, stderr=pipe, start_new_session=True)
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:  # asyncio would kill the process alone, which may have started its helper
+        process = await starting
+        processes.kill_group(process.pid, signal.SIGKILL)
+        await process.wait()
+        raise
 
 
 def _own_folder(source: str, mount: Mount, uid: int) -> str:
