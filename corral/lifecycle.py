@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from corral import datafolder, supervisor
 from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound, TooLarge, Unavailable
@@ -58,25 +58,33 @@ def _not_started(said: dict[str, Any], settings: Settings) -> CorralError:
     return kinds.get(said.get("status", 500), Conflict)(said["code"], message)
 
 
-def down(settings: Settings, *, stop_jobs: bool) -> bool:
-    """End the server of the data folder; False when none runs. Jobs run on unless `stop_jobs`.
+class Down(NamedTuple):
+    """What `down` found and left."""
+
+    ran: bool
+    """Whether there was a server to end."""
+    left: tuple[str, ...] = ()
+    """The jobs that had not ended when the time to stop them was over."""
+
+
+def down(settings: Settings, *, stop_jobs: float | None) -> Down:
+    """End the server of the data folder. Jobs run on, unless they are stopped: then they have `stop_jobs` seconds to end.
 
     Raises Unavailable when it does not end, or when jobs were to be stopped and control does not answer.
     """
     if supervisor.running(settings.data_folder) is None:
-        return False
-    if stop_jobs:
-        stop_all(settings)
-    return supervisor.stop(settings.data_folder)
+        return Down(False)
+    left = () if stop_jobs is None else _stop_all(settings, stop_jobs)
+    return Down(supervisor.stop(settings.data_folder), left)
 
 
-def stop_all(settings: Settings) -> list[str]:
-    """Stop every job and wait until all are over; their ids.
+def _stop_all(settings: Settings, seconds: float) -> tuple[str, ...]:
+    """Stop every job; those that are not over after so many seconds.
 
     Raises Unavailable when control does not answer.
     """
-    jobs: list[str] = ask_control(settings, "POST", "/stop-all?wait=true", seconds=600.0)
-    return jobs
+    answer = ask_control(settings, "POST", f"/stop-all?wait={seconds:.3f}", seconds=seconds + 30.0)
+    return tuple(answer["left"])
 
 
 def ask_control(settings: Settings, method: str, path: str, *, seconds: float = 10.0) -> Any:

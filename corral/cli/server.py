@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from corral.cli.codes import OK, REFUSED
+from corral.cli.codes import JOB_FAILED, OK, REFUSED
 from corral.cli.output import fields, paint, say
 from corral.kernel.errors import InvalidInput
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from corral.settings import Settings
 
 _file = click.Path(dir_okay=False, path_type=Path)
+_SHOWN = 10
 _folder = click.Path(file_okay=False, path_type=Path)
 data_option = click.option("--data", "data_folder", type=_folder, help="The data folder [CORRAL_DATA_FOLDER].")
 _SETTINGS = (
@@ -91,14 +92,28 @@ def up_command(detach: bool, output: str, **given: Any) -> None:
 @click.command("down")
 @data_option
 @click.option("--stop-jobs", is_flag=True, help="Stop all jobs first, and wait until they have ended.")
-def down_command(data_folder: Path | None, stop_jobs: bool) -> int:
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, 3600),
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="With --stop-jobs: how long to wait for the jobs before the server ends without them.",
+)
+def down_command(data_folder: Path | None, stop_jobs: bool, timeout: float) -> int:
     """Stop the server of the data folder; its jobs go on, unless --stop-jobs."""
     settings = make_settings(data_folder=data_folder)
     from corral import lifecycle
 
-    if not lifecycle.down(settings, stop_jobs=stop_jobs):
+    found = lifecycle.down(settings, stop_jobs=timeout if stop_jobs else None)
+    if not found.ran:
         say(f"No server runs on {settings.data_folder}.")
         return OK
+    if found.left:
+        more = len(found.left) - _SHOWN
+        jobs = ", ".join(found.left[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+        say(f"The server has ended. Not ended within {timeout:g} s, and taken over by the next corral up: {jobs}.")
+        return JOB_FAILED
     say("The server has ended." + ("" if stop_jobs else " Jobs go on; the next corral up takes them over."))
     return OK
 

@@ -48,6 +48,8 @@ _MISUNDERSTOOD = json.dumps(
     {"error": {"code": "bad-frame", "message": 'A text frame is {"resize": [ROWS, COLUMNS]} or {"eof": true}.'}}
 )
 _MOST_BEFORE = 5
+_LONGEST_STOP = 3600.0
+"""Seconds that `corral down --stop-jobs` may wait for jobs to end."""
 """How many of the jobs that are before another one are named."""
 
 
@@ -185,15 +187,21 @@ class Door:
         return _json(await asyncio.to_thread(think))
 
     async def _stop_all(self, request: Request) -> Response:
-        """Ask every job that is not over to stop; the answer is their ids, with `wait` once all of them are over."""
+        """Ask every job that is not over to stop, and wait at most `wait` seconds until they are over.
+
+        The answer: how many were asked, and the names of those that are `left`.
+        """
         control = await self._world_is_there()
-        jobs = list(control.world.jobs)
+        jobs = dict(control.world.jobs)
         for job in jobs:
             await control.store.intend(job, IntentKind.STOP, {}, actor="server", at=control.clock.now())
         control.wake()
-        while request.query_params.get("wait") == "true" and control.world.jobs.keys() & set(jobs):
-            await control.cycled()
-        return JSONResponse(jobs)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(float(request.query_params["wait"]), _LONGEST_STOP)):
+                while control.world.jobs.keys() & jobs.keys():
+                    await control.cycled()
+        left = sorted(f"{job.name} ({job_id})" for job_id, job in jobs.items() if job_id in control.world.jobs)
+        return JSONResponse({"asked": len(jobs), "left": left})
 
     async def _listed(self, request: Request) -> Response:
         """The nodes or pods of the cluster that tasks run on, as it tells of them; null where they run on none."""
