@@ -274,6 +274,10 @@ async def _control(settings: Settings) -> None:
         launch_policy=LaunchPolicy(
             conflict_delay=(settings.conflict_delay_minimum, settings.conflict_delay_maximum),
             transient_floor=settings.transient_floor,
+            retry_first=settings.retry_first,
+            retry_most=settings.retry_most,
+            retry_reset=settings.retry_reset,
+            retry_keeps_place=settings.retry_keeps_place,
             start_deadline=settings.start_deadline,
             default_grace=settings.grace_seconds,
         ),

@@ -151,6 +151,18 @@ class Settings(BaseSettings):
         default=900.0, ge=0, description="The longest wait in seconds before a retry after a transient conflict."
     )
     transient_floor: float = Field(default=0.0, ge=0, description="A wait in seconds before every transient retry.")
+    retry_first: float = Field(
+        default=1.0, ge=0, description="Seconds before the first retry in a row; each further one waits twice as long."
+    )
+    retry_most: float = Field(default=300.0, ge=0, description="The longest of these waits, in seconds.")
+    retry_reset: float = Field(
+        default=600.0, ge=0, description="An attempt that ran for so many seconds begins the row of retries anew."
+    )
+    retry_keeps_place: float = Field(
+        default=60.0,
+        ge=0,
+        description="A task keeps its devices while it waits at most so many seconds for its retry.",
+    )
     start_deadline: float = Field(
         default=600.0,
         ge=0,

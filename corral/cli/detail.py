@@ -61,13 +61,15 @@ def _checkpoint(job: Job) -> str:
 def _retries(job: Job) -> str:
     if not job["retries"]:
         return ""
-    left = job.get("retriesLeft")
-    return f"{job['retries']}" + (f", {left} left" if left is not None else "")
+    left, of_tasks = job.get("retriesLeft"), job.get("taskRetries")
+    alone = f" ({of_tasks} of single tasks)" if of_tasks else ""
+    return f"{job['retries']}{alone}" + (f", {left} left for the job" if left is not None else "")
 
 
 def _reasons(job: Job) -> str:
     reasons = job.get("reasons")
-    because = paint("Yields:" if job["state"] == "stopping" else "Waiting:", "yellow", bold=True)
+    word = {"stopping": "Yields:", "waiting": "Waiting:"}.get(job["state"], "Retries:")
+    because = paint(word, "yellow", bold=True)
     if reasons:
         lines = [f"{because} {reasons['binding']['message']}"]
         lines += [f"  also: {other['message']}" for other in reasons["others"]]

@@ -54,6 +54,7 @@ class Job(TypedDict):
     tasks: TaskCounts
     devices: int
     retries: int
+    taskRetries: NotRequired[int]
     exit: Exit | None
     waiting: Waiting | None
     tags: list[str]

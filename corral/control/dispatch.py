@@ -1,6 +1,8 @@
-"""Why: stored commands reach the engines in order for each attempt, at least once, without one slow call holding others.
+"""Carries stored commands to the engines: in order for each attempt, at least once, without one slow call holding others.
 
 A command stays in the outbox until its engine call has returned; `done` collects what may leave it with the next commit.
+A start that an engine cannot carry out now is tried again until a stop of the same attempt is stored; then it is given up,
+since a stop ends an attempt that was never started, for ever.
 """
 
 from __future__ import annotations
@@ -11,13 +13,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 import structlog
 
+from corral.control.render import PlaceGone
 from corral.engines.base import Engine
 from corral.kernel.clock import Clock
 from corral.kernel.errors import CorralError, Unavailable
 from corral.kernel.ids import AttemptId
 from corral.model.commands import EngineCommand, ForgetTask, StartTask, StopTask
-from corral.model.events import StartRefused
-from corral.model.launch import TaskLaunch
+from corral.model.events import PlaceLost, StartRefused
+from corral.model.launch import Noted, TaskLaunch
 from corral.model.outcome import Completion, ExitClass
 from corral.model.writes import OutboxRow
 
@@ -28,6 +31,12 @@ CREATION_REFUSED = -200
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 5.0
 _AT_ONCE = 64
+"""Starts, and as many stops, which must not wait for starts that hang."""
+_MOST_NOTES = 5
+"""Different causes that people are told of while one start is tried again and again."""
+_LEASE_OVER = "lease-over"
+STORAGE_AWAY = "storage-away"
+"""The code of an engine's error for a storage that cannot be mounted now."""
 
 
 class Dispatcher:
@@ -38,11 +47,13 @@ class Dispatcher:
         engines: Mapping[str, Engine],
         render: Callable[[AttemptId], Awaitable[TaskLaunch | None]],
         engine_of: Callable[[AttemptId], str],
-        refused: Callable[[StartRefused], None],
+        refused: Callable[[StartRefused | PlaceLost], None],
         clock: Clock,
         lease_left: Callable[[], float],
+        noted: Callable[[Noted], None],
     ) -> None:
-        """`lease_left` tells for how many seconds this control may still act."""
+        """`lease_left` tells for how many seconds this control may still act; `noted` hears why a start is delayed."""
+        self._noted = noted
         self._lease_left = lease_left
         self._engines = engines
         self._render = render
@@ -51,7 +62,8 @@ class Dispatcher:
         self._clock = clock
         self._waiting: dict[AttemptId, deque[OutboxRow]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._starts = asyncio.Semaphore(_AT_ONCE)
+        self._others = asyncio.Semaphore(_AT_ONCE)
         self.done: list[int] = []
         """Outbox rows whose calls have returned; the loop takes them with its next commit."""
 
@@ -82,44 +94,54 @@ class Dispatcher:
     async def _drain(self, attempt: AttemptId) -> None:
         queue = self._waiting[attempt]
         while queue:
-            await self._carry_out(queue[0].command)
+            await self._carry_out(queue)
             self.done.append(queue.popleft().seq)
         del self._waiting[attempt]
 
-    async def _carry_out(self, command: EngineCommand) -> None:
-        """Until the command has come to something; who waits for the next try keeps no other from its own."""
+    async def _carry_out(self, queue: deque[OutboxRow]) -> None:
+        """Until the first command has come to something; who waits for the next try keeps no other from its own."""
+        command = queue[0].command
+        slots = self._starts if isinstance(command, StartTask) else self._others
         pause = _FIRST_PAUSE
-        while True:
-            async with self._slots:
-                if await self._try(command):
+        told: set[str] = set()
+        while not _is_given_up(queue):
+            async with slots:
+                if _is_given_up(queue):
                     return
+                delayed = await self._try(command)
+            if delayed is None:
+                return
+            if isinstance(command, StartTask) and _is_news(delayed, told):
+                told.add(delayed.message)
+                reason = "FailedMount" if delayed.code == STORAGE_AWAY else "StartDelayed"
+                self._noted(Noted(command.attempt, reason, delayed.message))
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 
-    async def _try(self, command: EngineCommand) -> bool:
-        """One call; whether the command has come to something, a refusal included."""
+    async def _try(self, command: EngineCommand) -> CorralError | None:
+        """One call; None once the command has come to something, a refusal included, else what was in its way."""
         try:
             await self._call(command)
         except Unavailable as error:
             log.warning("engine does not answer", attempt=command.attempt, code=error.code, message=error.message)
-            return False
+            return error
         except CorralError as error:
             self._give_up(command, error)
         except Exception as error:
             # Who draws an attempt's commands must not end: what comes after this one would never be carried out.
             log.exception("engine failed", attempt=command.attempt)
             if not isinstance(command, StartTask) or isinstance(error, OSError):
-                return False
+                return _mistake(error)
             self._give_up(command, _mistake(error))
-        return True
+        return None
 
     async def _call(self, command: EngineCommand) -> None:
         if not self._lease_left():
-            raise Unavailable("lease-over", "This control does not know whether it still leads.")
+            raise Unavailable(_LEASE_OVER, "This control does not know whether it still leads.")
         engine = self._engines[self._engine_of(command.attempt)]
         match command:
             case StartTask(attempt=attempt):
-                launch = await self._rendered(attempt)
+                launch = await self._rendered(attempt, engine)
                 if launch is not None:
                     await engine.start(launch)
             case StopTask(attempt=attempt, grace_seconds=grace, signal=signal):
@@ -127,12 +149,19 @@ class Dispatcher:
             case ForgetTask(attempt=attempt):
                 await engine.forget([attempt])
 
-    async def _rendered(self, attempt: AttemptId) -> TaskLaunch | None:
-        """The launch; a framework may be anybody's plug-in, so whatever it raises refuses this start and no other."""
+    async def _rendered(self, attempt: AttemptId, engine: Engine) -> TaskLaunch | None:
+        """The launch, None for nothing to start.
+
+        A framework may be anybody's plug-in, so whatever it raises refuses this start and no other.
+        """
         try:
             return await self._render(attempt)
         except CorralError:
             raise
+        except PlaceGone as gone:
+            if attempt not in engine.attempts():  # else a control before this one has started it, and it is seen to end
+                self._refused(PlaceLost(attempt, str(gone)))
+            return None
         except Exception as error:
             log.exception("launch could not be rendered", attempt=attempt)
             what = f"{type(error).__name__}: {error}"[:500]
@@ -147,6 +176,16 @@ class Dispatcher:
                 CREATION_REFUSED, "PodCreationPermanentError", ExitClass.PERMANENT, f"{error.message} ({error.code})"
             )
             self._refused(StartRefused(command.attempt, self._clock.now(), completion))
+
+
+def _is_news(delayed: CorralError, told: set[str]) -> bool:
+    return delayed.code != _LEASE_OVER and delayed.message not in told and len(told) < _MOST_NOTES
+
+
+def _is_given_up(queue: deque[OutboxRow]) -> bool:
+    """Whether the first command is a start that a stop behind it makes needless."""
+    stopped = any(isinstance(row.command, StopTask) for row in queue)
+    return stopped and isinstance(queue[0].command, StartTask)
 
 
 def _mistake(error: Exception) -> CorralError:

@@ -21,9 +21,11 @@ from corral.model.events import (
     HoldReleased,
     JobEvent,
     Placed,
+    PlaceLost,
     Preempted,
     StartRefused,
     SuspendRequested,
+    Unplaceable,
 )
 from corral.model.facts import Fact
 from corral.model.launch import Exited, Noted, Started
@@ -128,6 +130,16 @@ class Folder:
         elif isinstance(event, Started):
             self.draft.outbox.append((key.job, StopTask(event.attempt, 0.0)))
 
+    def place_lost(self, event: PlaceLost, now: float) -> None:
+        """A task that has not begun goes back to the queue."""
+        key = parse_attempt_id(event.attempt)
+        job = self.world.jobs.get(key.job)
+        task = job.tasks.get(key.task) if job is not None else None
+        if job is None or task is None or task.state is TaskState.RUNNING:
+            return
+        if job.run.attempt_of(task) == event.attempt:
+            self.event(job, Unplaceable((key.task,), event.message), now)
+
     def noted(self, event: Noted, now: float) -> None:
         """Write down for people what the system underneath says of an attempt."""
         key = parse_attempt_id(event.attempt)
@@ -201,6 +213,10 @@ class Folder:
             job.spread.change(before, task)
             if before is None or task is None or before.placement is not task.placement or before.holds != task.holds:
                 self.world.gangs.forget(job.id)
+            if task is not None and task.retry_at is not None:
+                job.retrying.add(key)
+            else:
+                job.retrying.discard(key)
             if task is None:
                 job.tasks.pop(key, None)
                 continue

@@ -25,6 +25,7 @@ from corral.control.observe import Machines
 from corral.control.past import Past
 from corral.control.receipts import Receipts, from_eviction
 from corral.control.render import LaunchContext, render
+from corral.control.standing import standing
 from corral.control.upkeep import Upkeep
 from corral.control.world import Job, World
 from corral.engines.base import Engine
@@ -32,11 +33,10 @@ from corral.kernel.clock import Clock
 from corral.kernel.errors import Conflict, Unavailable
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.launcher import LaunchPolicy
-from corral.model.events import Preempted, StartRefused, TimePassed
+from corral.model.events import PlaceLost, Preempted, StartRefused, TimePassed
 from corral.model.launch import EngineEvent, EngineLost, Exited, InventoryChanged, Noted, Started, TaskLaunch
-from corral.model.phases import Phase, phase
+from corral.model.phases import phase
 from corral.model.plan import Eviction, Reasons
-from corral.model.records import WaitingView
 from corral.model.states import TaskState
 from corral.model.summary import summarize
 from corral.model.writes import JobWrite, OutboxRow
@@ -94,8 +94,8 @@ class Control:
         self.context: LaunchContext
         self.world = World(Cluster(), Queue())
         self._leadership = leadership
-        self._events: deque[EngineEvent | StartRefused] = deque()
-        self._taken: list[EngineEvent | StartRefused] = []
+        self._events: deque[EngineEvent | StartRefused | PlaceLost] = deque()
+        self._taken: list[EngineEvent | StartRefused | PlaceLost] = []
         self._awake = asyncio.Event()
         self._stored = asyncio.Condition()
         self._rung = True
@@ -244,6 +244,7 @@ class Control:
             self._refused,
             self.clock,
             self._leadership.left,
+            self.report,
         )
 
     def _engine_of(self, attempt: AttemptId) -> str:
@@ -306,6 +307,8 @@ class Control:
             match event:
                 case Started() | Exited() | StartRefused():
                     self.folder.engine_event(event, now)
+                case PlaceLost():
+                    self.folder.place_lost(event, now)
                 case EngineLost(engine=engine, reason=reason):
                     self.world.cluster.apply(EngineUnknown(engine, reason))
                 case InventoryChanged():
@@ -397,8 +400,7 @@ class Control:
                 continue
             job.run = job.spread.written(job.run)
             state = phase(job.run)
-            waiting = _waiting(job) if state is Phase.WAITING else _yielding(job) if state is Phase.STOPPING else None
-            job.summary = summarize(job.summary, job.run, state, waiting)
+            job.summary = summarize(job.summary, job.run, state, standing(job, state))
             writes.append(JobWrite(job_id, job.run, state, job.summary, live=not job.completed, guard=job.revision))
             job.revision += 1
         return tuple(writes)
@@ -461,7 +463,7 @@ class Control:
         async for event in engine.watch():
             self.report(event)
 
-    def _refused(self, event: StartRefused) -> None:
+    def _refused(self, event: StartRefused | PlaceLost) -> None:
         self._events.append(event)
         self._awake.set()
 
@@ -475,30 +477,3 @@ async def _nothing() -> None:
 
 async def _no_object(job: JobId, replicas: int) -> bool:
     return False
-
-
-_HOLDS = {
-    DEPENDENCY: "Waits for the jobs that it depends on.",
-    "suspended": "It is suspended; corral resume lets it go on.",
-}
-
-
-def _yielding(job: Job) -> WaitingView | None:
-    """Why a job that is ending will run again: under which rule it yields, and what it was told."""
-    why = job.run.yielded
-    if why is None or why.job_attempt != job.run.attempt or job.run.stop_requested:
-        return None
-    return WaitingView(why.rule, f"{why.message[:1].upper()}{why.message[1:]}".rstrip(".") + ".")
-
-
-def _waiting(job: Job) -> WaitingView | None:
-    """What a waiting job waits for, for its line in lists; one that had to yield says so first."""
-    why = job.run.yielded
-    yielded = f"{why.message[:1].upper()}{why.message[1:]}." if why is not None else ""
-    if job.run.hold:
-        return WaitingView(job.run.hold, _HOLDS.get(job.run.hold, "It is held."))
-    if job.reasons is None:
-        return WaitingView("preempted", yielded) if yielded else None
-    binding = job.reasons.binding
-    message = f"{yielded} {binding.message}".strip()
-    return WaitingView(binding.code, message, job.reasons.ahead, job.reasons.possible)

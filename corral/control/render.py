@@ -42,8 +42,15 @@ class LaunchContext:
     """The certificate that is shown at `api_url`, for tasks that may not trust who signed it; "" where they do."""
 
 
+class PlaceGone(Exception):
+    """The node or a device that the scheduler gave to a task is not there any more; the message says which."""
+
+
 async def render(world: World, attempt: AttemptId, context: LaunchContext) -> TaskLaunch | None:
-    """Everything the engine needs to run `attempt`; None when it is no longer the task's current attempt."""
+    """Everything the engine needs to run `attempt`; None when it is no longer the task's current attempt.
+
+    Raises PlaceGone when a part of its place has vanished since it was planned.
+    """
     key = parse_attempt_id(attempt)
     job = world.jobs.get(key.job)
     task = job.tasks.get(key.task) if job else None
@@ -78,7 +85,7 @@ def _launch(
         node=task.placement.node,
         command=command.command,
         env={**role.env, **command.env},
-        devices=_devices(context.nodes(task.placement.node), task.placement.devices),
+        devices=_devices(task.placement.node, context.nodes(task.placement.node), task.placement.devices),
         share=task.placement.share,
         beside=gang.on_node[task.placement.node] - 1,
         working_dir=role.working_dir,
@@ -141,8 +148,11 @@ def _runtime(document: UnifiedJob, role: Role, command: TaskCommand, *, moved: b
     )
 
 
-def _devices(node: Node | None, indexes: tuple[int, ...]) -> tuple[Device, ...]:
+def _devices(name: str, node: Node | None, indexes: tuple[int, ...]) -> tuple[Device, ...]:
     if node is None:
-        return tuple(Device(index, f"{index}") for index in indexes)
+        raise PlaceGone(f"the node {name} is gone")
     by_index = {device.index: device for device in node.devices}
-    return tuple(by_index[index] for index in indexes if index in by_index)
+    if gone := [index for index in indexes if index not in by_index]:
+        which = f"device {gone[0]}" if len(gone) == 1 else f"devices {', '.join(map(str, gone))}"
+        raise PlaceGone(f"{which} of the node {name} {'is' if len(gone) == 1 else 'are'} gone")
+    return tuple(by_index[index] for index in indexes)

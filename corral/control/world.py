@@ -114,6 +114,8 @@ class Job:
     waits_for: frozenset[JobId] = frozenset()
     spread: Spread = field(default_factory=Spread)
     """Where its tasks are, counted by node."""
+    retrying: set[TaskKey] = field(default_factory=set)
+    """Its tasks that wait for the time of their next attempt."""
 
     @classmethod
     def from_record(cls, record: LiveJob) -> Job:
@@ -135,6 +137,7 @@ class Job:
             summary=record.summary,
             revision=record.revision,
             spread=spread,
+            retrying={key for key, task in record.tasks.items() if task.retry_at is not None},
         )
 
     @property

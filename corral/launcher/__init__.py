@@ -5,11 +5,13 @@ from corral.launcher.change import AttemptEnd, Step, recount
 from corral.launcher.job_machine import JOB_MACHINE
 from corral.launcher.machine import InvalidTransition, diagram
 from corral.launcher.policy import LaunchPolicy
+from corral.launcher.retry import NEVER_RAN_ALARM
 from corral.launcher.task_machine import TASK_MACHINE
 from corral.launcher.view import JobView, RetryView, RoleView, view_of
 
 __all__ = [
     "JOB_MACHINE",
+    "NEVER_RAN_ALARM",
     "TASK_MACHINE",
     "AttemptEnd",
     "InvalidTransition",

@@ -12,8 +12,8 @@ from corral.launcher.change import Change
 from corral.launcher.completion import incomplete, verdict
 from corral.launcher.machine import Machine, Row, go, ignore
 from corral.launcher.orders import Ask, End, Give, Spare, TakeBack
-from corral.launcher.retry import Decision, decide_retry
-from corral.launcher.scaling import HELD, UNPLACED, can_spare, check_scale, migrate_task, scale_role, settle_growth
+from corral.launcher.retry import NEVER_RAN_ALARM, Decision, decide_retry, ran
+from corral.launcher.scaling import UNPLACED, can_spare, check_scale, migrate_task, scale_role, settle_growth
 from corral.launcher.strangers import EngineWord, other_attempt
 from corral.launcher.task_machine import fold_task
 from corral.model.events import (
@@ -231,8 +231,10 @@ def _over(change: Change) -> None:
     delayed = f"in {words.duration(decision.delay)}" if decision.delay else "at once"
     when = "once it is resumed" if change.run.suspended else delayed
     change.tell("job.retried", f"the job is tried again {when}: {decision.why}", delay=decision.delay)
-    assert change.run.completion is not None
-    change.set_job(retries=decision.spent(change.run.retries, change.run.completion.exit_class))
+    if decision.after is not None:
+        change.set_job(retries=decision.after)
+        if decision.after.unstarted == NEVER_RAN_ALARM:
+            change.tell("job.never-ran", words.never_ran("the job", NEVER_RAN_ALARM, change.run.completion))
     if decision.delay:
         change.set_job(wake_at=change.now + decision.delay)
     else:
@@ -245,8 +247,9 @@ def _decide(change: Change) -> Decision:
     if run.stop_requested or run.completion is None:
         return Decision(False, why="a stop is final")
     if run.yielded is not None and run.yielded.job_attempt == run.attempt:
-        return Decision(True, why="it had to yield, which is no failure and is not counted", failed=False)
-    return decide_retry(change.view.retry, run.retries, run.completion, change.policy, f"{run.job}.{run.attempt}")
+        return Decision(True, why="it had to yield, which is no failure and is not counted")
+    lasted, seed = ran(run.started_at, change.now), f"{run.job}.{run.attempt}"
+    return decide_retry(change.view.retry, run.retries, run.completion, change.policy, seed, lasted)
 
 
 def _complete(change: Change) -> None:
@@ -266,7 +269,9 @@ def _next_attempt(change: Change) -> None:
 
 
 def _begin_anew(change: Change) -> None:
-    change.set_job(retries=Retries(), stop_requested=False, restart_requested=False, hold="", yielded=None)
+    change.set_job(
+        retries=Retries(), task_retries=0, stop_requested=False, restart_requested=False, hold="", yielded=None
+    )
     _next_attempt(change)
 
 
@@ -277,7 +282,7 @@ def _preempted(change: Change, run: JobRun, event: Preempted) -> None:
     if event.job_attempt != run.attempt:
         return
     change.grace = event.grace_seconds
-    going = [task for task in map(change.task, event.tasks) if task is not None and task.state in HELD]
+    going = [task for task in map(change.task, event.tasks) if task is not None and task.stays]
     if event.tasks and not going:
         return
     if event.tasks and can_spare(change, going):
@@ -363,7 +368,7 @@ def _restart(change: Change, run: JobRun, event: RestartRequested) -> None:
 
 def _restart_waiting(change: Change, run: JobRun, event: RestartRequested) -> None:
     """Nothing of the attempt has run: it is as good as new, but for its retries."""
-    change.set_job(retries=Retries())
+    change.set_job(retries=Retries(), task_retries=0)
 
 
 def _restart_ending(change: Change, run: JobRun, event: RestartRequested) -> None:

@@ -12,6 +12,14 @@ class LaunchPolicy(msgspec.Struct, frozen=True):
     """A retry after a lost contention waits a random time within this range."""
     transient_floor: float = 0.0
     """A retry after a passing failure waits at least so long."""
+    retry_first: float = 1.0
+    """The first retry in a row waits so long, each further one twice as long as the one before."""
+    retry_most: float = 300.0
+    """The longest wait of that kind."""
+    retry_reset: float = 600.0
+    """An attempt that ran so long begins the row anew."""
+    retry_keeps_place: float = 60.0
+    """A task keeps its place during a wait of at most so long; before a longer one it gives its devices back."""
     start_deadline: float = 0.0
     """A task placed for so long and not seen running is ended (-111, transient), and with it, when none of its instances
     ever ran, the whole attempt of its job (251, a conflict); 0 waits for ever."""

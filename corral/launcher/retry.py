@@ -1,6 +1,7 @@
-"""Why: whether something that ended is tried again is one table of rules, the same for a job and for a task.
+"""Whether something that ended is tried again, and when: one table of rules, the same for a job and for a task.
 
-Source: FrameworkController's `ShouldRetry` (FrameworkLauncher's exit types give the same answers).
+Sources: FrameworkController's `ShouldRetry` (FrameworkLauncher's exit types give the same answers). The growing wait is
+the kubelet's CrashLoopBackOff: exponential, with a bound, begun anew after ten minutes of running.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from corral.model.exits import NEVER_RETRIED, START_FAILED_TRANSIENTLY
 from corral.model.outcome import Completion, ExitClass
 from corral.model.runs import Retries
 
+NEVER_RAN_ALARM = 10
+"""After so many attempts in a row that never ran, people are told."""
+
 
 class Decision(msgspec.Struct, frozen=True):
     """Whether to try again, whether that spends the budget, after how many seconds, and why."""
@@ -24,21 +28,51 @@ class Decision(msgspec.Struct, frozen=True):
     counted: bool = False
     delay: float = 0.0
     why: str = ""
-    failed: bool = True
-    """False: it had to yield, which is no retry at all."""
+    after: Retries | None = None
+    """The counters after it; None: as they were, since it had to yield, which is no retry at all."""
 
-    def spent(self, retries: Retries, kind: ExitClass) -> Retries:
-        """`retries` after this one, which follows an end of this kind."""
-        if not self.failed:
-            return retries
-        after = msgspec.structs.replace(retries.after, **{kind.value: getattr(retries.after, kind.value) + 1})
-        return Retries(retries.total + 1, retries.accountable + self.counted, after)
+
+def ran(started_at: float | None, ended_at: float | None) -> float | None:
+    """Seconds for which an attempt that is over was seen running; None: never."""
+    return None if started_at is None or ended_at is None else max(0.0, ended_at - started_at)
 
 
 def decide_retry(
-    policy: RetryView, retries: Retries, completion: Completion, launch: LaunchPolicy, seed: str
+    policy: RetryView, retries: Retries, completion: Completion, launch: LaunchPolicy, seed: str, lasted: float | None
 ) -> Decision:
-    """What to do after an attempt that ended with `completion`; `seed` names the attempt, for a delay that replays."""
+    """What to do after an attempt that ended with `completion` and ran for `lasted` seconds (None: it never ran).
+
+    `seed` names the attempt, for a delay that replays.
+    """
+    decision = _by_class(policy, retries, completion, launch, seed)
+    if not decision.retry:
+        return decision
+    kind, before = completion.exit_class, _in_a_row(retries, launch, lasted)
+    wait = back_off(launch, before, at_once=policy.at_once and kind is ExitClass.TRANSIENT)
+    after = Retries(
+        retries.total + 1,
+        retries.accountable + decision.counted,
+        msgspec.structs.replace(retries.after, **{kind.value: getattr(retries.after, kind.value) + 1}),
+        before + 1,
+        retries.unstarted + 1 if lasted is None else 0,
+    )
+    return msgspec.structs.replace(decision, delay=max(decision.delay, wait), after=after)
+
+
+def back_off(launch: LaunchPolicy, before: int, *, at_once: bool = False) -> float:
+    """Seconds to wait before a retry with `before` others before it in a row; `at_once`: the first waits for nothing."""
+    if at_once and not before:
+        return 0.0
+    doubled = before - 1 if at_once else before
+    return min(launch.retry_first * 2.0 ** min(doubled, 60), launch.retry_most)
+
+
+def _in_a_row(retries: Retries, launch: LaunchPolicy, lasted: float | None) -> int:
+    return 0 if lasted is not None and lasted >= launch.retry_reset else retries.in_a_row
+
+
+def _by_class(policy: RetryView, retries: Retries, completion: Completion, launch: LaunchPolicy, seed: str) -> Decision:
+    """The decision with the delay that the class of the end asks for by itself."""
     kind = completion.exit_class
     floor = launch.transient_floor if kind is ExitClass.TRANSIENT else 0.0
     if completion.code in NEVER_RETRIED:

@@ -19,8 +19,6 @@ from corral.model.states import TaskState
 
 UNPLACED = frozenset({TaskState.CREATION_PENDING, TaskState.CREATION_REQUESTED})
 """Tasks in these states have no place."""
-HELD = frozenset({TaskState.PREPARING, TaskState.RUNNING})
-"""Tasks in these states have a place, and are not on their way out."""
 
 
 def check_scale(change: Change, event: ScaleRequested) -> None:
@@ -54,12 +52,12 @@ def can_spare(change: Change, going: list[TaskRun]) -> bool:
     Of a gang: when enough of the elastic role stay, its first task (rendezvous) among them; else when any task stays.
     """
     if not change.view.gang:
-        return sum(task.state in HELD for task in change.tasks()) > len(going)
+        return sum(task.stays for task in change.tasks()) > len(going)
     (role, *others) = {task.role for task in going}
     least = change.view.roles[role].min_replicas
     if others or least is None:
         return False
-    there = sorted(task.index for task in change.tasks() if task.role == role and task.state in HELD)
+    there = sorted(task.index for task in change.tasks() if task.role == role and task.stays)
     left = len(there) - len(going) + change.roles[role].succeeded
     return left >= max(1, least) and there[0] not in {task.index for task in going}
 
@@ -67,7 +65,7 @@ def can_spare(change: Change, going: list[TaskRun]) -> bool:
 def migrate_task(change: Change, event: MigrateRequested) -> None:
     """End one task that holds a place, so that it begins again in another: to end was asked for, and is no failure."""
     task = change.task(event.task)
-    if task is None or task.state not in HELD:
+    if task is None or not task.stays:
         return
     why = f"{event.by} migrates {task.key}"
     change.tell("task.migrating", f"{why}: it ends here and begins elsewhere", task)

@@ -14,7 +14,7 @@ from corral.launcher import words
 from corral.launcher.change import AttemptEnd, Change
 from corral.launcher.machine import Machine, go, ignore, impossible
 from corral.launcher.orders import Ask, End, Give, Rest, Spare, TakeBack
-from corral.launcher.retry import Decision, decide_retry
+from corral.launcher.retry import NEVER_RAN_ALARM, Decision, decide_retry, ran
 from corral.model.commands import StopTask
 from corral.model.events import StartRefused, StopAccepted, Stopping, TimePassed
 from corral.model.exits import START_FAILED_TRANSIENTLY, START_TIMED_OUT, classify, exit_spec
@@ -144,10 +144,27 @@ def _end_ending(change: Change, task: TaskRun, order: End) -> None:
 
 def _end_ended(change: Change, task: TaskRun, order: End) -> None:
     """Not tried again; it keeps the completion of its last attempt."""
+    if task.holds:
+        change.release(task.key)
     if order.leaving:
         remove_task(change, task)
     elif task.state is S.ATTEMPT_COMPLETED:
         _move(change, task, S.COMPLETED, wake_at=None)
+
+
+def _keep_or_give_back(change: Change, task: TaskRun, order: Give) -> None:
+    """A task that is tried again soon has its place; whoever gave one back asks again when the retry is due."""
+    if task.holds:
+        _same_place(change, task, order)
+    else:
+        change.release(task.key)
+
+
+def _give_up_place(change: Change, task: TaskRun, order: Spare | TakeBack) -> None:
+    """The place that was kept for the next attempt goes; that attempt asks for another when it is due."""
+    if task.holds:
+        change.release(task.key)
+        change.put(msgspec.structs.replace(task, placement=None))
 
 
 # -- the word of an engine -----------------------------------------------------------------------------------------------
@@ -228,21 +245,30 @@ def _decide(change: Change, task: TaskRun, completion: Completion) -> Decision:
     if not change.active:
         return Decision(False, why="the attempt of the job is over")
     if task.yielding:
-        return Decision(True, why="it gave its devices back, and joins again when there is room", failed=False)
-    policy = change.view.roles[task.role].retry
-    return decide_retry(policy, task.retries, completion, change.policy, change.attempt_of(task))
+        return Decision(True, why="it gave its devices back, and joins again when there is room")
+    policy, lasted = change.view.roles[task.role].retry, ran(task.started_at, task.ended_at)
+    return decide_retry(policy, task.retries, completion, change.policy, change.attempt_of(task), lasted)
 
 
 def _retry(change: Change, task: TaskRun, decision: Decision) -> None:
-    """At once in the same place, unless the machine is to blame; a delayed retry asks for a place when it is due."""
+    """In the same place, unless the machine is to blame; after a long wait it asks for a place when it is due."""
     assert task.completion is not None
-    kind = task.completion.exit_class
     when = f"in {words.duration(decision.delay)}" if decision.delay else "at once"
     change.tell("task.retried", f"{task.key} is tried again {when}: {decision.why}", task, delay=decision.delay)
-    if decision.delay or exit_spec(task.completion.code).node_at_fault or not _may_stay(change, task):
+    keeps = decision.delay <= change.policy.retry_keeps_place and not exit_spec(task.completion.code).node_at_fault
+    if not keeps or not _may_stay(change, task):
         change.release(task.key)
         task = msgspec.structs.replace(task, placement=None)
-    task = msgspec.structs.replace(task, retries=decision.spent(task.retries, kind))
+    if decision.after is not None:
+        task = msgspec.structs.replace(task, retries=decision.after)
+        change.set_job(task_retries=change.run.task_retries + 1)
+        if decision.after.unstarted == NEVER_RAN_ALARM:
+            change.tell(
+                "task.never-ran",
+                words.never_ran(str(task.key), task.retries.unstarted, task.completion),
+                task,
+                attempts=NEVER_RAN_ALARM,
+            )
     if decision.delay:
         due = change.now + decision.delay
         change.put(msgspec.structs.replace(task, wake_at=due))
@@ -275,8 +301,13 @@ def _again(change: Change, task: TaskRun) -> None:
 
 
 def _due(change: Change, task: TaskRun, event: TimePassed) -> None:
-    if task.wake_at is not None and task.wake_at <= change.now:
-        _again(change, task)
+    """Its node may have been closed meanwhile."""
+    if task.wake_at is None or task.wake_at > change.now:
+        return
+    if task.holds and not _may_stay(change, task):
+        change.release(task.key)
+        task = msgspec.structs.replace(task, placement=None)
+    _again(change, task)
 
 
 def _start_timed_out(change: Change, task: TaskRun, event: TimePassed) -> None:
@@ -397,9 +428,9 @@ TASK_MACHINE: Machine[S] = Machine(
         },
         S.ATTEMPT_COMPLETED: {
             Ask: ignore("it is tried again when it is due"),
-            Give: go(_give_back),
-            TakeBack: ignore(_NOT_PLACED),
-            Spare: ignore(_NOT_PLACED),
+            Give: go(_keep_or_give_back),
+            TakeBack: go(_give_up_place),
+            Spare: go(_give_up_place),
             Rest: ignore(_NOT_PLACED),
             End: go(_end_ended, S.COMPLETED),
             Started: ignore(_OVER),

@@ -7,6 +7,8 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from corral.spec.openpai.names import PROTOCOL
+
 if TYPE_CHECKING:
     from corral.spec.job import UnifiedJob
     from corral.spec.parts import RetryPolicy
@@ -17,6 +19,8 @@ class RetryView(msgspec.Struct, frozen=True):
 
     max_retries: int = 0
     fancy: bool = True
+    at_once: bool = False
+    """Whether the first retry in a row after a passing failure waits for nothing: FrameworkController's and OpenPAI's."""
 
 
 class RoleView(msgspec.Struct, frozen=True):
@@ -59,13 +63,14 @@ def view_of(job: UnifiedJob, *, one_group: bool = False) -> JobView:
     job's retry policy that decides; a role that has a policy of its own keeps it.
     """
     spec = job.spec
+    at_once = spec.exit_table != "openpai" or PROTOCOL in job.metadata.annotations
     counted, elastic = spec.replica_spec, job.is_elastic
     roles = {
         role.name: RoleView(
             name=role.name,
             replicas=job.replicas_of(role.name),
             min_replicas=counted.min_replicas if elastic and role.name == counted.role else None,
-            retry=_retry(role.retry_policy, unsaid=_NEVER if one_group else _USUAL),
+            retry=_retry(role.retry_policy, at_once, unsaid=_NEVER if one_group else _USUAL),
             min_failed=role.completion.min_failed,
             min_succeeded=role.completion.min_succeeded,
         )
@@ -73,7 +78,7 @@ def view_of(job: UnifiedJob, *, one_group: bool = False) -> JobView:
     }
     view = JobView(
         roles=roles,
-        retry=_retry(spec.retry_policy),
+        retry=_retry(spec.retry_policy, at_once),
         max_duration_seconds=spec.max_duration_seconds,
         grace_seconds=spec.checkpoint.grace_seconds,
         exit_table=spec.exit_table,
@@ -83,7 +88,7 @@ def view_of(job: UnifiedJob, *, one_group: bool = False) -> JobView:
     return _KNOWN.setdefault(msgspec.msgpack.encode(view), view)
 
 
-def _retry(policy: RetryPolicy, unsaid: RetryView = _USUAL) -> RetryView:
+def _retry(policy: RetryPolicy, at_once: bool, unsaid: RetryView = _USUAL) -> RetryView:
     """The policy, or `unsaid` for one that says no more than every document does."""
     said = RetryView(policy.max_retries, policy.fancy)
-    return unsaid if said == _USUAL else said
+    return msgspec.structs.replace(unsaid if said == _USUAL else said, at_once=at_once)

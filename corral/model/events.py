@@ -114,6 +114,13 @@ class StartRefused(msgspec.Struct, frozen=True, tag=True):
     completion: Completion
 
 
+class PlaceLost(msgspec.Struct, frozen=True):
+    """The attempt was not started, and will not be: a part of its place is gone, as `message` says."""
+
+    attempt: AttemptId
+    message: str
+
+
 class StopAccepted(msgspec.Struct, frozen=True, tag=True):
     """The engine took the call to stop this attempt. Optional: without it the state is only told less exactly."""
 

@@ -62,6 +62,10 @@ class ExitView(Record, frozen=True):
     message: str = ""
 
 
+NEVER_RAN: Final = "never-ran"
+"""What a job waits for (`WaitingView.code`) whose attempts, or a task's, ended one after the other before they ran."""
+
+
 class WaitingView(Record, frozen=True):
     """Why a job waits: the binding constraint, and how many gangs are before it."""
 
@@ -89,6 +93,9 @@ class JobSummary(Record, frozen=True):
     devices: int | float = 0
     """How many devices the job holds when all its tasks run; parts of devices count as parts: 2.5."""
     retries: int = 0
+    """Of the job and of its tasks alone."""
+    task_retries: int = 0
+    """Those of its tasks alone."""
     exit: ExitView | None = None
     waiting: WaitingView | None = None
     tags: tuple[str, ...] = ()
@@ -118,6 +125,8 @@ class TaskRecord(Record, frozen=True):
     retries: int = 0
     counted_retries: int = 0
     """Those of them that count against maxRetries."""
+    retry_at: str | None = None
+    """When its next attempt begins, while it waits for that."""
     created_at: str | None = None
     share: ShareView | None = None
     """The part that it has of its one device; null is the whole."""

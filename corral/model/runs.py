@@ -12,6 +12,7 @@ from corral.model.states import JobState, TaskState
 _HOLDS_NOTHING = frozenset(
     {TaskState.CREATION_PENDING, TaskState.CREATION_REQUESTED, TaskState.ATTEMPT_COMPLETED, TaskState.COMPLETED}
 )
+_STAYS = frozenset({TaskState.PREPARING, TaskState.RUNNING, TaskState.ATTEMPT_COMPLETED})
 
 
 class RetriedAfter(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -30,6 +31,10 @@ class Retries(msgspec.Struct, frozen=True):
     total: int = 0
     accountable: int = 0
     after: RetriedAfter = RetriedAfter()
+    in_a_row: int = 0
+    """Since an attempt last ran so long that the back-off begins anew."""
+    unstarted: int = 0
+    """Attempts in a row of which nothing was seen running."""
 
 
 class Yield(msgspec.Struct, frozen=True):
@@ -77,8 +82,18 @@ class TaskRun(msgspec.Struct, frozen=True):
 
     @property
     def holds(self) -> bool:
-        """Whether the node and devices of `placement` belong to the task now."""
-        return self.placement is not None and self.state not in _HOLDS_NOTHING
+        """Whether the node and devices of `placement` belong to the task now; a retry that is due soon keeps them."""
+        return self.placement is not None and (self.state not in _HOLDS_NOTHING or self.retry_at is not None)
+
+    @property
+    def retry_at(self) -> float | None:
+        """When the next attempt begins, while the task waits for it."""
+        return self.wake_at if self.state is TaskState.ATTEMPT_COMPLETED else None
+
+    @property
+    def stays(self) -> bool:
+        """Whether it holds a place and is not on its way out."""
+        return self.holds and self.state in _STAYS
 
 
 class RoleCount(msgspec.Struct, frozen=True):
@@ -119,6 +134,8 @@ class JobRun(msgspec.Struct, frozen=True):
     state: JobState = JobState.CREATION_PENDING
     attempt: int = 0
     retries: Retries = Retries()
+    task_retries: int = 0
+    """How often its tasks were tried again alone, in all its attempts."""
     roles: dict[str, RoleCount] = {}
     stop_requested: bool = False
     """The attempt in hand is the last one, whatever the retry policy says."""

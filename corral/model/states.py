@@ -102,6 +102,8 @@ class TaskState(StrEnum):
     ATTEMPT_COMPLETED = "attempt-completed"
     """No instance of this attempt exists, `completion` says how it ended; it is tried again at `wake_at`.
 
+    A place that it has not given back is kept for the next attempt.
+
     -> CREATION_PENDING | COMPLETED
     """
     COMPLETED = "completed"

@@ -22,7 +22,8 @@ def summarize(before: JobSummary, run: JobRun, phase: str, waiting: WaitingView 
         started_at=rfc3339_or_none(run.started_at),
         ended_at=rfc3339_or_none(run.ended_at),
         tasks=counts if roles else before.tasks,
-        retries=run.retries.total,
+        retries=run.retries.total + run.task_retries,
+        task_retries=run.task_retries,
         exit=exit_view(run.completion),
         waiting=waiting,
     )

@@ -17,7 +17,7 @@ import msgspec
 from corral.kernel.errors import Unavailable
 from corral.model.cordons import Cordon
 from corral.model.inventory import Node
-from corral.model.records import JobFilter, JobSummary, rfc3339
+from corral.model.records import NEVER_RAN, JobFilter, JobSummary, rfc3339
 from corral.service.actor import Actor
 from corral.service.base import ServiceBase
 from corral.service.rules import Resource
@@ -74,6 +74,12 @@ class OpenPaiClusterLists(ServiceBase):
             JobFilter(phases=("waiting",), users=users, order="oldest"), limit=_MOST_ALERTS
         )
         found = [alert for job in waiting.items if (alert := self._pending(job)) is not None]
+        begun = await self.store.list_jobs(
+            JobFilter(phases=("starting", "running"), users=users, order="oldest"), limit=_MOST_ALERTS
+        )
+        found += [
+            _never_ran(job) for job in (*waiting.items, *begun.items) if job.waiting and job.waiting.code == NEVER_RAN
+        ]
         if actor.is_admin:
             for row in await self.store.nodes():
                 found += _of_node(row)
@@ -96,6 +102,12 @@ class OpenPaiClusterLists(ServiceBase):
         why = f" {job.waiting.message}" if job.waiting else ""
         said = f"Job {job.user}~{job.name} has been pending for more than 30 minutes.{why}"
         return _alert("PaiJobPending", "warn", labels, said, since + PENDING_SECONDS)
+
+
+def _never_ran(job: JobSummary) -> dict[str, Any]:
+    labels = {"job_name": f"{job.user}~{job.name}", "username": job.user, "virtual_cluster": job.queue}
+    said = f"Job {job.user}~{job.name}: {job.waiting.message if job.waiting else ''}"
+    return _alert("CorralTaskNeverRan", "error", labels, said, datetime.fromisoformat(job.created_at).timestamp())
 
 
 def _list(kind: str, items: list[dict[str, Any]]) -> dict[str, Any]:

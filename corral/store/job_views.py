@@ -299,6 +299,7 @@ def task_record(task: TaskRun) -> TaskRecord:
         exit=exit_view(task.completion),
         retries=task.retries.total,
         counted_retries=task.retries.accountable,
+        retry_at=rfc3339_or_none(task.retry_at),
         created_at=rfc3339(task.created_at),
         share=_share(placement.share) if placement and placement.share else None,
     )

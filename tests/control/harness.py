@@ -139,6 +139,7 @@ class House:
         self.clock = SystemClock()
         self.not_ready_seconds = 60.0
         self.presenter: Presenter | None = None
+        self.launch_policy = LaunchPolicy(conflict_delay=(0.0, 0.0), retry_first=0.0)
         self._number = 0
         self._running: asyncio.Task[None] | None = None
 
@@ -147,9 +148,7 @@ class House:
         self.store = await self._store("front")
 
     async def _store(self, role: str) -> Store:
-        return await open_store(
-            sqlite_store(self.folder), clock=self.clock, run_folder=self.folder / "run", role=role
-        )
+        return await open_store(sqlite_store(self.folder), clock=self.clock, run_folder=self.folder / "run", role=role)
 
     async def begin(self, beside: Callable[[Control], None] = lambda control: None) -> Control:
         """A new control that leads; `beside` makes what goes with it, before it runs."""
@@ -159,7 +158,7 @@ class House:
             {self.engine.name: self.engine},
             Leadership(self.control_store),
             clock=self.clock,
-            launch_policy=LaunchPolicy(conflict_delay=(0.0, 0.0)),
+            launch_policy=self.launch_policy,
             policy=find_policy(),
             presenter=self.presenter,
             not_ready_seconds=self.not_ready_seconds,
@@ -226,13 +225,14 @@ class House:
 
     async def until(self, job: JobId, *states: str) -> JobRecord:
         """Wait until a job is in one of these states."""
-        return await self._when(job, lambda record: record.phase in states)
+        return await self.when(job, lambda record: record.phase in states)
 
     async def explained(self, job: JobId) -> JobRecord:
         """Wait until the scheduler has looked at a job and what it waits for is stored."""
-        return await self._when(job, lambda record: record.summary.waiting is not None)
+        return await self.when(job, lambda record: record.summary.waiting is not None)
 
-    async def _when(self, job: JobId, holds: Callable[[JobRecord], bool]) -> JobRecord:
+    async def when(self, job: JobId, holds: Callable[[JobRecord], bool]) -> JobRecord:
+        """Wait until what is stored of a job is so."""
         async with self.patience():
             while True:
                 record = await self.store.find_job(job)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import cast
 
 from corral.control.dispatch import Dispatcher
@@ -11,7 +12,7 @@ from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import Unavailable
 from corral.kernel.ids import AttemptId, JobId
 from corral.model.commands import StartTask, StopTask
-from corral.model.launch import TaskLaunch
+from corral.model.launch import Noted, TaskLaunch
 from corral.model.writes import OutboxRow
 from tests.engines.kubernetes.virtual_time import virtually
 
@@ -41,22 +42,27 @@ class Deaf:
         self.stopped.set()
 
 
+def dispatcher_of(engine: object, noted: Callable[[Noted], None] = lambda note: None) -> Dispatcher:
+    async def render(attempt: AttemptId) -> TaskLaunch:
+        return TaskLaunch(attempt, "ada", "paper/a", ("true",), {})
+
+    return Dispatcher(
+        {"paper": cast(Engine, engine)},
+        render,
+        lambda attempt: "paper",
+        lambda event: None,
+        VirtualClock(),
+        lambda: 3.0,
+        noted,
+    )
+
+
 def test_commands_that_an_engine_never_answers_leave_room_for_others() -> None:
     async def work() -> None:
         engine = Deaf()
-
-        async def render(attempt: AttemptId) -> TaskLaunch:
-            return TaskLaunch(attempt, "ada", "paper/a", ("true",), {})
-
-        dispatcher = Dispatcher(
-            {"paper": cast(Engine, engine)},
-            render,
-            lambda attempt: "paper",
-            lambda event: None,
-            VirtualClock(),
-            lambda: 3.0,
-        )
+        dispatcher = dispatcher_of(engine)
         dispatcher.feed([OutboxRow(seq, JOB, StartTask(attempt)) for seq, attempt in enumerate(ATTEMPTS)])
+        await asyncio.sleep(1)
         dispatcher.feed([OutboxRow(1000, JOB, StopTask(FREE, 0.0))])
         async with asyncio.timeout(60):
             await engine.stopped.wait()
@@ -65,6 +71,53 @@ def test_commands_that_an_engine_never_answers_leave_room_for_others() -> None:
         assert engine.calls.count(FREE) == 1
         assert min(engine.calls.count(attempt) for attempt in ATTEMPTS[:-1]) > 5
         assert engine.most_at_once == 64
+        await dispatcher.close()
+
+    virtually(work())
+
+
+class Hanging:
+    """An engine on which a start takes 30 seconds and then finds its storage away."""
+
+    def __init__(self) -> None:
+        self.tries = 0
+        self.stopped: dict[AttemptId, float] = {}
+
+    async def start(self, launch: TaskLaunch) -> None:
+        self.tries += 1
+        await asyncio.sleep(30)
+        raise Unavailable("storage-away", "The storage far cannot be mounted now: no route to filer.")
+
+    async def stop(self, attempt: AttemptId, *, grace_seconds: float, signal: str = "TERM") -> None:
+        self.stopped[attempt] = asyncio.get_running_loop().time()
+
+
+def test_a_start_that_cannot_be_is_told_once_and_given_up_for_a_stop() -> None:
+    async def work() -> None:
+        engine, notes = Hanging(), list[Noted]()
+        dispatcher = dispatcher_of(engine, notes.append)
+        dispatcher.feed([OutboxRow(1, JOB, StartTask(FREE))])
+        await asyncio.sleep(100)
+        assert engine.tries == 4
+        assert notes == [Noted(FREE, "FailedMount", "The storage far cannot be mounted now: no route to filer.")]
+        dispatcher.feed([OutboxRow(2, JOB, StopTask(FREE, 0.0))])
+        begun = asyncio.get_running_loop().time()
+        await asyncio.sleep(40)
+        assert engine.stopped[FREE] - begun <= 35 and dispatcher.done == [1, 2] and dispatcher.idle
+        await dispatcher.close()
+
+    virtually(work())
+
+
+def test_a_stop_waits_for_no_start_of_another_attempt() -> None:
+    async def work() -> None:
+        engine = Hanging()
+        dispatcher = dispatcher_of(engine)
+        dispatcher.feed([OutboxRow(seq, JOB, StartTask(attempt)) for seq, attempt in enumerate(ATTEMPTS[:-1])])
+        await asyncio.sleep(1)
+        dispatcher.feed([OutboxRow(1000, JOB, StopTask(FREE, 0.0))])
+        await asyncio.sleep(0.1)
+        assert FREE in engine.stopped
         await dispatcher.close()
 
     virtually(work())

@@ -69,7 +69,9 @@ def run_suite(folder: Path, *words: str, page: str = NONE_KNOWN, **files: str) -
 
 def row(test: str) -> str:
     """A page on which this test is known."""
-    return NONE_KNOWN.replace("|---|---|---|\n", f"|---|---|---|\n| `{test}` | 2026-11-20 | it flickers on purpose |\n", 1)
+    return NONE_KNOWN.replace(
+        "|---|---|---|\n", f"|---|---|---|\n| `{test}` | 2026-11-20 | it flickers on purpose |\n", 1
+    )
 
 
 def test_a_run_in_which_all_pass_is_green_and_ends_with_the_count(tmp_path: Path) -> None:
@@ -90,7 +92,9 @@ def test_a_flaky_test_that_is_known_is_printed_with_both_outputs_and_the_run_is_
     text = FLAKY.format(mark=str(tmp_path / "mark"))
     done = run_suite(tmp_path, test_a=STEADY, test_b=text, page=row("tests/portal/test_b.py::test_flickers"))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "flaky: tests/portal/test_b.py::test_flickers (known since 2026-11-20: it flickers on purpose)" in done.stdout
+    assert (
+        "flaky: tests/portal/test_b.py::test_flickers (known since 2026-11-20: it flickers on purpose)" in done.stdout
+    )
     said = done.stdout.rpartition("flaky: ")[2]
     assert said.index("seen before: False") < said.index("seen before: True")
     assert done.stdout.splitlines()[-1] == "2 passed, 0 failed, 0 skipped"
@@ -113,7 +117,6 @@ def test_a_path_without_tests_is_refused_in_a_sentence(tmp_path: Path) -> None:
     done = run_suite(tmp_path, "--lanes", "1", "--", "tests/nonsense", test_a=STEADY)
     assert done.returncode == 1
     assert "not green: pytest could not be started: an option, or the path of a test, is wrong" in done.stdout
-
 
 
 def test_a_lane_that_dies_makes_its_test_fail_and_the_rest_is_run(tmp_path: Path) -> None:

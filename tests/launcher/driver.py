@@ -16,7 +16,8 @@ from corral.model.runs import TaskRun
 from corral.model.states import JobState, TaskState
 
 JOB = JobId("0123456789abc")
-DEFAULT = LaunchPolicy()
+DEFAULT = LaunchPolicy(retry_first=0.0)
+"""Stories in which a retry follows at once; test_back_off.py has those that wait."""
 
 
 def role(name: str = "a", replicas: int = 1, **fields: object) -> RoleView:

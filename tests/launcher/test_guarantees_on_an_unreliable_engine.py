@@ -56,12 +56,22 @@ class Guarantees(RuleBasedStateMachine):
         hold=st.sampled_from(["", "", "dependency"]),
         duration=st.sampled_from([0, 0, 50]),
         deadline=st.sampled_from([0.0, 20.0]),
+        wait=st.sampled_from([0.0, 1.0, 40.0]),
     )
     def begin(
-        self, first: RoleView, second: RoleView | None, retry: RetryView, hold: str, duration: int, deadline: float
+        self,
+        first: RoleView,
+        second: RoleView | None,
+        retry: RetryView,
+        hold: str,
+        duration: int,
+        deadline: float,
+        wait: float,
     ) -> None:
         spec = view(*filter(None, (first, second)), retry=retry, max_duration_seconds=duration)
-        self.control = Control(spec, hold=hold, policy=LaunchPolicy((60, 900), start_deadline=deadline))
+        self.control = Control(
+            spec, hold=hold, policy=LaunchPolicy((60, 900), start_deadline=deadline, retry_first=wait)
+        )
 
     # -- the scheduler ---------------------------------------------------------------------------------------------------
 

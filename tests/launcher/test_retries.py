@@ -40,9 +40,8 @@ CASES = [
 
 
 def decide(completion: Completion, limit: int, fancy: bool, spent: int = 0, **policy: float) -> Decision:
-    return decide_retry(
-        RetryView(limit, fancy), Retries(spent, spent), completion, LaunchPolicy(**policy), "0123456789abc.0"
-    )
+    launch = LaunchPolicy(retry_first=0.0, **policy)
+    return decide_retry(RetryView(limit, fancy), Retries(spent, spent), completion, launch, "0123456789abc.0", None)
 
 
 @pytest.mark.parametrize(("kind", "fancy", "limit", "spent", "expected"), CASES)
@@ -83,8 +82,8 @@ def test_a_task_and_a_job_are_retried_by_the_same_table(
     counted = spent + (expected == COUNTED)
     total = spent + (expected != NO)
     after = RetriedAfter() if expected == NO else RetriedAfter(**{kind.value: 1})
-    assert job.run.retries == Retries(total, counted, after)
-    assert task.task("a-0").retries == Retries(total, counted, after)
+    assert job.run.retries == Retries(total, counted, after, in_a_row=int(expected != NO))
+    assert task.task("a-0").retries == job.run.retries
 
 
 def _with_spent(driver: Driver, spent: int):  # type: ignore[no-untyped-def]
@@ -121,8 +120,8 @@ def test_a_floor_delays_transient_retries_only(fancy: bool) -> None:
 def test_conflict_delays_replay_and_spread() -> None:
     completion = classify(251)
     policy = RetryView(0, True)
-    delays = [decide_retry(policy, Retries(), completion, LaunchPolicy(), f"job.{n}").delay for n in range(2000)]
-    again = [decide_retry(policy, Retries(), completion, LaunchPolicy(), f"job.{n}").delay for n in range(2000)]
+    delays = [decide_retry(policy, Retries(), completion, LaunchPolicy(), f"job.{n}", None).delay for n in range(2000)]
+    again = [decide_retry(policy, Retries(), completion, LaunchPolicy(), f"job.{n}", None).delay for n in range(2000)]
     assert delays == again
     assert min(delays) >= 60 and max(delays) <= 900
     quarters = [sum(60 + 210 * q <= delay < 60 + 210 * (q + 1) for delay in delays) for q in range(4)]

@@ -191,7 +191,7 @@ def test_the_duration_counts_from_the_first_start_of_each_attempt() -> None:
 
 
 def test_a_gang_that_is_not_complete_in_time_gives_everything_back_and_comes_again_later() -> None:
-    policy = LaunchPolicy((60, 60), start_deadline=30.0)
+    policy = LaunchPolicy((60, 60), start_deadline=30.0, retry_first=0.0)
     driver = Driver(view(role(replicas=3, retry=RetryView(0, True)), retry=RetryView(0, True)), policy=policy)
     driver.place()
     driver.started("a-0")
@@ -208,7 +208,7 @@ def test_a_gang_that_is_not_complete_in_time_gives_everything_back_and_comes_aga
 
 
 def test_a_task_that_is_too_slow_to_start_again_is_tried_once_more_alone() -> None:
-    policy = LaunchPolicy(start_deadline=30.0)
+    policy = LaunchPolicy(start_deadline=30.0, retry_first=0.0)
     driver = Driver(view(role(replicas=2, retry=RetryView(1, True))), policy=policy)
     driver.start_all()
     driver.exited("a-1", 1)
@@ -241,7 +241,7 @@ def test_a_gang_that_lost_all_its_places_waits_again() -> None:
 
 @pytest.mark.parametrize("others_run", [False, True])
 def test_a_lost_place_of_a_task_that_was_too_late_counts_as_its_failure(others_run: bool) -> None:
-    driver = Driver(view(role(replicas=2)), policy=LaunchPolicy(start_deadline=30.0))
+    driver = Driver(view(role(replicas=2)), policy=LaunchPolicy(start_deadline=30.0, retry_first=0.0))
     driver.place()
     if others_run:
         driver.started("a-0")

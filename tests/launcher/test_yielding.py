@@ -186,8 +186,8 @@ def test_the_last_wish_wins_while_the_attempt_ends() -> None:
 
 
 def test_a_retry_leaves_a_node_that_takes_no_new_tasks() -> None:
-    closed = LaunchPolicy(closed_nodes=frozenset({"local/n1"}))
-    for policy, stays in ((LaunchPolicy(), True), (closed, False)):
+    closed = LaunchPolicy(closed_nodes=frozenset({"local/n1"}), retry_first=0.0)
+    for policy, stays in ((LaunchPolicy(retry_first=0.0), True), (closed, False)):
         driver = Driver(view(role(retry=RetryView(1, fancy=False))), policy=policy)
         driver.start_all()
         driver.exited("a-0", 1)

@@ -69,7 +69,9 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     lanes = max(2, len(os.sched_getaffinity(0)) + 1)
     parser.add_argument("--lanes", type=int, default=lanes, help="how many tests run beside each other (%(default)s)")
     parser.add_argument("--noise", action="store_true", help="keep one core and the disk busy meanwhile")
-    parser.add_argument("--beside", action="append", default=[], metavar="TARGET", help="a make target to run meanwhile")
+    parser.add_argument(
+        "--beside", action="append", default=[], metavar="TARGET", help="a make target to run meanwhile"
+    )
     parser.add_argument("--outcomes", type=Path, metavar="FILE", help="write what became of each test to FILE")
     parser.add_argument("--folder", type=Path, default=ROOT, help="where pytest runs (%(default)s)")
     parser.add_argument("--known", type=Path, default=flaky.PAGE, metavar="FILE", help="the page of known flaky tests")

@@ -50,7 +50,9 @@ def tables(before: Run, after: Run) -> str:
     for suite in sorted(set(sums[0]) | set(sums[1]), key=lambda suite: -sums[1].get(suite, 0.0)):
         then, now = (f"{count[suite]} | {each.get(suite, 0.0):.1f}" for count, each in zip(counts, sums, strict=True))
         rows.append(f"| {suite} | {then} | {now} |")
-    then, now = (f"{len(run.outcomes)} | {sum(each.values()):.1f}" for run, each in zip((before, after), sums, strict=True))
+    then, now = (
+        f"{len(run.outcomes)} | {sum(each.values()):.1f}" for run, each in zip((before, after), sums, strict=True)
+    )
     rows.append(f"| **all, one by one** | {then} | {now} |")
     pieces = ["\n".join(rows)]
     for title, run in (("now", after), ("before", before)):

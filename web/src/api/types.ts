@@ -45,6 +45,7 @@ export interface JobSummary {
   tasks: TaskCounts;
   devices: number;
   retries: number;
+  taskRetries: number;
   exit: Exit | null;
   waiting: { code: string; message: string; ahead: number } | null;
   tags: string[];
@@ -130,6 +131,7 @@ export interface Task {
   endedAt: string | null;
   exit: Exit | null;
   retries: number;
+  retryAt: string | null;
   share?: Share | null;
 }
 export interface EventRecord {

@@ -85,6 +85,7 @@ export function why(job: JobSummary, nodes: readonly string[] = []): string {
   if (job.state === 'waiting') return job.waiting?.message ?? '';
   if (job.state === 'failed' && job.exit)
     return `${job.exit.phrase} (${job.exit.code})${job.exit.message ? `: ${job.exit.message}` : ''}`;
+  if ((job.state === 'running' || job.state === 'starting') && job.waiting) return job.waiting.message;
   if (nodes.length > 0) return nodes.slice(0, 4).map(shortNode).join(', ') + (nodes.length > 4 ? ` and ${nodes.length - 4} more` : '');
   return '';
 }

@@ -21,7 +21,7 @@ export function Overview({ job }: { job: JobDetail }) {
       <div className="min-w-0 space-y-6">
         {job.state === 'waiting' && <Waiting job={job} />}
         {job.state === 'failed' && <ExitNote job={job} />}
-        {yieldsBecause(job).concat(job.notes).map((note) => (
+        {goesOn(job).concat(job.notes).map((note) => (
           <p key={note} className="border-l-[3px] border-line-strong px-4 py-1 text-sm text-muted">
             {note}
           </p>
@@ -46,9 +46,9 @@ export function Overview({ job }: { job: JobDetail }) {
   );
 }
 
-/** Why a job that is ending will run again; nothing when it ends for good. */
-function yieldsBecause(job: JobDetail): string[] {
-  return job.state === 'stopping' && job.waiting ? [job.waiting.message] : [];
+/** Why a job that is ending will run again, or which task of one that runs is tried again and when. */
+function goesOn(job: JobDetail): string[] {
+  return job.state !== 'waiting' && job.waiting ? [job.waiting.message] : [];
 }
 
 const SHOWN = 4;

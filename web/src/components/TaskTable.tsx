@@ -9,7 +9,7 @@ import { JOB_STATES, type Attempt, type JobDetail, type Page, type Task } from '
 import { partOf, ranges, shortNode } from '../lib/format';
 import { Fault, Skeleton } from './Notices';
 import { exitTone, Glyph, Status, taskWord } from './Status';
-import { Ago, Span } from './Time';
+import { Ago, Span, Until } from './Time';
 
 const route = getRouteApi('/frame/jobs/$ref');
 /** Fewer tasks than this are found by looking. */
@@ -153,7 +153,14 @@ function TaskRow({ job, task, rank, open, onOpen }: RowProps) {
       <td className="num">
         <Span from={task.startedAt} to={task.endedAt} />
       </td>
-      <td className="num max-sm:hidden">{task.retries}</td>
+      <td className="num whitespace-nowrap max-sm:hidden">
+        {task.retries}
+        {task.retryAt && (
+          <span className="text-muted">
+            , next <Until at={task.retryAt} />
+          </span>
+        )}
+      </td>
       <td className={`truncate max-sm:max-w-56 sm:w-full sm:max-w-0 ${exitTone(task.exit)}`} title={task.exit?.message || task.exit?.phrase}>
         {task.exit && bad && <span className="max-sm:hidden">{task.exit.phrase} </span>}
         {task.exit && (bad ? <span className="sm:before:content-['('] sm:after:content-[')']">{task.exit.code}</span> : 0)}

@@ -37,6 +37,16 @@ export function Ago({ at }: { at: string | null }) {
   );
 }
 
+/** How long until a time that is to come. */
+export function Until({ at }: { at: string }) {
+  const current = useNow();
+  return (
+    <time dateTime={at} title={absolute(at)} className="whitespace-nowrap">
+      in {duration(Math.max(0, Math.ceil((Date.parse(at) - current) / 1000)))}
+    </time>
+  );
+}
+
 /** From one time to another, or until now while the end has not come. */
 export function Span({ from, to }: { from: string | null; to: string | null }) {
   const current = useNow();

@@ -34,6 +34,7 @@ export function job(id: string, change: Partial<JobSummary> = {}): JobSummary {
     tasks: { total: 2, waiting: 0, running: 2, succeeded: 0, failed: 0 },
     devices: 2,
     retries: 0,
+    taskRetries: 0,
     exit: null,
     waiting: null,
     tags: [],

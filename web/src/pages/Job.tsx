@@ -137,6 +137,7 @@ function Header({ job }: { job: JobDetail }) {
         <Fact label="Devices">{job.devices || '–'}</Fact>
         <Fact label="Retries">
           {job.retries}
+          {job.taskRetries > 0 && <span className="text-muted"> ({job.taskRetries} of single tasks)</span>}
           <span className="text-muted"> · {job.retriesLeft === null ? 'no limit' : `${job.retriesLeft} left`}</span>
         </Fact>
         {!ended && job.checkpointedAt && (
