@@ -52,6 +52,15 @@ async def test_a_task_cannot_touch_its_record_nor_its_shim(local: Harness) -> No
     assert (end.code, end.reason) == (3, "")
 
 
+async def test_a_task_cannot_remove_what_the_engine_keeps_about_it(local: Harness) -> None:
+    folder = local.folder / "engine/attempts" / attempt()
+    script = 'cd /; rm -rf "$CORRAL_ATTEMPT_FOLDER"; mv "$CORRAL_ATTEMPT_FOLDER" /tmp; exit 3'
+    end = await local.run("sh", "-c", script, runtime=RuntimePlan())
+    assert (end.code, end.reason) == (3, "")
+    kept = {path.name.partition(".")[0] for path in folder.iterdir()}
+    assert {"launch", "pid", "exit"} <= kept
+
+
 async def test_what_a_task_puts_in_its_reports_place_is_not_read_as_root(local: Harness) -> None:
     lure = local.folder / "root-only"
     lure.write_text('{"message": "a secret of the machine"}')

@@ -1,40 +1,74 @@
-"""Why: a server that starts must know every attempt of the servers before it, and settle those that never came to run."""
+"""Find every attempt of the servers before this one: by its folder, or by its processes where the folder is gone."""
 
 from __future__ import annotations
 
+import os
+
 from corral.engines.local import processes
+from corral.engines.local.containers import RUNTIMES, container_name
 from corral.engines.local.folders import AttemptFolder, EndRecord, LaunchRecord, attempts_in
-from corral.engines.local.live import NEVER_STARTED, STOP_REQUESTED, LiveAttempt
+from corral.engines.local.live import FOLDER_GONE, NEVER_STARTED, POD_EXTERNAL_DELETED, STOP_REQUESTED, LiveAttempt
+from corral.kernel.ids import AttemptId
 
 
 def recover(root: str, trash: str) -> list[LiveAttempt]:
-    """Every attempt that has a folder, as the folder tells it; nothing is signalled and nothing watched yet.
+    """Every attempt of the engine whose attempts are in `root`; nothing is signalled and nothing watched yet.
 
     An attempt that no shim has, or ever will have, is dropped, so that a repeated start is its first; unless it was to be
-    stopped: then that is its end.
+    stopped: then that is its end. One whose record was removed while it ran comes with that as its end.
     """
-    carrying = {attempt for _, attempt in processes.marked()}
+    carrying: dict[str, list[int]] = {}
+    for pid, attempt in processes.marked():
+        carrying.setdefault(attempt, []).append(pid)
     found: list[LiveAttempt] = []
-    for attempt in attempts_in(root):
-        folder = AttemptFolder(root, attempt)
-        live = LiveAttempt(attempt, folder, folder.launch() or LaunchRecord(""))
-        live.process, live.stop, live.end = folder.process(), folder.stop(), folder.ended()
-        if _never_started(live, has_processes=attempt in carrying):
-            if live.stop is None:
-                folder.discard(trash)
-                continue
-            live.end = EndRecord(STOP_REQUESTED, NEVER_STARTED)
-            folder.write_ended(live.end)
-        found.append(live)
-    return found
+    with_folder = attempts_in(root)
+    for attempt in with_folder:
+        live = _from_folder(AttemptFolder(root, attempt), trash, carrying.get(attempt, []))
+        if live is not None:
+            found.append(live)
+    homeless = sorted(set(carrying).difference(with_folder))
+    return [*found, *(_lost(root, name, carrying[name]) for name in homeless if _of_engine(root, name, carrying[name]))]
 
 
-def _never_started(live: LiveAttempt, *, has_processes: bool) -> bool:
-    """Whether no shim has, or ever will have, this attempt.
-
-    Either the right to run it could be taken, or a shim was killed while it took it: before the command.
-    """
-    folder = live.folder
+def _from_folder(folder: AttemptFolder, trash: str, pids: list[int]) -> LiveAttempt | None:
+    """An attempt as its folder tells it, None for one that is dropped; `pids` are its processes."""
+    live = LiveAttempt(folder.attempt, folder, folder.launch() or _record_from(folder.attempt, pids))
+    live.process, live.stop, live.end = folder.process(), folder.stop(), folder.ended()
     if live.process is not None or live.end is not None or folder.exit_code() is not None:
-        return False
-    return folder.claim() or folder.claimed() or not has_processes
+        return live
+    late_shim = (folder.claim() or folder.claimed()) and all(_is_waiting_shim(pid, folder) for pid in pids)
+    if pids and not late_shim:
+        live.end = EndRecord(POD_EXTERNAL_DELETED, FOLDER_GONE)
+    elif live.stop is not None:
+        live.end = EndRecord(STOP_REQUESTED, NEVER_STARTED)
+    else:
+        folder.discard(trash)
+        return None
+    folder.write_ended(live.end)
+    return live
+
+
+def _is_waiting_shim(pid: int, folder: AttemptFolder) -> bool:
+    """Whether a process is the attempt's shim before it took the right to run it: now it never will."""
+    return folder.path in processes.arguments(pid) and not processes.first_child(pid)
+
+
+def _of_engine(root: str, attempt: str, pids: list[int]) -> bool:
+    """Whether an attempt without a folder is of the engine of `root`, and not of another server on this machine."""
+    return any(processes.variable(pid, processes.FOLDER) == f"{root}/{attempt}" for pid in pids)
+
+
+def _lost(root: str, name: str, pids: list[int]) -> LiveAttempt:
+    attempt = AttemptId(name)
+    end = EndRecord(POD_EXTERNAL_DELETED, FOLDER_GONE)
+    return LiveAttempt(attempt, AttemptFolder(root, attempt), _record_from(attempt, pids), end=end)
+
+
+def _record_from(attempt: AttemptId, pids: list[int]) -> LaunchRecord:
+    """What must be known to end an attempt whose record is gone: its container, which the client's words name."""
+    name = container_name(attempt)
+    for pid in pids:
+        words = processes.arguments(pid)
+        if f"--name={name}" in words and os.path.basename(words[0]) in RUNTIMES:
+            return LaunchRecord("", container=name, container_runtime=words[0])
+    return LaunchRecord("")

@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 from corral.engines.base import ExecSession
-from corral.engines.local import cgroups, memory, processes, reaper, shim
+from corral.engines.local import cgroups, processes, reaper, shim
 from corral.engines.local.adoption import recover
 from corral.engines.local.cgroups import CgroupsV1, CgroupsV2
 from corral.engines.local.containers import container_runtime, ran_out_of_memory, remove
@@ -53,6 +53,7 @@ from corral.engines.local.live import (
 from corral.engines.local.ports import DEFAULT_RANGE, PortLedger
 from corral.engines.local.processes import boot_id
 from corral.engines.local.sessions import spawn_session
+from corral.engines.local.watching import Watch
 from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId
 from corral.model.inventory import LEVELS, Inventory, Node
@@ -66,7 +67,6 @@ SPLIT_LOGS = "CORRAL_LOGS"
 _log = logging.getLogger(__name__)
 _HOST = "127.0.0.1"
 _KILLED = 128 + signals.SIGKILL
-_LOG_SECONDS = 10.0
 _SWEEP_SECONDS = 0.5
 _AGAIN_SECONDS = 1.0
 
@@ -104,7 +104,6 @@ class LocalEngine:
         self._means = Means(root, blobs, container_runtime)
         self._use_cgroups = use_cgroups
         self._cgroups: CgroupsV2 | CgroupsV1 | None = None
-        self._log_limit = log_limit_bytes
         self._live: dict[AttemptId, LiveAttempt] = {}
         self._pids: set[int] = set()
         self._orphans = reaper.Orphans()
@@ -112,7 +111,7 @@ class LocalEngine:
         self._events: asyncio.Queue[EngineEvent] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
         self._bases: dict[int, dict[str, str]] = {}
-        self._memory_timer: asyncio.TimerHandle | None = None
+        self._watch = Watch(self._running_attempts, self._kill, logs, log_limit_bytes)
         self._sweeping = False
         self._shim = ""
         self._nofile = "1024"
@@ -138,17 +137,15 @@ class LocalEngine:
         reaper.become_subreaper()
         if self._use_cgroups:
             self._cgroups = cgroups.detect("corral")
-        if self._log_limit:
-            self._spawn_task(self._keep_logs_short())
+            self._watch.memory_is_limited = self._cgroups is not None and self._cgroups.limits_memory
         self._adopt()
-        self._look_at_memory()
+        self._watch.begin(self._running_attempts())
         self._sweep()
 
     async def close(self) -> None:
         """Let go of everything without ending a task."""
         loop = asyncio.get_running_loop()
-        if self._memory_timer is not None:
-            self._memory_timer.cancel()
+        self._watch.end()
         for live in self._live.values():
             if live.timer is not None:
                 live.timer.cancel()
@@ -219,8 +216,7 @@ class LocalEngine:
             return
         self._live[launch.attempt] = live
         self._events.put_nowait(live.started(_HOST))
-        if self._watches_memory(live) and self._memory_timer is None:
-            self._memory_timer = asyncio.get_running_loop().call_later(memory.SECONDS, self._look_at_memory)
+        self._watch.begin([live])
 
     async def stop(self, attempt: AttemptId, *, grace_seconds: float, signal: str = "TERM") -> None:
         """End the attempt: `signal` to its processes, and KILL after the grace; never started, it ends at once, for ever.
@@ -241,6 +237,8 @@ class LocalEngine:
         stop = StopRecord(number, kill_at)
         try:
             live.folder.write_stop(stop)
+        except FileNotFoundError:
+            pass  # the folder was removed: the next server ends the attempt without any record
         except OSError as error:
             raise _unavailable(error, "The stop could not be recorded") from error
         live.stop = stop
@@ -288,6 +286,9 @@ class LocalEngine:
         """A TCP connection to one of the task's ports; raises NotFound when it does not run here, or has no such port."""
         return await open_connection(attempt, port, self._running(attempt).record.ports)
 
+    def _running_attempts(self) -> list[LiveAttempt]:
+        return [live for live in self._live.values() if live.phase is Phase.RUNNING]
+
     def _running(self, attempt: AttemptId) -> LiveAttempt:
         live = self._live.get(attempt)
         if live is None or live.phase is not Phase.RUNNING or live.process is None:
@@ -325,7 +326,8 @@ class LocalEngine:
         task = prepare(launch, folder, record, env, stderr, self._means)
         groups = " ".join(f"{group}/cgroup.procs" for group in record.cgroups)
         head = ["/bin/sh", self._shim, folder.path, folder.nonce, boot_id(), self._nofile, task.directory, groups]
-        pid = shim.spawn([*head, *task.argv], task.env, stdout=stdout, stderr=stderr, code=task.code)
+        env = {**task.env, processes.FOLDER: folder.path}
+        pid = shim.spawn([*head, *task.argv], env, stdout=stdout, stderr=stderr, code=task.code)
         try:
             live.handle = os.pidfd_open(pid)
         except OSError:
@@ -406,6 +408,8 @@ class LocalEngine:
         if live.phase is not Phase.RUNNING or live.process is None:
             return
         live.end = live.end or end
+        if live.timer is not None:
+            live.timer.cancel()
         # Whatever is forked while we look is met again; the shim's end stops this.
         live.timer = asyncio.get_running_loop().call_later(0.5, self._kill, live, end)
         live.folder.write_ended(live.end)
@@ -423,29 +427,6 @@ class LocalEngine:
             raise _unavailable(error, "The stop could not be recorded") from error
         self._live[attempt] = live
         self._report(live, end, time.time())
-
-    # ---- memory and logs, where nobody else limits them
-
-    def _watches_memory(self, live: LiveAttempt) -> bool:
-        limited = self._cgroups is not None and self._cgroups.limits_memory
-        return bool(live.record.memory_bytes) and not limited and not live.record.container
-
-    def _look_at_memory(self) -> None:
-        self._memory_timer = None
-        running = [live for live in self._live.values() if live.phase is Phase.RUNNING and self._watches_memory(live)]
-        if not running:
-            return
-        try:
-            for attempt in memory.over_limit({live.attempt: live.record.memory_bytes for live in running}):
-                self._kill(self._live[AttemptId(attempt)], EndRecord(OUT_OF_MEMORY, MEMORY_OVER, 9))
-        finally:
-            self._memory_timer = asyncio.get_running_loop().call_later(memory.SECONDS, self._look_at_memory)
-
-    async def _keep_logs_short(self) -> None:
-        while True:
-            await asyncio.sleep(_LOG_SECONDS)
-            for live in [live for live in self._live.values() if live.phase is Phase.RUNNING]:
-                self._logs.drop_head(live.attempt, self._log_limit)
 
     # ---- ending
 

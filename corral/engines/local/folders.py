@@ -13,7 +13,7 @@ ATTEMPT/                 created exclusively before anything is spawned
                          tells in return, `result`
   work/                  the working folder, when the job names none
 ```
-What a folder says, and what it means after a crash of the server:
+What a folder says, and what it means after a crash of the server (an attempt that is dropped may be started again):
 
 | found | meaning |
 |---|---|
@@ -22,11 +22,13 @@ What a folder says, and what it means after a crash of the server:
 | `pid` of another boot | the machine restarted |
 | `pid`, process alive | running: adopted |
 | `pid`, process gone | the shim was killed (its group too, if nothing of it is left) |
-| no `pid` | never started: the server claims `pid`, so a late shim gives up, and drops the folder; a start may come again |
+| no `pid`, no process | never started: the server claims `pid`, so a late shim gives up, and drops the folder |
+| no `pid`, or no folder, but processes | the record was removed: they are killed, and the end is told |
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import secrets
@@ -138,7 +140,7 @@ class AttemptFolder:
         return os.stat(f"{self.path}/pid").st_mtime
 
     def process(self) -> Identity | None:
-        """The shim as it recorded itself; None when it has not (or was killed while it did)."""
+        """The shim as it recorded itself; None when it has not, was killed while it did, or its record is damaged."""
         try:
             text = Path(self.path, "pid").read_text(errors="replace")
         except FileNotFoundError:
@@ -146,8 +148,24 @@ class AttemptFolder:
         if not text.endswith("\n") or text.strip() == CLAIMED:
             return None
         boot, _, line = text.partition(" ")
-        shim = parse_stat(line)
+        try:
+            shim = parse_stat(line)
+        except ValueError:
+            return None
         return Identity(boot, shim.pid, shim.start)
+
+    def removed(self) -> bool:
+        """Whether this very folder, or what was written in it at the start, is gone.
+
+        While the folder of all attempts cannot be seen (a disk that is away), nobody knows.
+        """
+        try:
+            os.stat(f"{self.path}/launch.{self.nonce}")
+        except FileNotFoundError:
+            return os.path.isdir(os.path.dirname(self.path))
+        except OSError:
+            return False
+        return False
 
     def launch(self) -> LaunchRecord | None:
         """What was written at the start; None when the server was killed before it was."""
@@ -158,8 +176,12 @@ class AttemptFolder:
         return None
 
     def exit_code(self) -> int | None:
-        """The command's exit code as the shim saw it; None while there is none."""
-        for name in os.listdir(self.path):
+        """The command's exit code as the shim saw it; None while there is none, and without the folder."""
+        try:
+            names = os.listdir(self.path)
+        except FileNotFoundError:
+            return None
+        for name in names:
             if name.startswith("exit."):
                 return int(name.removeprefix("exit."))
         return None
@@ -230,8 +252,12 @@ class AttemptFolder:
         return path
 
     def discard(self, trash: str) -> None:
-        """Take the folder away at once, by renaming; deleting what it holds may take longer and is the caller's."""
-        os.rename(self.path, f"{trash}/{self.attempt}.{secrets.token_hex(4)}")
+        """Take the folder away at once, by renaming; deleting what it holds may take longer and is the caller's.
+
+        A folder that is gone already is none to take.
+        """
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(self.path, f"{trash}/{self.attempt}.{secrets.token_hex(4)}")
 
     def _write(self, name: str, content: bytes) -> None:
         path = f"{self.path}/{name}"

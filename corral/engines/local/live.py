@@ -22,6 +22,7 @@ GROUP_KILLED = "the whole process group was killed, shim and task together"
 MACHINE_RESTARTED = "the machine restarted while the task ran"
 NEVER_STARTED = "it was stopped before it started"
 MEMORY_OVER = "it was killed for taking more memory than its limit"
+FOLDER_GONE = "its folder was removed while it ran, with the engine's record of it; what ran of it has been ended"
 GRACE_OVER = "it did not end within its grace period and was killed"
 
 POD_EXTERNAL_DELETED = -101

@@ -17,6 +17,9 @@ from corral.runtime import process
 MARKER = "CORRAL_ATTEMPT"
 """The variable that every process of an attempt inherits: its value is the attempt id."""
 
+FOLDER = "CORRAL_ATTEMPT_FOLDER"
+"""The variable beside it: the attempt's folder, so that an engine knows its own processes when the folder is gone."""
+
 _PF_EXITING = 0x4
 
 
@@ -98,12 +101,26 @@ def environment(pid: int) -> dict[str, str]:
 
 def marker(pid: int) -> str:
     """The attempt that a process belongs to, "" for none."""
+    return variable(pid, MARKER)
+
+
+def variable(pid: int, name: str) -> str:
+    """A variable that a process was started with; "" without it, and for a process that is gone or not ours to read."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             raw = file.read()
     except OSError:
         return ""
-    return _marker_in(raw)
+    return _value_in(raw, name)
+
+
+def arguments(pid: int) -> list[str]:
+    """The words that a process was started with; none when it is gone or a zombie."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return os.fsdecode(file.read()).split("\0")[:-1]
+    except OSError:
+        return []
 
 
 def marked() -> Iterator[tuple[int, str]]:
@@ -146,7 +163,7 @@ def first_child(pid: int) -> int:
     try:
         with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
             found = file.read().split()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return 0
     return int(found[0]) if found else 0
 
@@ -178,8 +195,8 @@ def kill_group(group: int, number: int) -> bool:
     return True
 
 
-def _marker_in(raw: bytes) -> str:
-    needle = MARKER.encode() + b"="
+def _value_in(raw: bytes, name: str) -> str:
+    needle = name.encode() + b"="
     if raw.startswith(needle):
         at = 0
     else:

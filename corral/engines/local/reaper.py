@@ -72,7 +72,10 @@ def survivors(group: int, start: int, everything: Iterable[Stat]) -> list[Stat]:
     """What of a shim's group and session is still there, the shim itself left out.
 
     A number is not given again while a group or session of it exists: so when another process has it, ours is empty.
+    Number 0 is that of no shim, but of the kernel's own processes.
     """
+    if not group:
+        return []
     members = [process for process in everything if group in (process.pid, process.group, process.session)]
     if any(process.pid == group and process.start != start for process in members):
         return []

@@ -5,7 +5,8 @@ its own. Two files it creates in the attempt's folder are the protocol:
 
 * `pid`, created exclusively (`set -C`): whoever creates it owns the attempt. A server that finds a folder without it
   creates it itself, and a shim that arrives late then gives up, so the task can never run twice.
-* `exit.CODE`, empty: the code is in the name, so the record is there or not, even on a full disk.
+* `exit.CODE`, empty: the code is in the name, so the record is there or not, even on a full disk. Where it cannot be
+  made, the shim's own exit code is the command's: `true`, since a failed redirection of `:` ends a POSIX shell with 2.
 
 The folder is entered before anything else and the launch file's nonce checked inside it, so a late shim is bound to the
 folder that it was started for, not to one of the same name made since.
@@ -38,7 +39,7 @@ trap : HUP INT QUIT TERM USR1 USR2 ALRM VTALRM PROF IO PWR WINCH URG XCPU
     exec "$@"
 )
 code=$?
-: >"exit.$code"
+true >"exit.$code"
 exit "$code"
 """
 
