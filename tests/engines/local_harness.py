@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-from corral.engines.local import processes
+from corral.engines.local import cgroups, processes
 from corral.engines.local.engine import LocalEngine
 from corral.kernel.ids import AttemptId, job_id
 from corral.model.inventory import Node
@@ -54,6 +54,8 @@ class Harness:
     async def __aexit__(self, *_: object) -> None:
         await self.abandon()
         end_everything(self.folder)
+        parents = self.engine._cgroups.parents if self.engine._cgroups else ()
+        await until(lambda: cgroups.remove(map(str, parents)))
 
     async def abandon(self) -> None:
         """Leave without ending a task."""

@@ -3,36 +3,44 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
-from corral.engines.local import processes
+from corral.engines.local import cgroups, processes
 from corral.engines.local.containers import RUNTIMES, container_name
 from corral.engines.local.folders import AttemptFolder, EndRecord, LaunchRecord, attempts_in
 from corral.engines.local.live import FOLDER_GONE, NEVER_STARTED, POD_EXTERNAL_DELETED, STOP_REQUESTED, LiveAttempt
 from corral.kernel.ids import AttemptId
 
 
-def recover(root: str, trash: str) -> list[LiveAttempt]:
+def recover(root: str, trash: str, groups: Mapping[AttemptId, tuple[str, ...]]) -> list[LiveAttempt]:
     """Every attempt of the engine whose attempts are in `root`; nothing is signalled and nothing watched yet.
 
+    `groups` are the control groups of its attempts that are there.
     An attempt that no shim has, or ever will have, is dropped, so that a repeated start is its first; unless it was to be
     stopped: then that is its end. One whose record was removed while it ran comes with that as its end.
     """
     carrying: dict[str, list[int]] = {}
     for pid, attempt in processes.marked():
         carrying.setdefault(attempt, []).append(pid)
+    for attempt, inside in groups.items():
+        if pids := cgroups.members(inside):
+            carrying.setdefault(attempt, []).extend(pids)
     found: list[LiveAttempt] = []
     with_folder = attempts_in(root)
     for attempt in with_folder:
-        live = _from_folder(AttemptFolder(root, attempt), trash, carrying.get(attempt, []))
+        folder = AttemptFolder(root, attempt)
+        live = _from_folder(folder, trash, carrying.get(attempt, []), groups.get(attempt, ()))
         if live is not None:
             found.append(live)
-    homeless = sorted(set(carrying).difference(with_folder))
-    return [*found, *(_lost(root, name, carrying[name]) for name in homeless if _of_engine(root, name, carrying[name]))]
+    for attempt in sorted(map(AttemptId, set(carrying).difference(with_folder))):
+        if attempt in groups or _of_engine(root, attempt, carrying[attempt]):
+            found.append(_lost(root, attempt, carrying[attempt], groups.get(attempt, ())))
+    return found
 
 
-def _from_folder(folder: AttemptFolder, trash: str, pids: list[int]) -> LiveAttempt | None:
+def _from_folder(folder: AttemptFolder, trash: str, pids: list[int], groups: tuple[str, ...]) -> LiveAttempt | None:
     """An attempt as its folder tells it, None for one that is dropped; `pids` are its processes."""
-    live = LiveAttempt(folder.attempt, folder, folder.launch() or _record_from(folder.attempt, pids))
+    live = LiveAttempt(folder.attempt, folder, folder.launch() or _record_from(folder.attempt, pids, groups))
     live.process, live.stop, live.end = folder.process(), folder.stop(), folder.ended()
     if live.process is not None or live.end is not None or folder.exit_code() is not None:
         return live
@@ -58,17 +66,16 @@ def _of_engine(root: str, attempt: str, pids: list[int]) -> bool:
     return any(processes.variable(pid, processes.FOLDER) == f"{root}/{attempt}" for pid in pids)
 
 
-def _lost(root: str, name: str, pids: list[int]) -> LiveAttempt:
-    attempt = AttemptId(name)
+def _lost(root: str, attempt: AttemptId, pids: list[int], groups: tuple[str, ...]) -> LiveAttempt:
     end = EndRecord(POD_EXTERNAL_DELETED, FOLDER_GONE)
-    return LiveAttempt(attempt, AttemptFolder(root, attempt), _record_from(attempt, pids), end=end)
+    return LiveAttempt(attempt, AttemptFolder(root, attempt), _record_from(attempt, pids, groups), end=end)
 
 
-def _record_from(attempt: AttemptId, pids: list[int]) -> LaunchRecord:
-    """What must be known to end an attempt whose record is gone: its container, which the client's words name."""
+def _record_from(attempt: AttemptId, pids: list[int], groups: tuple[str, ...]) -> LaunchRecord:
+    """What must be known to end an attempt whose record is gone: its groups, and the container that a client names."""
     name = container_name(attempt)
     for pid in pids:
         words = processes.arguments(pid)
         if f"--name={name}" in words and os.path.basename(words[0]) in RUNTIMES:
-            return LaunchRecord("", container=name, container_runtime=words[0])
-    return LaunchRecord("")
+            return LaunchRecord("", container=name, container_runtime=words[0], cgroups=groups)
+    return LaunchRecord("", cgroups=groups)

@@ -1,15 +1,18 @@
-"""Why: a task must not take more memory or processors than it asked for, and want of memory must be told as such.
+"""Control groups: each task's limits of memory and processors, and what it runs, wherever its processes went.
 
-Version 2 where the server may make groups (root, or a delegated subtree), else version 1's `memory` and `cpu`, else
-none: then `memory.py` watches. A group is made only for a task that has a limit; the shim stays outside of it.
+Version 2 where the server may make groups (root, or a delegated subtree), else version 1's `memory`, `cpu` and `pids`,
+else none: then `watching.py` looks after memory, and the shim after processes. Every task has a group; the shim stays
+outside of it. Groups of one engine are below a parent of its own, so what is found there after a crash is its own.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
-from corral.kernel.ids import AttemptId
+from corral.kernel.ids import AttemptId, parse_attempt_id
 
 ROOT = Path("/sys/fs/cgroup")
 _PERIOD = 100_000
@@ -23,6 +26,11 @@ class CgroupsV2:
 
     def __init__(self, parent: Path) -> None:
         self._parent = parent
+
+    @property
+    def parents(self) -> tuple[Path, ...]:
+        """Where the groups of all attempts are."""
+        return (self._parent,)
 
     def make(self, attempt: AttemptId, memory_bytes: int, cpu_millis: int) -> tuple[str, ...]:
         """One group with both limits (0: none), to be entered by writing to its `cgroup.procs`.
@@ -41,19 +49,26 @@ class CgroupsV2:
 
 
 class CgroupsV1:
-    """The `memory` and `cpu` hierarchies, each where it can be used."""
+    """The `memory`, `cpu` and `pids` hierarchies, each where it can be used; one of them at least."""
 
     version = 1
 
-    def __init__(self, memory: Path | None, cpu: Path | None) -> None:
-        self._memory, self._cpu = memory, cpu
+    def __init__(self, memory: Path | None, cpu: Path | None, pids: Path | None = None) -> None:
+        self._memory, self._cpu, self._pids = memory, cpu, pids
+
+    @property
+    def parents(self) -> tuple[Path, ...]:
+        """Where the groups of all attempts are."""
+        return tuple(each for each in (self._pids, self._memory, self._cpu) if each is not None)
 
     def make(self, attempt: AttemptId, memory_bytes: int, cpu_millis: int) -> tuple[str, ...]:
-        """One group a limit (0: none), each to be entered by writing to its `cgroup.procs`.
+        """One group a limit (0: none), and one in any case, each to be entered by writing to its `cgroup.procs`.
 
         Raises OSError.
         """
-        made: list[str] = []
+        group = self.parents[0] / attempt
+        group.mkdir(exist_ok=True)
+        made = [str(group)]
         if memory_bytes and self._memory is not None:
             group = self._memory / attempt
             group.mkdir(exist_ok=True)
@@ -66,7 +81,7 @@ class CgroupsV1:
             (group / "cpu.cfs_period_us").write_text(str(_PERIOD))
             (group / "cpu.cfs_quota_us").write_text(str(cpu_millis * _PERIOD // 1000))
             made.append(str(group))
-        return tuple(made)
+        return tuple(dict.fromkeys(made))
 
     @property
     def limits_memory(self) -> bool:
@@ -82,11 +97,45 @@ def detect(name: str, root: Path = ROOT, own: Path = Path("/proc/self/cgroup")) 
         return CgroupsV2(unified)
     memory = _usable(root / "memory", places.get("memory", ""), name)
     cpu = _usable(root / "cpu", places.get("cpu", ""), name)
+    pids = _usable(root / "pids", places.get("pids", ""), name)
     if memory is not None and not (memory / "memory.limit_in_bytes").exists():
         memory = None
     if cpu is not None and not (cpu / "cpu.cfs_quota_us").exists():
         cpu = None
-    return CgroupsV1(memory, cpu) if memory or cpu else None
+    if pids is not None and not (pids / "cgroup.procs").exists():
+        pids = None
+    return CgroupsV1(memory, cpu, pids) if memory or cpu or pids else None
+
+
+def parent_name(engine_folder: Path) -> str:
+    """What the parent group of an engine is called: each folder's engine has its own."""
+    return f"corral-{hashlib.sha256(os.fsencode(engine_folder)).hexdigest()[:12]}"
+
+
+def found(parents: Iterable[Path]) -> dict[AttemptId, tuple[str, ...]]:
+    """The groups of every attempt that are there now."""
+    known: dict[AttemptId, list[str]] = {}
+    for parent in parents:
+        for entry in os.scandir(parent):
+            try:
+                parse_attempt_id(entry.name)
+            except ValueError:
+                continue
+            known.setdefault(AttemptId(entry.name), []).append(entry.path)
+    return {attempt: tuple(groups) for attempt, groups in known.items()}
+
+
+def members(groups: Iterable[str]) -> set[int]:
+    """The processes in some groups, and in those that a task made below them."""
+    pids: set[int] = set()
+    for group in groups:
+        for folder, _, _ in os.walk(group):
+            try:
+                with open(f"{folder}/cgroup.procs", encoding="ascii") as file:
+                    pids.update(map(int, file.read().split()))
+            except OSError:
+                continue
+    return pids - {0}
 
 
 def ran_out_of_memory(groups: tuple[str, ...]) -> bool:
@@ -102,16 +151,17 @@ def ran_out_of_memory(groups: tuple[str, ...]) -> bool:
     return False
 
 
-def remove(groups: tuple[str, ...]) -> bool:
-    """Drop the groups of an attempt of which nothing is left; False when the kernel still holds one of them."""
+def remove(groups: Iterable[str]) -> bool:
+    """Drop groups in which nothing is left, and those below them; False when the kernel still holds one of them."""
     gone = True
     for group in groups:
-        try:
-            os.rmdir(group)
-        except FileNotFoundError:
-            continue
-        except OSError:
-            gone = False
+        for folder, _, _ in os.walk(group, topdown=False):
+            try:
+                os.rmdir(folder)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                gone = False
     return gone
 
 

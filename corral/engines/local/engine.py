@@ -136,7 +136,7 @@ class LocalEngine:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         reaper.become_subreaper()
         if self._use_cgroups:
-            self._cgroups = cgroups.detect("corral")
+            self._cgroups = cgroups.detect(cgroups.parent_name(self._root))
             self._watch.memory_is_limited = self._cgroups is not None and self._cgroups.limits_memory
         self._adopt()
         self._watch.begin(self._running_attempts())
@@ -156,6 +156,8 @@ class LocalEngine:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._cgroups is not None:
+            cgroups.remove(map(str, self._cgroups.parents))
 
     async def inventory(self) -> Inventory:
         """All nodes as last told."""
@@ -256,6 +258,7 @@ class LocalEngine:
             if live.phase is not Phase.ENDED:
                 raise Conflict("still-running", f"{attempt} still runs; stop it before it can be forgotten.")
             live.folder.discard(self._trash)
+            cgroups.remove(live.record.cgroups)  # where the kernel still held one at the end
             del self._live[attempt]
         self._sweep()
 
@@ -301,7 +304,7 @@ class LocalEngine:
         self, launch: TaskLaunch, folder: AttemptFolder, ports: dict[str, tuple[int, ...]], uid: int
     ) -> LaunchRecord:
         groups: tuple[str, ...] = ()
-        if self._cgroups is not None and not launch.image and (launch.memory_bytes or launch.cpu_millis):
+        if self._cgroups is not None and not launch.image:
             groups = self._cgroups.make(launch.attempt, launch.memory_bytes, launch.cpu_millis)
         return LaunchRecord(
             node=launch.node,
@@ -327,7 +330,8 @@ class LocalEngine:
         groups = " ".join(f"{group}/cgroup.procs" for group in record.cgroups)
         head = ["/bin/sh", self._shim, folder.path, folder.nonce, boot_id(), self._nofile, task.directory, groups]
         env = {**task.env, processes.FOLDER: folder.path}
-        pid = shim.spawn([*head, *task.argv], env, stdout=stdout, stderr=stderr, code=task.code)
+        adopts = not record.cgroups and not record.container
+        pid = shim.spawn([*head, *task.argv], env, stdout=stdout, stderr=stderr, code=task.code, adopts=adopts)
         try:
             live.handle = os.pidfd_open(pid)
         except OSError:
@@ -378,7 +382,11 @@ class LocalEngine:
     # ---- adopting
 
     def _adopt(self) -> None:
-        for live in recover(self._attempts_folder, self._trash):
+        groups = cgroups.found(self._cgroups.parents) if self._cgroups else {}
+        recovered = recover(self._attempts_folder, self._trash, groups)
+        for attempt in groups.keys() - {live.attempt for live in recovered}:
+            cgroups.remove(groups[attempt])
+        for live in recovered:
             self._live[live.attempt] = live
             self._ports.hold(live.record.ports)
             if live.process is not None:
@@ -414,7 +422,7 @@ class LocalEngine:
         live.timer = asyncio.get_running_loop().call_later(0.5, self._kill, live, end)
         live.folder.write_ended(live.end)
         pid, start = live.process.pid, live.process.start_time
-        for process in reaper.of_attempt(live.attempt, pid, start):
+        for process in reaper.of_attempt(live.attempt, pid, start, live.record.cgroups):
             processes.kill(process.pid, process.start, signals.SIGKILL)
         processes.kill(pid, start, signals.SIGCONT)
 
@@ -479,7 +487,7 @@ class LocalEngine:
         for live, code in buried:
             with self._trying(live):
                 hidden = live.attempt in elsewhere or live.sessions or live.record.container
-                if hidden or live.group_left(everything):
+                if hidden or live.group_left(everything) or cgroups.members(live.record.cgroups):
                     self._spawn_task(self._close(live, code))
                 else:
                     self._close_now(live, code)
@@ -508,7 +516,7 @@ class LocalEngine:
     async def _close(self, live: LiveAttempt, code: int | None) -> None:
         group, start = (live.process.pid, live.process.start_time) if live.process else (0, 0)
         with self._trying(live):
-            await reaper.end_all(live.attempt, group, start, live.sessions)
+            await reaper.end_all(live.attempt, group, start, live.sessions, live.record.cgroups)
             if live.record.container:
                 container = live.record.container_runtime, live.record.container
                 if code == _KILLED and live.end is None and await ran_out_of_memory(*container):
@@ -546,7 +554,9 @@ class LocalEngine:
         for name in inherited:
             live = self._live.get(AttemptId(name))
             if live is not None and live.phase is Phase.ENDED and live.process is not None:
-                self._spawn_task(reaper.end_all(name, live.process.pid, live.process.start_time))
+                self._spawn_task(
+                    reaper.end_all(name, live.process.pid, live.process.start_time, (), live.record.cgroups)
+                )
 
     # ---- housekeeping
 

@@ -1,9 +1,10 @@
-"""Why: an attempt is over only when nothing of it is left, and processes hide: in other groups, sessions, under init.
+"""Find and end what is left of an attempt: processes hide in other groups and sessions, under init, without variables.
 
-Three nets, cheapest first. The process group is killed while the shim's zombie still holds its number. The server is a
-*subreaper*, so whatever left the session becomes its child once its parents are gone: one read of `children` a batch of
-exits finds it. What a killed server left behind carries the attempt's marker in its environment: one pass over `/proc`
-a batch, only for adopted attempts.
+Four nets, cheapest first. The process group is killed while the shim's zombie still holds its number. The attempt's
+control group has everything that it ever started; where there are none, the shim is a subreaper and ends what it
+inherits itself. The server is a *subreaper* too, so what left the session of a killed shim becomes its child: one read
+of `children` a batch of exits finds it by its marker. What a killed server left behind carries the attempt's marker in
+its environment: one pass over `/proc` a batch, only for adopted attempts.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import os
 import signal
 from collections.abc import Collection, Iterable
 
-from corral.engines.local import processes
+from corral.engines.local import cgroups, processes
 from corral.engines.local.processes import Stat
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -82,24 +83,29 @@ def survivors(group: int, start: int, everything: Iterable[Stat]) -> list[Stat]:
     return [process for process in members if process.pid != group and process.present]
 
 
-def of_attempt(attempt: str, group: int, start: int) -> list[Stat]:
+def of_attempt(attempt: str, group: int, start: int, control_groups: Iterable[str] = ()) -> list[Stat]:
     """Everything that an attempt still runs, wherever it hides, its shim (`group`, `start`) left out; one pass."""
+    inside = cgroups.members(control_groups)
     everything = processes.everything()
     found = {process.pid: process for process in survivors(group, start, everything)}
     for process in everything:
-        if process.present and process.pid != group and processes.marker(process.pid) == attempt:
+        if not process.present or process.pid == group:
+            continue
+        if process.pid in inside or processes.marker(process.pid) == attempt:
             found[process.pid] = process
     return list(found.values())
 
 
-async def end_all(attempt: str, group: int, start: int, sessions: Iterable[int] = ()) -> None:
+async def end_all(
+    attempt: str, group: int, start: int, sessions: Iterable[int] = (), control_groups: Iterable[str] = ()
+) -> None:
     """Kill what is left of an attempt whose shim is gone, and wait until all of it is dead.
 
     `sessions` are process groups of it that may show no marker: without variables, or becoming another program just now.
     """
     for session in sessions:
         processes.kill_group(session, signal.SIGKILL)
-    while left := of_attempt(attempt, group, start):
+    while left := of_attempt(attempt, group, start, control_groups):
         await asyncio.gather(*(_kill_and_wait(process) for process in left))
 
 
