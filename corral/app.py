@@ -107,10 +107,8 @@ def _refusal(error: BaseException) -> CorralError | None:
 
 
 async def _front(settings: Settings) -> None:
-    import uvicorn
-
     from corral.api import create_app
-    from corral.front import ControlSocket, LeadersDoor, Server, listener_of, portal_folder
+    from corral.front import ControlSocket, LeadersDoor, Server, configuration, listener_of, portal_folder
     from corral.service import Service
     from corral.service.kin import make_kin
     from corral.store import open_store
@@ -149,18 +147,7 @@ async def _front(settings: Settings) -> None:
         web=_web(settings, service),
         limits=_call_limits(settings),
     )
-    config = uvicorn.Config(
-        application,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        ssl_certfile=str(settings.tls_certificate) if settings.tls_certificate else None,
-        ssl_keyfile=str(settings.tls_key) if settings.tls_key else None,
-        timeout_graceful_shutdown=2,
-        ws="websockets-sansio",
-    )
-    server = Server(config)
+    server = Server(configuration(application, settings))
     try:
         listener = listener_of(settings)
         link = (await service.first_link(settings.administrator, uid=os.getuid())).link

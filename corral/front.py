@@ -15,8 +15,10 @@ from typing import Any, Final, TypeVar
 
 import httpx2
 import uvicorn
+from starlette.types import ASGIApp
 from websockets.asyncio.client import ClientConnection, connect, unix_connect
 
+from corral.api.addresses import networks
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
 from corral.model.writes import Holder
 from corral.service.kin import NAME, Kin
@@ -31,6 +33,27 @@ _KNOWN_SECONDS: Final = 1.0
 _KIN: Final = {"sni_hostname": NAME}
 _T = TypeVar("_T")
 MAX_FRAME: Final = 1024 * 1024
+
+
+def configuration(application: ASGIApp, settings: Settings) -> uvicorn.Config:
+    """How uvicorn serves the API.
+
+    Raises InvalidInput where a setting cannot be used.
+    """
+    proxies = networks(each.strip() for each in settings.trusted_proxies.split(",") if each.strip())
+    return uvicorn.Config(
+        application,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        ssl_certfile=str(settings.tls_certificate) if settings.tls_certificate else None,
+        ssl_keyfile=str(settings.tls_key) if settings.tls_key else None,
+        timeout_graceful_shutdown=2,
+        ws="websockets-sansio",
+        proxy_headers=bool(proxies),  # unless told, uvicorn believes the loopback and $FORWARDED_ALLOW_IPS
+        forwarded_allow_ips=[str(each) for each in proxies],
+    )
 
 
 class Server(uvicorn.Server):

@@ -54,6 +54,11 @@ class Settings(BaseSettings):
     )
     tls_certificate: Path | None = Field(default=None, description="PEM file of the certificate chain: serve HTTPS.")
     tls_key: Path | None = Field(default=None, description="PEM file of the certificate's private key.")
+    trusted_proxies: str = Field(
+        default="",
+        description="Addresses and networks of the reverse proxies in front of the server, separated by commas, such as "
+        "`127.0.0.1,10.0.0.0/8`: only their `X-Forwarded-For` and `X-Forwarded-Proto` are believed. Empty: nobody's.",
+    )
     cluster: Path | None = Field(
         default=None,
         description="Configuration documents for the first start (Cluster, Queue, Policy, Storage); what was applied since "

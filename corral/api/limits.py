@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import math
 import re
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final, NamedTuple
 
 from corral.kernel.errors import TooManyRequests
@@ -14,43 +16,97 @@ from corral.kernel.errors import TooManyRequests
 MINUTE: Final = 60.0
 HOUR: Final = 3600.0
 _REMEMBERED: Final = 10_000
+_WAITING: Final = 100
+"""Sign-ins that wait for others under way; each that ends lets all of them look again."""
+
+
+class Attempt:
+    """One sign-in that is being checked; it counts as a failure unless its caller says otherwise."""
+
+    def __init__(self) -> None:
+        self.failed = True
+        self.forgives = False
+
+    def right(self) -> None:
+        """The sign-in was right: the account's earlier failures are forgotten."""
+        self.failed = False
+        self.forgives = True
+
+    def void(self) -> None:
+        """Nothing was learned about the password: the store was away, or the call was refused for another reason."""
+        self.failed = False
 
 
 class FailureLimit:
-    """At most `failures` refused sign-ins per key in `window` seconds; a success forgives. Memory is bounded."""
+    """At most `failures` wrong sign-ins per key in `window` seconds, those that are being checked included.
+
+    A sign-in that could be one too many waits for those under way, so that many people behind one address may sign
+    in at once, but of many guesses sent at once no more are checked than of guesses sent in turn. A right one forgets
+    the failures of its account, never those of its address: else an account of one's own would let one guess on.
+    Memory is bounded.
+    """
 
     def __init__(self, failures: int = 10, window: float = 60.0, now: Callable[[], float] = time.monotonic) -> None:
         self._failures = failures
         self._window = window
         self._now = now
         self._seen: OrderedDict[str, list[float]] = OrderedDict()
+        self._under_way: Counter[str] = Counter()
+        self._waiting = 0
+        self._ended = asyncio.Event()
+        """Set, and replaced, whenever an attempt ends."""
 
-    def check(self, *keys: str) -> None:
-        """Let the call through, or refuse it.
+    @contextlib.asynccontextmanager
+    async def attempt(self, *keys: str) -> AsyncIterator[Attempt]:
+        """Check one sign-in inside, which says how it went.
 
         Raises TooManyRequests when one of the keys has used up its failures.
         """
-        now = self._now()
+        await self._enter(keys)
+        attempt = Attempt()
+        try:
+            yield attempt
+        finally:
+            self._leave(keys, attempt)
+
+    async def _enter(self, keys: Sequence[str]) -> None:
+        while not self._has_room(keys):
+            if self._waiting >= _WAITING:
+                message = "Too many sign-ins are being checked; wait a second and try again."
+                raise TooManyRequests("too-many-sign-ins", message, retryAfter=1)
+            self._waiting += 1
+            try:
+                await self._ended.wait()
+            finally:
+                self._waiting -= 1
+        self._under_way.update(keys)
+
+    def _has_room(self, keys: Sequence[str]) -> bool:
+        now, room = self._now(), True
         for key in keys:
             recent = [at for at in self._seen.get(key, ()) if now - at < self._window]
             if len(recent) >= self._failures:
-                wait = max(1, round(self._window - (now - recent[0])))
+                wait = max(1, math.ceil(self._window - (now - recent[0])))
                 message = f"Too many sign-ins were refused; wait {wait} seconds and try again."
                 raise TooManyRequests("too-many-sign-ins", message, retryAfter=wait)
+            room = room and len(recent) + self._under_way[key] < self._failures
+        return room
 
-    def failed(self, *keys: str) -> None:
-        """A sign-in under these keys was refused."""
+    def _leave(self, keys: Sequence[str], attempt: Attempt) -> None:
         now = self._now()
+        self._under_way.subtract(keys)
         for key in keys:
-            recent = [at for at in self._seen.pop(key, ()) if now - at < self._window]
-            self._seen[key] = [*recent[-self._failures :], now]
+            if self._under_way[key] <= 0:
+                del self._under_way[key]
+            if attempt.failed:
+                recent = [at for at in self._seen.pop(key, ()) if now - at < self._window]
+                self._seen[key] = [*recent[-self._failures :], now]
+            elif attempt.forgives and key.startswith("user:"):
+                self._seen.pop(key, None)
         while len(self._seen) > _REMEMBERED:
             self._seen.popitem(last=False)
-
-    def succeeded(self, *keys: str) -> None:
-        """A sign-in under these keys was right."""
-        for key in keys:
-            self._seen.pop(key, None)
+        self._ended.set()
+        self._ended = asyncio.Event()
 
 
 class Calls(NamedTuple):

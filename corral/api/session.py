@@ -9,9 +9,9 @@ import msgspec
 from fastapi import APIRouter, Request
 
 from corral.api.callers import Caller, clear_session, service_of, set_session
-from corral.api.limits import FailureLimit
+from corral.api.guessing import guess
 from corral.api.wire import Json, answers, json_body, no_content, read_json
-from corral.kernel.errors import InvalidInput, Unauthenticated
+from corral.kernel.errors import InvalidInput
 from corral.model.views import Me, SignedIn, VersionView
 
 router = APIRouter(tags=["session"])
@@ -43,21 +43,12 @@ async def login(request: Request) -> Json:
     asked: Login = read_json(await request.body(), Login)
     if bool(asked.link) == bool(asked.user):
         raise InvalidInput("invalid-login", "Send either the link, or user and password.")
-    limit: FailureLimit = request.app.state.login_limit
-    keys = [f"address:{request.client.host if request.client else ''}"]
-    if asked.user:
-        keys.append(f"user:{asked.user}")
-    limit.check(*keys)
     service = service_of(request)
-    try:
+    async with guess(request, asked.user):
         if asked.link:
             signed = await service.sign_in_link(asked.link)
         else:
             signed = await service.sign_in_password(asked.user, asked.password)
-    except Unauthenticated:
-        limit.failed(*keys)
-        raise
-    limit.succeeded(*keys)
     response = Json(signed)
     expires = datetime.fromisoformat(signed.expires_at).timestamp()
     age = max(0, int(expires - request.app.state.clock.now()))

@@ -90,6 +90,7 @@ class Door:
             log_config=None,
             lifespan="off",
             access_log=False,
+            proxy_headers=False,
             ws="websockets-sansio",
             **where,
         )

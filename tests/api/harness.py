@@ -16,9 +16,10 @@ from fastapi import FastAPI
 
 from corral.api import create_app
 from corral.client import Client
-from corral.front import ControlSocket
+from corral.front import ControlSocket, configuration
 from corral.kernel.clock import VirtualClock
 from corral.service import Service
+from corral.settings import Settings
 from corral.storage.blobs import BlobStore
 from corral.storage.logs import LogStore
 from corral.storage.shelf import LogShelf
@@ -43,6 +44,8 @@ class Server:
         self.service: Service
         self.app: FastAPI
         self.url = ""
+        self.settings: dict[str, Any] = {}
+        """What `prepare` may say of the server's settings."""
 
     def call(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run something on the server's loop and wait for it."""
@@ -106,8 +109,7 @@ def serving(folder: Path, prepare: Callable[[Server], None] = lambda server: Non
     async def serve(listener: socket.socket) -> None:
         await server.open()
         prepare(server)
-        config = uvicorn.Config(server.app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
-        running = uvicorn.Server(config)
+        running = uvicorn.Server(configuration(server.app, Settings(data_folder=folder, **server.settings)))
 
         def stop() -> None:
             running.should_exit = True

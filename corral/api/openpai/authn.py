@@ -8,11 +8,10 @@ import msgspec
 from fastapi import APIRouter, Request
 
 from corral.api.callers import service_of
-from corral.api.limits import FailureLimit
+from corral.api.guessing import guess
 from corral.api.openpai.bodies import body_of
 from corral.api.openpai.callers import AnyCaller
 from corral.api.wire import Json
-from corral.service.openpai_refusals import OpenPaiRefusal
 from corral.service.openpai_tokens import LOGIN_SECONDS, LONGEST, SHORTEST
 
 router = APIRouter()
@@ -35,16 +34,8 @@ class BasicLogin(msgspec.Struct, frozen=True):
 async def sign_in(request: Request) -> Json:
     """Sign in with a password; the answer carries the token."""
     asked = await body_of(request, BasicLogin)
-    limit: FailureLimit = request.app.state.login_limit
-    keys = (f"address:{request.client.host if request.client else ''}", f"user:{asked.username}")
-    limit.check(*keys)
-    try:
+    async with guess(request, asked.username, *_GUESSES):
         signed = await service_of(request).openpai_login(asked.username, asked.password, asked.expiration)
-    except OpenPaiRefusal as refused:
-        if refused.code in _GUESSES:
-            limit.failed(*keys)
-        raise
-    limit.succeeded(*keys)
     return Json(signed)
 
 

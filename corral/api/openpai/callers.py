@@ -9,6 +9,7 @@ from typing import Annotated, Final
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
+from corral.api.addresses import address_key
 from corral.api.callers import service_of
 from corral.api.limits import Counting
 from corral.kernel.errors import Unauthenticated
@@ -45,7 +46,7 @@ async def _authenticated(connection: HTTPConnection) -> Actor:
 async def caller_or_none(connection: HTTPConnection) -> Actor | None:
     """Who calls, or None when nobody says so; a bad token is refused all the same."""
     if not connection.headers.get("authorization", "").strip():
-        _count(connection, f"address:{connection.client.host if connection.client else ''}")
+        _count(connection, address_key(connection))
         return None
     return await any_caller(connection)
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Request
 
 from corral.api.callers import service_of
+from corral.api.guessing import guess
 from corral.api.openpai.bodies import body_of, read
 from corral.api.openpai.callers import AdministratorInPerson, AnyCaller, Person
 from corral.api.wire import Json
 from corral.model.openpai_accounts import UserChanges
+from corral.service.actor import Actor
 from corral.service.openpai_refusals import bad_parameters
 
 router = APIRouter()
@@ -183,9 +186,10 @@ async def update_self(request: Request, actor: Person) -> Json:
     told = UserChanges(email=asked.email, password=asked.new_password, extension=asked.extension)
     if not update.patch:
         _complete(told, ("email", "password", "extension"))
-    await service_of(request).openpai_update_self(
-        actor, told, old_password=asked.old_password, merge=update.patch, name=asked.username
-    )
+    async with _old_password(request, actor, told):
+        await service_of(request).openpai_update_self(
+            actor, told, old_password=asked.old_password, merge=update.patch, name=asked.username
+        )
     return _done(f"update group {asked.username} successfully.")
 
 
@@ -247,7 +251,8 @@ async def update_password(request: Request, actor: Person, user: str) -> Json:
     """Give an account another password."""
     asked = await body_of(request, NewPassword)
     told = UserChanges(password=asked.new_password)
-    await service_of(request).openpai_change_profile(actor, user, told, asked.old_password)
+    async with _old_password(request, actor, told):
+        await service_of(request).openpai_change_profile(actor, user, told, asked.old_password)
     return _done("update user password successfully.")
 
 
@@ -302,6 +307,11 @@ async def update_virtual_clusters(request: Request, actor: AdministratorInPerson
     names = tuple(name.strip() for name in asked.virtual_clusters.split(",") if name.strip())
     await service_of(request).openpai_update_user(actor, user, UserChanges(virtual_cluster=names), merge=True)
     return _done("update user virtual clusters successfully")
+
+
+def _old_password(request: Request, actor: Actor, told: UserChanges) -> contextlib.AbstractAsyncContextManager[None]:
+    """Count a change of one's own password as a sign-in: who holds a session only must not find the password out."""
+    return contextlib.nullcontext() if told.password is None else guess(request, actor.user, "ForbiddenUserError")
 
 
 def _done(message: str) -> Json:
