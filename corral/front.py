@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 from websockets.asyncio.client import ClientConnection, connect, unix_connect
 
 from corral.api.addresses import networks
+from corral.api.sockets import WEB_SOCKETS, BoundedSocket
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
 from corral.model.writes import Holder
 from corral.service.kin import NAME, Kin
@@ -50,7 +51,8 @@ def configuration(application: ASGIApp, settings: Settings) -> uvicorn.Config:
         ssl_certfile=str(settings.tls_certificate) if settings.tls_certificate else None,
         ssl_keyfile=str(settings.tls_key) if settings.tls_key else None,
         timeout_graceful_shutdown=2,
-        ws="websockets-sansio",
+        ws=BoundedSocket,
+        **WEB_SOCKETS,
         proxy_headers=bool(proxies),  # unless told, uvicorn believes the loopback and $FORWARDED_ALLOW_IPS
         forwarded_allow_ips=[str(each) for each in proxies],
     )

@@ -31,7 +31,7 @@ from corral.api import (
 )
 from corral.api.express import Express
 from corral.api.guard import Guard
-from corral.api.limits import CallLimits, Counting, FailureLimit
+from corral.api.limits import MINUTE, REPORTS_A_MINUTE, CallLimit, CallLimits, Counting, FailureLimit
 from corral.api.openapi import describe
 from corral.api.openpai import oidc as openpai_oidc
 from corral.api.openpai.pylon import Pylon
@@ -114,6 +114,7 @@ def create_app(
     app.state.metrics = metrics
     app.state.tailer = events.Tailer(service)
     app.state.login_limit = FailureLimit()
+    app.state.reports = CallLimit(REPORTS_A_MINUTE, MINUTE)
     app.state.calls = Counting((limits or CallLimits()).corral)
     app.state.openpai_calls = Counting((limits or CallLimits()).openpai)
     for name, value in (web or WebSettings())._asdict().items():

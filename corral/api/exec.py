@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 from corral.api.bounds import Index, Ref, Role
 from corral.api.callers import Caller, current_actor, service_of
 from corral.api.wire import Json, answers
-from corral.kernel.errors import CorralError, Unavailable
+from corral.kernel.errors import CorralError, InvalidInput, Unavailable
 from corral.model.views import PortsView
 
 router = APIRouter(tags=["exec"])
@@ -41,6 +41,7 @@ async def exec_(
     """Run a command inside a running task."""
     try:
         actor = await current_actor(socket)
+        _check_words(cmd)
         attempt = await service_of(socket).open_exec(actor, ref, role, index)
         query = urlencode({"cmd": cmd or ["sh"], "tty": str(tty).lower()}, doseq=True)
         control = await _connect(socket, f"/exec/{quote(attempt, safe='.')}?{query}")
@@ -71,6 +72,12 @@ async def forward(socket: WebSocket, ref: Ref, role: Role, index: Index, port: P
 async def ports(request: Request, actor: Caller, ref: Ref, role: Role, index: Index) -> Json:
     """The ports of a running task, and where its notebook is behind one of them."""
     return Json(await service_of(request).ports(actor, ref, role, index))
+
+
+def _check_words(words: list[str]) -> None:
+    """Raises InvalidInput for a command that no system can start."""
+    if any("\0" in word for word in words):
+        raise InvalidInput("invalid-command", "A word of the command has a NUL character; leave it out.")
 
 
 async def _connect(socket: WebSocket, path: str) -> ClientConnection:

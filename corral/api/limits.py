@@ -15,6 +15,8 @@ from corral.kernel.errors import TooManyRequests
 
 MINUTE: Final = 60.0
 HOUR: Final = 3600.0
+REPORTS_A_MINUTE: Final = 60
+"""Reports that the tasks of one job may send in a minute."""
 _REMEMBERED: Final = 10_000
 _WAITING: Final = 100
 """Sign-ins that wait for others under way; each that ends lets all of them look again."""

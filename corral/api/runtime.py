@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse
 
 from corral.api.callers import Caller, service_of
+from corral.api.limits import CallLimit
 from corral.api.wire import Json, answers, json_body, no_content, read_json
 from corral.model.views import PeersView
 
@@ -46,11 +47,13 @@ async def code(request: Request, actor: Caller) -> FileResponse:
 @router.post(
     "/report",
     status_code=204,
-    responses=answers(None, 204),
+    responses=answers(None, 204, also=(409,)),
     openapi_extra={"requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}},
 )
 async def report(request: Request, actor: Caller) -> Json:
     """What the runtime saw: stages passed, the exit pattern that matched."""
+    reports: CallLimit = request.app.state.reports
+    reports.take(f"{actor.kind}:{actor.job or actor.user}", "reports")
     body: dict[str, Any] = read_json(await request.body(), dict[str, Any])
     await service_of(request).report(actor, body)
     return no_content()

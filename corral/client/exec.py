@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from corral.client.calls import raise_for
 from corral.kernel.errors import Unavailable
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+_PIECE: Final = 64 * 1024
+"""Bytes of input that one message carries; the server takes up to 256 KiB."""
 
 
 class ExecStream:
@@ -47,7 +50,8 @@ class ExecStream:
 
     def send(self, data: bytes) -> None:
         """Give the command input."""
-        self._write(data)
+        for piece in _pieces(data):
+            self._write(piece)
 
     def end_input(self) -> None:
         """Tell the command that there is no more input."""
@@ -125,7 +129,8 @@ class AsyncExecStream:
 
     async def send(self, data: bytes) -> None:
         """Give the command input."""
-        await self._socket.send(data)
+        for piece in _pieces(data):
+            await self._socket.send(piece)
 
     async def end_input(self) -> None:
         """Tell the command that there is no more input."""
@@ -153,3 +158,9 @@ class AsyncExecStream:
                 self.exit_code = int(message["exit"])
             elif isinstance(refused := message.get("error"), dict):
                 raise_for(int(refused.get("status", 503)), json.dumps(refused).encode())
+
+
+def _pieces(data: bytes) -> Iterator[bytes]:
+    """Input as messages; empty input is one empty message."""
+    for begin in range(0, max(1, len(data)), _PIECE):
+        yield data[begin : begin + _PIECE]

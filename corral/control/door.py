@@ -92,6 +92,7 @@ class Door:
             access_log=False,
             proxy_headers=False,
             ws="websockets-sansio",
+            ws_per_message_deflate=False,
             **where,
         )
         server = uvicorn.Server(config)

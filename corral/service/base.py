@@ -15,6 +15,7 @@ from corral.model.accounts import AuditWrite
 from corral.model.writes import JobRecord
 from corral.service.actor import Actor
 from corral.service.logs import Logs
+from corral.service.refusals import Refusals
 from corral.service.rules import Decision, Resource, decide, meaning_of
 from corral.service.seal import Sealer
 from corral.storage.blobs import BlobStore
@@ -73,6 +74,7 @@ class ServiceBase:
         self.code_limit = code_limit
         self.several_users = several_users
         self.openpai_fs_uri = openpai_fs_uri
+        self._refusals = Refusals()
         self._ids = JobIds(secrets.randbits)
         self._background: set[asyncio.Task[None]] = set()
 
@@ -83,7 +85,9 @@ class ServiceBase:
         """
         decision = decide(actor, action, resource)
         if not decision.allowed:
-            await self.note(actor, action, resource, decision, **detail)
+            left = self._refusals.left(f"{actor.kind}:{actor.job or actor.user}", self.clock.now())
+            if left is not None:
+                await self.note(actor, action, resource, decision, **detail, **left)
             who = f"job {actor.job}" if actor.kind == "job" else actor.user
             thing = f"{resource.kind} {resource.name}".strip()
             raise Forbidden(

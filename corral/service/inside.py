@@ -30,6 +30,8 @@ from corral.storage.shelf import Log
 
 _EVERY_TASK: Final = 20_000
 _REPORT_BYTES: Final = 16 * 1024
+REPORTS_OF_A_JOB: Final = 1024 * 1024
+"""Characters that the reports of one job may take in the store."""
 _MESSAGE: Final = 1000
 _LOST_SECONDS: Final = 120.0
 """So long after an attempt's end the rest of its log is waited for that only another machine has."""
@@ -59,7 +61,8 @@ class Inside(ServiceBase):
     async def report(self, actor: Actor, body: dict[str, Any]) -> None:
         """Note what the runtime of a task saw: `{"attempt", "kind", "message", …}`.
 
-        Raises InvalidInput when it is too long or names another job's attempt.
+        Raises InvalidInput when it is too long or names another job's attempt, Conflict when the job's reports are
+        used up.
         """
         record = await self._own(actor, "runtime.report")
         if len(msgspec.json.encode(body)) > _REPORT_BYTES:
@@ -75,7 +78,9 @@ class Inside(ServiceBase):
             attempt=attempt,
             data=body,
         )
-        await self.store.tell(FactWrite(JobId(record.id), self.clock.now(), fact, actor="runtime"))
+        write = FactWrite(JobId(record.id), self.clock.now(), fact, actor="runtime")
+        if not await self.store.report(write, REPORTS_OF_A_JOB):
+            raise Conflict("reports-used-up", "The job has stored as many reports as it may; print to its log instead.")
 
     async def checkpointed(self, actor: Actor, *, attempt: str, age_seconds: float) -> None:
         """Note that a task saved its job's work so many seconds ago; said again soon after, it changes nothing.

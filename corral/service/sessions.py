@@ -106,9 +106,12 @@ class Sessions(ServiceBase):
 
     async def _authenticate_job(self, token: str, now: float) -> Actor:
         job = verify_job_token(self.key, token, now)
-        owner = await self.store.owner_of(job) if job is not None else None
-        if job is None or owner is None:
+        standing = await self.store.standing_of(job) if job is not None else None
+        if job is None or standing is None:
             raise _bad_token()
+        owner, live = standing
+        if not live:
+            raise Unauthenticated("job-over", "The job of this token is over, and its token with it.")
         return Actor(owner, "job", kind="job", job=job)
 
     def _touch(self, token_id: str, now: float) -> None:

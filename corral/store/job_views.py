@@ -141,6 +141,12 @@ class JobViews(Database):
             lambda connection: connection.execute(select(_jobs.c.user).where(_jobs.c.id == job)).scalar()
         )
 
+    async def standing_of(self, job: str) -> tuple[str, bool] | None:
+        """Whose job it is, and whether it is not over yet; None when it is not there."""
+        query = select(_jobs.c.user, _jobs.c.live).where(_jobs.c.id == job)
+        found = await self.read(lambda connection: connection.execute(query).first())
+        return (found.user, found.live) if found is not None else None
+
     async def children(self, parent: str) -> list[JobSummary]:
         """The jobs that an array was expanded to, in order."""
         query = select(_runs.c.summary).join(_jobs, _jobs.c.id == _runs.c.job).where(_jobs.c.array_parent == parent)

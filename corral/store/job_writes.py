@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from corral.kernel.errors import Conflict, NotFound
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
@@ -53,6 +53,11 @@ _SAVED: Final = (
 _FORGET_SAVED: Final = delete(_events).where(
     _events.c.job == bindparam("i"), _events.c.kind == str(IntentKind.CHECKPOINTED)
 )
+_ROW: Final = 200
+"""Characters that a stored report counts beside its message and its data."""
+_REPORTED: Final = select(
+    func.coalesce(func.sum(func.length(_events.c.message) + func.length(_events.c.data) + _ROW), 0)
+).where(_events.c.job == bindparam("i"), _events.c.kind.startswith("runtime."))
 _DATA: Final = msgspec.json.Decoder(dict[str, int])
 _runs = tables.job_runs
 _SUMMARY: Final = msgspec.json.Decoder(JobSummary)
@@ -131,9 +136,16 @@ class JobWrites(Database):
         """
         key = parse_attempt_id(attempt)
 
+        def known(last: Any) -> bool:
+            return last is not None and not _is_news(
+                key.job_attempt, at, _DATA.decode(last.data)["jobAttempt"], last.at
+            )
+
+        if known(await self.read(lambda connection: connection.execute(_SAVED, {"i": key.job}).first())):
+            return False  # whoever says so too often does not make writers wait
+
         def run(transaction: Transaction) -> bool:
-            last = transaction.read(_SAVED, {"i": key.job}).first()
-            if last is not None and not _is_news(key.job_attempt, at, _DATA.decode(last.data)["jobAttempt"], last.at):
+            if known(transaction.read(_SAVED, {"i": key.job}).first()):
                 return False
             if transaction.read(_JOB, {"i": key.job}).first() is None:
                 return False
@@ -188,6 +200,21 @@ class JobWrites(Database):
             write_audit(transaction, audit)
             transaction.ring("control")
             transaction.ring("front")
+            return True
+
+        return await self.write(run)
+
+    async def report(self, write: FactWrite, most: int) -> bool:
+        """Store what a task reported; False when its job would have stored more than `most` characters so."""
+        row = fact_row(write)
+        size = len(row["message"]) + len(row["data"]) + _ROW
+
+        def run(transaction: Transaction) -> bool:
+            stored: int = transaction.read(_REPORTED, {"i": write.job}).scalar_one()
+            if stored + size > most:
+                return False
+            transaction.ring("front")
+            add_events(transaction, [row])
             return True
 
         return await self.write(run)

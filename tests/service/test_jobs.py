@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from corral.kernel.clock import VirtualClock
-from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound, Unavailable
+from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound, Unauthenticated, Unavailable
 from corral.kernel.ids import JobId, TaskKey, attempt_id
 from corral.kernel.tokens import mint_job_token
 from corral.model.outcome import Completion, ExitClass
@@ -286,6 +286,47 @@ async def test_a_job_knows_its_started_peers_and_reports(service: Service, store
     assert (event.kind, event.message, event.role, event.attempt) == ("runtime.staged", "2 files", "worker", own)
     with pytest.raises(InvalidInput):
         await service.report(actor, {"message": "x" * 20_000})
+
+
+async def test_what_the_tasks_of_one_job_report_is_bounded_in_all(
+    service: Service, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("corral.service.inside.REPORTS_OF_A_JOB", 40_000)
+    job, other = await _submit(service), await _submit(service, job_text("other"))
+    actor = await service.authenticate(mint_job_token(KEY, job, START + 1000))
+    for _ in range(2):
+        await service.report(actor, {"kind": "noise", "filler": "x" * 15_000})
+    with pytest.raises(Conflict, match="as many reports as it may"):
+        await service.report(actor, {"kind": "noise", "filler": "x" * 15_000})
+    await service.report(await service.authenticate(mint_job_token(KEY, other, START + 1000)), {"kind": "heard"})
+    told = [event.kind for event in await service.events_after(0) if event.kind.startswith("runtime.")]
+    assert told == ["runtime.noise", "runtime.noise", "runtime.heard"]
+
+
+async def test_the_token_of_a_job_ends_with_its_job(service: Service, store: Store, epoch: int) -> None:
+    job = await _submit(service)
+    token = mint_job_token(KEY, job, START + 1000)
+    await _run(store, epoch, job)
+    assert (await service.authenticate(token)).job == job
+    await _run(store, epoch, job, end=FAILED)
+    with pytest.raises(Unauthenticated, match="is over"):
+        await service.authenticate(token)
+
+
+async def test_refusals_of_one_caller_fill_no_audit_log(service: Service, store: Store, clock: VirtualClock) -> None:
+    job = await _submit(service)
+    actor = await service.authenticate(mint_job_token(KEY, job, START + 1000))
+
+    async def refused(times: int) -> list[dict[str, object]]:
+        for _ in range(times):
+            with pytest.raises(Forbidden):
+                await service.stop(actor, job)
+        lines = (await store.audit(limit=1000)).items
+        return [line.detail for line in lines if not line.allowed]
+
+    assert len(await refused(100)) == 60
+    clock.advance(61)
+    assert (await refused(1))[0] == {"unwritten": 40}
 
 
 async def test_a_job_tells_of_its_checkpoints_and_of_nobody_elses(

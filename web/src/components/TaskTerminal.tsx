@@ -42,6 +42,9 @@ export default function TaskTerminal({ job, task, onTask }: Props) {
   );
 }
 
+/** Bytes of input in one message; the server takes up to 256 KiB. */
+const PIECE = 65_536;
+
 const SAID = (text: string) => `\r\n\x1b[2m${text}\x1b[0m\r\n`;
 
 function Screen({ jobId, task }: { jobId: string; task: string }) {
@@ -87,7 +90,8 @@ function Screen({ jobId, task }: { jobId: string; task: string }) {
       if (!ended) terminal.write(SAID('The connection is closed. New shell opens another.'));
     };
     const typed = terminal.onData((text) => {
-      if (socket.readyState === WebSocket.OPEN) socket.send(encoder.encode(text));
+      const bytes = encoder.encode(text);
+      for (let at = 0; at < bytes.length && socket.readyState === WebSocket.OPEN; at += PIECE) socket.send(bytes.subarray(at, at + PIECE));
     });
     return () => {
       ended = true;

@@ -1,0 +1,141 @@
+"""What one client sends into a task is bounded in front, whether the task reads it or not."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from websockets.asyncio.server import ServerConnection, unix_serve
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+from corral.api.sockets import MESSAGE_LIMIT
+from corral.client import Client
+from corral.kernel.errors import InvalidInput
+from corral.kernel.ids import AttemptId, JobId
+from corral.kernel.tokens import mint_job_token
+from corral.service.actor import Actor
+from tests.api.harness import Server, serving
+from tests.api.test_jobs_are_submitted_and_read import job
+
+PATIENCE = 120.0
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A front beside a control whose sessions read nothing."""
+    folder = tmp_path_factory.mktemp("front")
+    with serving(folder) as running:
+        closed = asyncio.Event()
+
+        async def deaf(socket: ServerConnection) -> None:
+            await socket.send(b"ready")
+            socket.transport.pause_reading()  # type: ignore[attr-defined]
+            await closed.wait()
+
+        async def serve(path: Path) -> None:
+            async with unix_serve(deaf, str(path), close_timeout=0.1):
+                await closed.wait()
+
+        done = asyncio.run_coroutine_threadsafe(serve(folder / "control.sock"), running.loop)
+
+        async def open_exec(actor: Actor, ref: str, role: str, index: int) -> AttemptId:
+            record, _ = await running.service.job_for(actor, ref, "job.exec")
+            return AttemptId(f"{record.id}.0.{role}.{index}.0")
+
+        running.service.open_exec = open_exec  # type: ignore[method-assign]
+        yield running
+        running.loop.call_soon_threadsafe(closed.set)
+        done.result(PATIENCE)
+
+
+@pytest.fixture
+def shell(server: Server, alice: Client) -> Iterator[ClientConnection]:
+    """A session with a command that reads nothing."""
+    alice.submit(job("deaf"), idempotency_key="deaf")
+    address = f"ws{server.url.removeprefix('http')}/api/v3/jobs/deaf/tasks/worker/0/exec"
+    with connect(address, additional_headers={"Authorization": f"Bearer {alice.token}"}, proxy=None) as session:
+        assert session.recv(PATIENCE) == b"ready"
+        yield session
+
+
+@pytest.fixture
+def raw(server: Server, alice: Client) -> Iterator[socket.socket]:
+    """The connection of such a session, of which nobody reads what the server sends."""
+    alice.submit(job("deaf"), idempotency_key="deaf")
+    host, _, port = server.url.removeprefix("http://").partition(":")
+    lines = (
+        "GET /api/v3/jobs/deaf/tasks/worker/0/exec HTTP/1.1",
+        f"Host: {host}:{port}",
+        f"Authorization: Bearer {alice.token}",
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+    )
+    with socket.create_connection((host, int(port)), timeout=PATIENCE) as opened:
+        opened.sendall("".join(f"{line}\r\n" for line in (*lines, "")).encode())
+        seen = b""
+        while b"ready" not in seen:
+            piece = opened.recv(4096)
+            assert piece, seen
+            seen += piece
+        yield opened
+
+
+def test_a_word_with_a_nul_is_no_command(alice: Client) -> None:
+    alice.submit(job("nul"))
+    with pytest.raises(InvalidInput, match="NUL"):
+        list(alice.exec("nul", "worker", 0, ["echo", "a\0b"]))
+
+
+def test_messages_are_bounded_and_nothing_is_inflated(shell: ClientConnection) -> None:
+    assert shell.protocol.extensions == []
+    shell.send(bytes(MESSAGE_LIMIT + 1))
+    with pytest.raises(ConnectionClosed) as ended:
+        shell.recv(PATIENCE)
+    assert ended.value.rcvd is not None and ended.value.rcvd.code == 1009
+
+
+def test_input_that_nobody_reads_stays_with_the_client(raw: socket.socket) -> None:
+    raw.settimeout(2)
+    sent = 0
+    with contextlib.suppress(TimeoutError):
+        while sent < 64 << 20:
+            sent += raw.send(_frame(0x82, bytes(60_000)))
+    assert sent < 32 << 20
+
+
+@pytest.mark.parametrize(
+    ("head", "rest"), [((0x02, b"x"), (0x00, b"")), ((0x82, b"x"), (0x89, bytes(125)))], ids=["fragments", "pings"]
+)
+def test_frames_that_never_make_a_message_end_the_connection(
+    raw: socket.socket, head: tuple[int, bytes], rest: tuple[int, bytes]
+) -> None:
+    raw.settimeout(PATIENCE)
+    many = _frame(*rest) * 2000
+    raw.sendall(_frame(*head))
+    with pytest.raises(ConnectionError):
+        for _ in range(400):  # 100 MB of pings, and nothing is read
+            raw.sendall(many)
+
+
+def _frame(first: int, data: bytes) -> bytes:
+    """A frame as clients send it; a mask of zeros leaves the data as it is."""
+    size = len(data)
+    length = bytes((0x80 | size,)) if size < 126 else bytes((0x80 | 126,)) + size.to_bytes(2, "big")
+    return bytes((first,)) + length + bytes(4) + data
+
+
+def test_the_tasks_of_a_job_report_sixty_times_a_minute_at_most(server: Server, alice: Client) -> None:
+    made = alice.submit(job("noisy"))
+    token = mint_job_token(server.service.key, JobId(made["id"]), server.clock.now() + 100)
+    with httpx2.Client(base_url=server.url, headers={"Authorization": f"Bearer {token}"}) as task:
+        answers = [task.post("/api/v3/runtime/report", json={"kind": "noise"}) for _ in range(61)]
+    assert [answer.status_code for answer in answers] == [204] * 60 + [429]
+    assert answers[-1].json()["code"] == "too-many-calls" and int(answers[-1].headers["retry-after"]) <= 60
