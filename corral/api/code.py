@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request
 from starlette.requests import ClientDisconnect
 
 from corral.api.callers import Caller, service_of
+from corral.api.leaving import unless_left
 from corral.api.wire import Json, answers
 from corral.kernel.errors import InvalidInput, NotFound
 from corral.model.views import Uploaded
@@ -32,8 +35,16 @@ async def put_code(request: Request, actor: Caller) -> Json:
     """Store a code archive; it is written as it arrives and never held in memory."""
     declared = request.headers.get("content-length", "")
     size = int(declared) if declared.isdigit() else None
+    received = asyncio.Event()
+
+    async def chunks() -> AsyncIterator[bytes]:
+        async for chunk in request.stream():
+            yield chunk
+        received.set()
+
     try:
-        return Json(await service_of(request).put_code(actor, request.stream(), declared=size))
+        work = service_of(request).put_code(actor, chunks(), declared=size)
+        return Json(await unless_left(request, work, received))
     except ClientDisconnect:
         raise InvalidInput("upload-broken", "The upload ended early; send it again.") from None
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import posixpath
 import tarfile
-import zlib
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
+
+from corral.runtime.tarheaders import CheckedInfo
 
 _CHUNK = 1 << 20
 
@@ -21,9 +22,16 @@ class Limits(NamedTuple):
 
     entries: int = 200_000
     total_bytes: int = 20 * 1024**3
+    name_bytes: int = 32 * 1024**2
+    """All names of entries together, which are kept while an archive is read."""
+    ratio: int = 100
+    """How many times as large as the archive what it unpacks to may be, where that is more than `small_bytes`."""
+    small_bytes: int = 1024**3
 
 
 DEFAULT_LIMITS = Limits()
+_PATH = 4096
+_DEPTH = 256
 
 
 class UnsafeArchive(ValueError):
@@ -35,7 +43,10 @@ def check(archive: BinaryIO, limits: Limits = DEFAULT_LIMITS) -> None:
 
     Raises UnsafeArchive.
     """
-    for _ in _entries(archive, limits):
+    size = archive.seek(0, os.SEEK_END)
+    archive.seek(0)
+    expanded = min(limits.total_bytes, max(limits.small_bytes, limits.ratio * size))
+    for _ in _entries(archive, limits._replace(total_bytes=expanded)):
         pass
 
 
@@ -83,24 +94,26 @@ def _entries(archive: BinaryIO, limits: Limits) -> Iterator[tuple[tarfile.TarFil
     """Every entry with its name made plain, each checked against those before it."""
     links: set[str] = set()
     files: set[str] = set()
-    entries = total = 0
+    entries = names = 0
     try:
-        with tarfile.open(fileobj=archive, mode="r:gz") as opened:
+        with tarfile.open(fileobj=archive, mode="r:gz", tarinfo=CheckedInfo) as opened:
             while (member := opened.next()) is not None:
                 opened.members = []  # type: ignore[attr-defined]  # or the list of all entries would be kept
                 entries += 1
-                total += member.size
                 if entries > limits.entries:
                     raise UnsafeArchive(f"it has more than {limits.entries} entries")
-                if total > limits.total_bytes:
+                if opened.offset > limits.total_bytes:  # with the headers, of which there may be many to an entry
                     raise UnsafeArchive(f"it unpacks to more than {limits.total_bytes} bytes")
+                names += len(member.name)
+                if names > limits.name_bytes:
+                    raise UnsafeArchive(f"its names have more than {limits.name_bytes} bytes")
                 name = _checked(member, links, files)
                 (links if member.issym() else files).add(name)
                 yield opened, member, name
-    except (tarfile.TarError, EOFError, zlib.error, UnicodeError, OverflowError) as error:
-        raise UnsafeArchive(f"it is not a readable tar.gz ({error})") from error
-    except OSError as error:
-        if error.errno is not None:
+    except UnsafeArchive:
+        raise
+    except Exception as error:  # whatever a broken archive makes the library raise
+        if isinstance(error, OSError) and error.errno is not None:
             raise
         raise UnsafeArchive(f"it is not a readable tar.gz ({error})") from error
 
@@ -108,6 +121,8 @@ def _entries(archive: BinaryIO, limits: Limits) -> Iterator[tuple[tarfile.TarFil
 def _checked(member: tarfile.TarInfo, links: set[str], files: set[str]) -> str:
     name = _inside(member.name, member.name)
     parts = name.split("/")
+    if len(parts) > _DEPTH:
+        raise UnsafeArchive(f"{member.name[:100]!r} lies more than {_DEPTH} folders deep")
     for depth in range(1, len(parts)):
         if "/".join(parts[:depth]) in links:
             raise UnsafeArchive(f"{member.name!r} lies below a link")
@@ -132,6 +147,8 @@ def _climbs_late(target: str) -> bool:
 
 
 def _inside(path: str, shown: str) -> str:
+    if len(path) > _PATH:
+        raise UnsafeArchive(f"{shown[:100]!r} and so on is longer than {_PATH} characters")
     if "\0" in path or path.startswith("/") or not path:
         raise UnsafeArchive(f"{shown!r} is not a path inside the archive")
     plain = posixpath.normpath(path)

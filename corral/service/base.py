@@ -20,6 +20,7 @@ from corral.service.rules import Decision, Resource, decide, meaning_of
 from corral.service.seal import Sealer
 from corral.storage.blobs import BlobStore
 from corral.store import Store
+from corral.workers.pool import Workers
 
 log = structlog.get_logger()
 
@@ -62,6 +63,7 @@ class ServiceBase:
         code_limit: int = 512 * 1024**2,
         several_users: bool = True,
         openpai_fs_uri: str = "",
+        workers: Workers | None = None,
     ) -> None:
         self.store = store
         self.clock = clock
@@ -74,6 +76,7 @@ class ServiceBase:
         self.code_limit = code_limit
         self.several_users = several_users
         self.openpai_fs_uri = openpai_fs_uri
+        self.workers = workers or Workers()
         self._refusals = Refusals()
         self._ids = JobIds(secrets.randbits)
         self._background: set[asyncio.Task[None]] = set()
@@ -140,8 +143,9 @@ class ServiceBase:
         task.add_done_callback(self._background.discard)
 
     async def close(self) -> None:
-        """Wait for what runs behind answers."""
+        """Wait for what runs behind answers, and end the workers."""
         await asyncio.gather(*self._background, return_exceptions=True)
+        await self.workers.close()
 
 
 async def _logged(work: Any) -> None:

@@ -223,7 +223,7 @@ class Inside(ServiceBase):
         decision = await self.check(actor, "code.put", Resource("code", owner=actor.user))
         if self.blobs is None:
             raise Unavailable("no-blob-store", "Code cannot be stored on this server.")
-        digest, size = await self.blobs.put(chunks, self.code_limit)
+        digest, size = await self.blobs.put(chunks, self.code_limit, self.workers)
         await self.store.put_blob(digest, actor.user, size, self.clock.now())
         await self.note(actor, "code.put", Resource("code", digest, owner=actor.user), decision, size=size)
         return Uploaded(digest, size)

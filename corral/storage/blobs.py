@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from corral.kernel.errors import InvalidInput, NotFound, TooLarge, Unavailable
 from corral.runtime.unpack import Limits, UnsafeArchive, check
+from corral.workers.pool import Limits as WorkerLimits
+from corral.workers.pool import PastLimits, Workers
 
 if TYPE_CHECKING:
     from corral.storage.remote import RemoteFolder  # its library is loaded where there is a remote folder
@@ -27,6 +29,8 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 _KEPT_SECONDS: Final = 7 * 86_400.0
 """How long an archive that is in the remote folder too is kept here after it was last needed."""
 _FETCHING: Final = ".fetching"
+_CHECKING: Final = WorkerLimits(memory=1 << 30, cpu_seconds=120)
+"""What the check of one archive may use; 20 GiB are read in less."""
 
 
 class Stored(NamedTuple):
@@ -54,22 +58,24 @@ class BlobStore:
         for leftover in self.root.glob("*.part"):
             leftover.unlink()
 
-    async def put(self, stream: AsyncIterator[bytes], max_bytes: int) -> Stored:
-        """Store an archive as it arrives; it is checked as a whole before anyone can see it.
+    async def put(self, stream: AsyncIterator[bytes], max_bytes: int, workers: Workers) -> Stored:
+        """Store an archive as it arrives; one of the workers checks it as a whole before anyone can see it.
 
         Raises TooLarge when it is longer than `max_bytes`, InvalidInput when it is no tar.gz or would write outside of
-        the folder it is unpacked into, Unavailable when the disk is full or the remote folder does not take it.
+        the folder it is unpacked into, Unavailable when the disk is full, the remote folder does not take it, or all
+        workers are busy.
         """
         part = self.root / f"{secrets.token_hex(8)}.part"
         try:
             stored = await self._receive(stream, part, max_bytes)
-            await asyncio.to_thread(_check, part, self._limits)
+            if wrong := await workers.call(_wrong_with, part, self._limits, limits=_CHECKING):
+                raise _refused(wrong)
             if self._remote is not None:
                 await self._remote.put(_name(stored.digest), part)
             os.replace(part, self.path(stored.digest))
             return stored
-        except UnsafeArchive as error:
-            raise InvalidInput("bad-archive", f"The code archive was refused: {error}.") from error
+        except PastLimits as error:
+            raise _refused(f"to check it is too much work: {error}") from None
         except OSError as error:
             message = f"The archive could not be stored: {error.strerror}."
             raise Unavailable("blob-store-unavailable", message, retry_after=10) from error
@@ -189,9 +195,18 @@ def _digest_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _check(path: Path, limits: Limits) -> None:
-    with open(path, "rb") as archive:
-        check(archive, limits)
+def _wrong_with(path: Path, limits: Limits) -> str:
+    """What is wrong with an archive; empty for a sound one."""
+    try:
+        with open(path, "rb") as archive:
+            check(archive, limits)
+    except UnsafeArchive as error:
+        return str(error)
+    return ""
+
+
+def _refused(why: str) -> InvalidInput:
+    return InvalidInput("bad-archive", f"The code archive was refused: {why}.")
 
 
 def _create(path: Path) -> BinaryIO:

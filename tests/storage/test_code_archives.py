@@ -15,6 +15,7 @@ import pytest
 from corral.kernel.errors import InvalidInput, NotFound, TooLarge
 from corral.runtime.unpack import Limits, UnsafeArchive, check, unpack
 from corral.storage.blobs import BlobStore
+from corral.workers.pool import Workers
 
 
 def entry(name: str, content: bytes = b"", kind: bytes = tarfile.REGTYPE, link: str = "", mode: int = 0o644):
@@ -34,6 +35,13 @@ def archive(*entries: tuple[tarfile.TarInfo, bytes]) -> bytes:
 async def stream(data: bytes) -> AsyncIterator[bytes]:
     for at in range(0, len(data), 1000):
         yield data[at : at + 1000]
+
+
+@pytest.fixture
+async def workers() -> AsyncIterator[Workers]:
+    made = Workers()
+    yield made
+    await made.close()
 
 
 @pytest.fixture
@@ -65,31 +73,98 @@ MALICIOUS = {
 
 
 @pytest.mark.parametrize("what", MALICIOUS)
-async def test_a_harmful_archive_is_refused_and_nothing_is_kept(blobs: BlobStore, tmp_path: Path, what: str) -> None:
-    data = archive(*MALICIOUS[what])
-    with pytest.raises(InvalidInput, match="was refused"):
-        await blobs.put(stream(data), 10_000_000)
-    assert not list(blobs.root.iterdir())
+def test_a_harmful_archive_is_refused_and_nothing_is_written(tmp_path: Path, what: str) -> None:
+    data, limits = archive(*MALICIOUS[what]), Limits(50, 1_000_000)
+    with pytest.raises(UnsafeArchive):
+        check(io.BytesIO(data), limits)
     (tmp_path / "deep/target").mkdir(parents=True)
     with pytest.raises(UnsafeArchive):
-        unpack(io.BytesIO(data), str(tmp_path / "deep/target"), Limits(50, 1_000_000))
+        unpack(io.BytesIO(data), str(tmp_path / "deep/target"), limits)
     assert not (tmp_path / "x").exists() and not (tmp_path / "deep/x").exists()
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"", b"hello", gzip.compress(b"hello"), archive(entry("a", b"x" * 5000))[:-40]],
-    ids=["nothing", "a word", "a packed word", "an archive that is cut off"],
-)
-async def test_what_is_no_archive_is_refused(blobs: BlobStore, data: bytes) -> None:
-    with pytest.raises(InvalidInput, match="was refused"):
-        await blobs.put(stream(data), 10_000_000)
+def header(kind: bytes = tarfile.REGTYPE, *, size: bytes = b"%011o" % 0, name: bytes = b"f") -> bytes:
+    """The block of a header, with whatever stands in its size."""
+    block = bytearray(512)
+    block[: len(name)] = name
+    block[100:108] = b"0000644\0"
+    block[108:116] = block[116:124] = b"0000000\0"
+    block[124 : 124 + len(size)] = size
+    block[136:148] = b"00000000000\0"
+    block[156:157] = kind
+    block[257:265] = b"ustar\x0000"
+    block[148:156] = b"%06o\0 " % sum(block[:148] + b" " * 8 + block[156:])
+    return bytes(block)
 
 
-async def test_an_archive_is_known_by_its_content(blobs: BlobStore) -> None:
+def extended(text: bytes, kind: bytes = tarfile.XHDTYPE, *, many: int = 1) -> bytes:
+    """Extended headers, and a file that they are about."""
+    one = header(kind, size=b"%011o" % len(text)) + text.ljust(-(-len(text) // 512) * 512, b"\0")
+    return one * many + header()
+
+
+def record(keyword: bytes, value: bytes) -> bytes:
+    """A record of an extended header, with its length before it."""
+    rest = b" " + keyword + b"=" + value + b"\n"
+    length = len(rest)
+    while len(b"%d" % length) + len(rest) != length:
+        length = len(b"%d" % length) + len(rest)
+    return b"%d" % length + rest
+
+
+LONG = b"a" * (1 << 20)
+BROKEN = {
+    "a negative size": header(size=b"\xff" * 12),
+    "a negative size of a long name": header(tarfile.GNUTYPE_LONGNAME, size=b"\xff" * 12),
+    "a size of no number": header() + header(size=b"nonsense"),
+    "a negative size in an extended header": extended(record(b"size", b"-1024")),
+    "a size of words in an extended header": extended(record(b"size", b"many")),
+    "an endless size in an extended header": extended(record(b"size", b"inf")),
+    "a long name of a MiB": extended(LONG, tarfile.GNUTYPE_LONGNAME),
+    "a long link of a MiB": extended(LONG, tarfile.GNUTYPE_LONGLINK),
+    "an extended header of a MiB": extended(record(b"comment", LONG)),
+    "an extended header for each of thousands": extended(record(b"comment", b"x"), many=5000),
+    "long names for each of thousands": extended(b"name", tarfile.GNUTYPE_LONGNAME, many=5000),
+    "global headers without end": extended(record(b"comment", LONG[:60_000]), tarfile.XGLTYPE, many=3),
+    "a path of thirty thousand folders": extended(b"a/" * 30_000, tarfile.GNUTYPE_LONGNAME),
+    "a path of a thousand folders": extended(b"a/" * 1000, tarfile.GNUTYPE_LONGNAME),
+    "a sparse file": header(tarfile.GNUTYPE_SPARSE, size=b"%011o" % 0),
+    "a sparse file of an extended header": extended(record(b"GNU.sparse.map", b"0,x")),
+    "a header that is cut off": header() + header()[:100],
+    "an extended header about nothing": header(tarfile.XHDTYPE, size=b"%011o" % 0),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_headers_that_nobody_means_well_with_are_refused(tmp_path: Path, what: str) -> None:
+    data = gzip.compress(BROKEN[what] + bytes(1024))
+    with pytest.raises(UnsafeArchive):
+        check(io.BytesIO(data))
+    with pytest.raises(UnsafeArchive):
+        unpack(io.BytesIO(data), str(tmp_path / "target"))
+
+
+def test_an_archive_may_not_unpack_to_many_times_its_size() -> None:
+    bomb = archive(entry("zeros", bytes(4 << 20)))
+    check(io.BytesIO(bomb))
+    with pytest.raises(UnsafeArchive, match="unpacks to more"):
+        check(io.BytesIO(bomb), Limits(small_bytes=1 << 20))
+
+
+async def test_what_is_no_archive_is_refused_and_nothing_is_kept(blobs: BlobStore, workers: Workers) -> None:
+    cut = archive(entry("a", b"x" * 5000))[:-40]
+    bombs = (gzip.compress(BROKEN[what]) for what in ("a negative size", "a size of words in an extended header"))
+    harmful = archive(*MALICIOUS["a name that climbs"])
+    for data in (b"", b"hello", gzip.compress(b"hello"), cut, harmful, *bombs):
+        with pytest.raises(InvalidInput, match="was refused"):
+            await blobs.put(stream(data), 10_000_000, workers)
+    assert not list(blobs.root.iterdir())
+
+
+async def test_an_archive_is_known_by_its_content(blobs: BlobStore, workers: Workers) -> None:
     data = archive(entry("train.py", b"print(1)"))
-    stored = await blobs.put(stream(data), 10_000_000)
-    assert stored == await blobs.put(stream(data), 10_000_000) == (hashlib.sha256(data).hexdigest(), len(data))
+    stored = await blobs.put(stream(data), 10_000_000, workers)
+    assert stored == await blobs.put(stream(data), 10_000_000, workers) == (hashlib.sha256(data).hexdigest(), len(data))
     assert blobs.get(stored.digest).read_bytes() == data and await blobs.size(stored.digest) == len(data)
     assert len(list(blobs.root.iterdir())) == 1
     await blobs.remove(stored.digest)
@@ -98,9 +173,9 @@ async def test_an_archive_is_known_by_its_content(blobs: BlobStore) -> None:
         blobs.get(stored.digest)
 
 
-async def test_an_upload_over_the_bound_is_cut_off(blobs: BlobStore) -> None:
+async def test_an_upload_over_the_bound_is_cut_off(blobs: BlobStore, workers: Workers) -> None:
     with pytest.raises(TooLarge, match="larger than 100 bytes"):
-        await blobs.put(stream(archive(entry("a", os.urandom(5000)))), 100)
+        await blobs.put(stream(archive(entry("a", os.urandom(5000)))), 100, workers)
     assert not list(blobs.root.iterdir())
 
 
