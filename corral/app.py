@@ -21,7 +21,7 @@ from corral.kernel.garbage import give_back
 from corral.kernel.ids import JobId
 from corral.kernel.tokens import job_secret, mint_job_token
 from corral.settings import Settings
-from corral.supervisor import PARENT, READY_FD, end_with_parent, listen
+from corral.supervisor import PARENT, PULSE_FD, PULSE_SECONDS, READY_FD, end_with_parent, listen
 
 if TYPE_CHECKING:
     from corral.api.application import WebSettings
@@ -76,7 +76,7 @@ def _guarded(settings: Settings, what: str, serve: Callable[[Settings], Coroutin
         lifecycle.check_replicas(settings)
         datafolder.prepare(settings.data_folder)
         with asyncio.Runner(loop_factory=_new_loop) as runner:
-            runner.run(serve(settings))
+            runner.run(_with_pulse(serve(settings)))
     except (CorralError, BaseExceptionGroup) as error:
         refusal = _refusal(error)
         if refusal is None:
@@ -87,6 +87,26 @@ def _guarded(settings: Settings, what: str, serve: Callable[[Settings], Coroutin
         _tell_ready({"code": refusal.code, "message": refusal.message, "status": refusal.status})
         return REFUSED
     return 0
+
+
+async def _with_pulse(work: Coroutine[Any, Any, None]) -> None:
+    """Do the work, and let the supervisor feel that the event loop turns meanwhile."""
+    handle = int(os.environ.pop(PULSE_FD, "-1"))
+    if handle < 0:
+        return await work
+    os.set_inheritable(handle, False)  # no task of control's may hold it
+
+    async def beat() -> None:
+        while True:
+            with contextlib.suppress(OSError):  # the pipe is full: the supervisor itself is held up
+                os.write(handle, b".")
+            await asyncio.sleep(PULSE_SECONDS)
+
+    pulse = asyncio.create_task(beat())
+    try:
+        await work
+    finally:
+        pulse.cancel()
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
@@ -110,6 +130,7 @@ async def _front(settings: Settings) -> None:
     from corral.api import create_app
     from corral.front import ControlSocket, LeadersDoor, Server, configuration, listener_of, portal_folder
     from corral.service import Service
+    from corral.service.health import raise_descriptor_limit
     from corral.service.kin import make_kin
     from corral.store import open_store
     from corral.systemclock import SystemClock
@@ -136,7 +157,9 @@ async def _front(settings: Settings) -> None:
         code_limit=settings.code_limit_bytes,
         several_users=settings.trust_users or os.getuid() == 0 or settings.engine != "local",
         openpai_fs_uri=settings.openpai_fs_uri,
+        folder=settings.data_folder,
     )
+    raise_descriptor_limit()
     application = create_app(
         service,
         clock=clock,

@@ -29,6 +29,9 @@ from corral.runtime.process import Identity, identity_of
 ORDERS: Final = "CORRAL_SUPERVISE"
 READY_FD: Final = "CORRAL_READY_FD"
 LISTEN_FD: Final = "CORRAL_LISTEN_FD"
+PULSE_FD: Final = "CORRAL_PULSE_FD"
+PULSE_SECONDS: Final = 2.0
+"""How often a half's event loop writes a byte to the pipe that this names."""
 _USAGE, _REFUSED = 2, 4
 """The command line's exit codes, which a server in the foreground ends with."""
 PARENT: Final = "CORRAL_PARENT"
@@ -38,6 +41,14 @@ _LONGEST_PAUSE: Final = 5.0
 _CALM_SECONDS: Final = 10.0
 _STOP_SECONDS: Final = 15.0
 _LETTING_GO_SECONDS: Final = 5.0
+_HUNG_SECONDS: Final = 20.0
+"""A half that was ready and gives no pulse for so long is ended and started again."""
+_BEGIN_SECONDS: Final = 300.0
+"""The same for one that is not ready yet: it migrates the store, or reads all jobs."""
+_OWN_LATENESS: Final = 5.0
+"""A supervisor that looks so late was held up itself, as by a suspended machine, and judges nobody by that time."""
+_DISK_SECONDS: Final = 5.0
+"""So much longer a half has whose process waits for the disk, which no signal ends."""
 _START_TRIES: Final = 4
 """How often a child may end before it was ready for the first time: then it never will be."""
 
@@ -49,8 +60,12 @@ class Child:
     name: str
     process: subprocess.Popen[bytes] | None = None
     ready_fd: int = -1
+    pulse_fd: int = -1
     pid_fd: int = -1
     started: float = 0.0
+    hangs_at: float = 0.0
+    why: str = ""
+    """Why the supervisor ended it; empty when it ended by itself."""
     pause: float = _FIRST_PAUSE
     restart_at: float | None = None
     tries: int = 0
@@ -99,6 +114,9 @@ class Supervisor:
         self.selector = selectors.DefaultSelector()
         self.ending = False
         self.announced = False
+        self.started_at, self.looked = time.time(), time.monotonic()
+        self.replaced: dict[str, dict[str, Any]] = {}
+        """Of each half that was started again: how often, when last and why."""
 
     def run(self) -> int:
         """Supervise until SIGTERM or SIGINT; the exit code."""
@@ -154,7 +172,8 @@ class Supervisor:
         return f"{self.orders['scheme']}://{shown}:{port}"
 
     def _write_record(self) -> None:
-        record = {"url": self.url, "started_at": time.time(), **identity_of(os.getpid()).as_dict()}
+        me = identity_of(os.getpid()).as_dict()
+        record = {"url": self.url, "started_at": self.started_at, "replaced": self.replaced, **me}
         path = self.data / "run" / "supervisor.json"
         temporary = path.with_suffix(".new")
         temporary.write_text(json.dumps(record))
@@ -176,9 +195,11 @@ class Supervisor:
         self.ending = True
 
     def _start(self, child: Child, listener: socket.socket) -> None:
-        reading, writing = os.pipe()
-        passed = [writing]
+        pipes = (os.pipe(), os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC))
+        (reading, writing), (feeling, beating) = pipes
+        passed = [writing, beating]
         environment = {**os.environ, **self.orders["environment"], READY_FD: str(writing), PARENT: str(os.getpid())}
+        environment[PULSE_FD] = str(beating)
         environment["CORRAL_LISTENING_URL"] = self.url
         environment.pop(ORDERS, None)
         if child.name == "front":
@@ -198,6 +219,7 @@ class Supervisor:
             child.pid_fd = os.pidfd_open(child.process.pid)
         except OSError:
             os.close(reading)
+            os.close(feeling)
             if child.process is not None:  # nobody would hear of its end, and the next start be a second one
                 child.process.kill()
                 child.process.wait()
@@ -205,14 +227,17 @@ class Supervisor:
             raise
         finally:
             os.close(writing)
+            os.close(beating)
         child.started, child.restart_at, child.ready, child.buffer = time.monotonic(), None, None, b""
-        child.ready_fd = reading
+        child.hangs_at, child.why = child.started + _BEGIN_SECONDS, ""
+        child.ready_fd, child.pulse_fd = reading, feeling
         self.selector.register(reading, selectors.EVENT_READ, ("ready", child))
+        self.selector.register(feeling, selectors.EVENT_READ, ("pulse", child))
         self.selector.register(child.pid_fd, selectors.EVENT_READ, ("ended", child))
 
     def _wait(self, woken: socket.socket, listener: socket.socket) -> None:
         due = [child.restart_at for child in self.children if child.restart_at is not None]
-        timeout = max(0.0, min(due) - time.monotonic()) if due else None
+        timeout = min(PULSE_SECONDS, max(0.0, min(due) - time.monotonic())) if due else PULSE_SECONDS
         for key, _ in self.selector.select(timeout):
             if key.data is None:
                 with contextlib.suppress(BlockingIOError):
@@ -221,11 +246,47 @@ class Supervisor:
             what, child = key.data
             if what == "ready":
                 self._read_ready(child)
+            elif what == "pulse":
+                self._feel(child)
             else:
                 self._ended(child)
+        self._end_hanging()
         for child in self.children:
             if child.restart_at is not None and child.restart_at <= time.monotonic() and not self.ending:
                 self._start_again(child, listener)
+
+    def _feel(self, child: Child) -> None:
+        """A half's event loop turns."""
+        if child.pulse_fd < 0:
+            return
+        if not os.read(child.pulse_fd, 4096):
+            self._close_pulse(child)  # it is ending: its end is told by its pid
+            return
+        until = time.monotonic() + _HUNG_SECONDS
+        child.hangs_at = until if child.ready is not None else max(child.hangs_at, until)
+
+    def _close_pulse(self, child: Child) -> None:
+        if child.pulse_fd >= 0:
+            self.selector.unregister(child.pulse_fd)
+            os.close(child.pulse_fd)
+            child.pulse_fd = -1
+
+    def _end_hanging(self) -> None:
+        """Kill a half whose event loop has not turned for too long; its end is then met like any other."""
+        now = time.monotonic()
+        late, self.looked = now - self.looked - PULSE_SECONDS, now
+        for child in self.children:
+            if late > _OWN_LATENESS:
+                child.hangs_at += late
+            if child.process is None or child.why or now < child.hangs_at or self.ending:
+                continue
+            if _waits_for_the_disk(child.process.pid):
+                child.hangs_at = now + _DISK_SECONDS
+                continue
+            patience = _BEGIN_SECONDS if child.ready is None else _HUNG_SECONDS
+            child.why = f"it gave no sign of life for {patience:.0f} s"
+            _say(f"{child.name} is ended: {child.why}")
+            child.process.kill()
 
     def _start_again(self, child: Child, listener: socket.socket) -> None:
         """Start a child that has ended; a machine that has no room for it now is asked again after a pause."""
@@ -247,6 +308,7 @@ class Supervisor:
         said = json.loads(child.buffer) if child.buffer.endswith(b"\n") else {"code": ""}
         if "code" not in said:  # a refusal is told when the child has ended
             child.ready = said
+            child.hangs_at = time.monotonic() + _HUNG_SECONDS
             self._announce()
 
     def _close_ready(self, child: Child) -> None:
@@ -270,6 +332,7 @@ class Supervisor:
         if child.ready_fd >= 0 and select.select([child.ready_fd], [], [], 0)[0]:
             self._read_ready(child)
         self._close_ready(child)
+        self._close_pulse(child)
         self.selector.unregister(child.pid_fd)
         os.close(child.pid_fd)
         lived = time.monotonic() - child.started
@@ -280,6 +343,14 @@ class Supervisor:
         child.restart_at = time.monotonic() + child.pause
         child.process = None
         _say(f"{child.name} ended with {code} after {lived:.1f} s; starting it again")
+        self._note_replaced(child, child.why or f"it ended with {code}")
+
+    def _note_replaced(self, child: Child, why: str) -> None:
+        """Have `corral doctor` tell of it."""
+        times = self.replaced.get(child.name, {}).get("times", 0) + 1
+        self.replaced[child.name] = {"times": times, "at": time.time(), "why": why}
+        with contextlib.suppress(OSError):
+            self._write_record()
 
     def _refused(self, child: Child) -> None:
         """A child cannot start, and mostly said why in its ready line (exit code 78, EX_CONFIG): give that up the line."""
@@ -304,6 +375,14 @@ class Supervisor:
                 child.process.wait()
 
 
+def _waits_for_the_disk(pid: int) -> bool:
+    """Whether a process is in an uninterruptible wait."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "D"
+    except (OSError, IndexError):
+        return False
+
+
 def _for_people(facts: dict[str, Any]) -> str:
     lines = [f"Corral is ready: {facts['url']}"]
     if facts.get("link"):
@@ -321,6 +400,17 @@ def running(data_folder: Path) -> dict[str, Any] | None:
     except (FileNotFoundError, NotADirectoryError, ValueError, KeyError):
         return None
     return record if identity.is_alive() else None
+
+
+def children_of(pid: int) -> dict[str, int]:
+    """The pids of the halves that a supervisor runs now, by name."""
+    found: dict[str, int] = {}
+    with contextlib.suppress(OSError):
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            with contextlib.suppress(OSError):
+                words = Path(f"/proc/{child}/cmdline").read_text().split("\0")
+                found |= {name: int(child) for name in ("front", "control") if name in words}
+    return found
 
 
 def stop(data_folder: Path, seconds: float = 2 * _STOP_SECONDS + 5) -> bool:

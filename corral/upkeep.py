@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.client
+import json
 import os
 import shutil
+import ssl
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from corral import datafolder, supervisor
 from corral.front import portal_folder
 from corral.kernel.errors import Conflict, CorralError
 from corral.lifecycle import ask_control
+from corral.service.health import FEW_DESCRIPTORS, descriptors_of, few_inodes
 from corral.settings import Settings
 
 _LOW_DISK = 2 * 1024**3
+_ASK_SECONDS = 10.0
 
 
 class Check(NamedTuple):
@@ -193,6 +200,8 @@ def _folder(settings: Settings) -> Iterator[Check]:
     free = shutil.disk_usage(folder).free
     state = "bad" if free < _LOW_DISK else "good"
     yield Check("data folder", state, f"{folder}, {free / 1024**3:.1f} GiB free")
+    for sentence in few_inodes(folder):
+        yield Check("inodes", "bad", sentence)
     try:
         datafolder.read_key(folder)
         yield Check("key", "good", "readable; keep a copy of it apart from backups")
@@ -253,11 +262,51 @@ def _server(settings: Settings) -> Iterator[Check]:
         return
     yield Check("server", "good", f"runs at {record['url']} (pid {record['pid']})")
     try:
-        ready = ask_control(settings, "GET", "/ping")["ready"]
-        message = "leads and answers" if ready else "answers, and is still starting"
-        yield Check("control", "good" if ready else "note", message)
+        said = ask_control(settings, "GET", "/ping")
+        message = "leads and answers" if said["ready"] else "answers, and is still starting"
+        state = "good" if said["ready"] else "note"
+        if said.get("reasons"):
+            state, message = "bad", " ".join(said["reasons"])
+        yield Check("control", state, message)
     except CorralError as error:
         yield Check("control", "bad", f"{error.message} Look into {settings.data_folder}/logs/control.log")
+    yield _front(record["url"])
+    yield from _halves(settings, record)
+
+
+def _front(url: str) -> Check:
+    """What /readyz says; the certificate may be for another name than the one that is asked here."""
+    trust = ssl.create_default_context()
+    trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
+    try:
+        with urllib.request.build_opener(
+            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=trust)
+        ).open(f"{url}/readyz", timeout=_ASK_SECONDS) as answer:
+            said = json.load(answer)
+    except urllib.error.HTTPError as error:
+        with error, contextlib.suppress(ValueError):
+            return Check("front", "bad", " ".join(json.load(error).get("reasons", ())) or f"answers {error.code}")
+        return Check("front", "bad", f"answers {error.code}")
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        return Check("front", "bad", f"does not answer at {url} ({error}); look into its log")
+    if said.get("degraded"):
+        return Check("front", "bad", " ".join(said["reasons"]))
+    return Check("front", "good", "answers")
+
+
+def _halves(settings: Settings, record: dict[str, Any]) -> Iterator[Check]:
+    """Which of the two was started again, and whether they may still open files."""
+    for name, told in record.get("replaced", {}).items():
+        when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(told["at"]))
+        times = "once" if told["times"] == 1 else f"{told['times']} times"
+        message = f"started again {times} since the server began, last at {when}: {told['why']}"
+        yield Check(name, "note", f"{message}; see {settings.data_folder}/logs/{name}.log")
+    for name, pid in supervisor.children_of(record["pid"]).items():
+        with contextlib.suppress(OSError):
+            used, limit = descriptors_of(pid)
+            few = limit - used < FEW_DESCRIPTORS
+            hint = "; raise its limit (ulimit -n) and restart it" if few else ""
+            yield Check(f"{name}'s descriptors", "bad" if few else "good", f"{used} of {limit} are open{hint}")
 
 
 def _optional() -> Iterator[Check]:

@@ -37,6 +37,7 @@ from corral.model.writes import IntentKind
 from corral.scheduler import GangQueued, could_ever_fit, explain
 from corral.scheduler.outlook import outlook
 from corral.scheduler.overview import ahead_of
+from corral.service.health import descriptor_shortages
 from corral.service.kin import Kin
 from corral.spec.documents import load_document
 from corral.storage.shelf import LogShelf
@@ -121,7 +122,8 @@ class Door:
         return Starlette(routes=routes, exception_handlers={CorralError: _refusal})
 
     async def _ping(self, _: Request) -> Response:
-        return JSONResponse({"ready": self._control.ready.is_set()})
+        reasons = [*self._control.troubles(), *descriptor_shortages("scheduler")]
+        return JSONResponse({"ready": self._control.ready.is_set(), "reasons": reasons})
 
     async def _explain(self, request: Request) -> Response:
         """Why a job waits, thought out anew on the live state, the first of those `before` it, and what it may hope for."""

@@ -5,21 +5,28 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable
 
 import structlog
 
-from corral.kernel.errors import Unavailable
+from corral.kernel.errors import CorralError, Unavailable
 from corral.model.writes import Holder, Lease
 from corral.runtime.process import Identity, identity_of
 from corral.store import LeadershipLost, Store
+from corral.store.leadership import Renewal
 
 log = structlog.get_logger()
 
 LEASE_SECONDS = 3.0
 _RENEW_SECONDS = 1.0
 _ASK_SECONDS = 0.25
+_TURN_SECONDS = 0.5
+"""How often the event loop says that it still turns."""
+_HUNG_SECONDS = 20.0
+"""A loop that has not turned for so long holds the lease no longer: another control shall lead."""
+_JOIN_SECONDS = 5.0
 
 
 def steady() -> float:
@@ -46,13 +53,14 @@ def provably_gone(other: Holder) -> bool:
 
 
 class Leadership:
-    """The lease of this control: asked for, renewed once a second, released at a clean end."""
+    """The lease of this control: asked for, renewed once a second by a thread, released at a clean end."""
 
     def __init__(self, store: Store, address: str = "", steady: Callable[[], float] = steady) -> None:
         """`steady` tells seconds that nobody sets, a suspended machine's included."""
         self._store, self._steady = store, steady
         self._holder = holder(address)
         self._until = 0.0
+        self._turned = 0.0
         self.lease: Lease | None = None
         self.decided = asyncio.Event()
         """Set once it is known whether this control leads or stands by while another one does."""
@@ -90,18 +98,51 @@ class Leadership:
             await asyncio.sleep(_ASK_SECONDS)
 
     async def keep(self) -> None:
-        """Renew until cancelled.
+        """Renew until cancelled, in a thread and on a connection of its own: a loop that is busy delays no renewal.
 
         Raises LeadershipLost when another control has begun an epoch.
         """
-        while True:
-            await asyncio.sleep(_RENEW_SECONDS)
-            try:
-                await self.renew()
-            except LeadershipLost:
-                raise
-            except Unavailable as error:
-                log.warning("lease could not be renewed", code=error.code, message=error.message)
+        ending, lost = threading.Event(), threading.Event()
+        self._turned = self._steady()
+        thread = threading.Thread(target=self._renew_until, args=(ending, lost), name="lease", daemon=True)
+        thread.start()
+        try:
+            while not lost.is_set():
+                await asyncio.sleep(_TURN_SECONDS)
+                self._turned = self._steady()
+        finally:
+            ending.set()
+            await asyncio.to_thread(thread.join, _JOIN_SECONDS)
+        raise LeadershipLost
+
+    def _renew_until(self, ending: threading.Event, lost: threading.Event) -> None:
+        """The thread: renew once a second while the event loop turns; sets `lost` when another control leads."""
+        renewal = self._store.renewal()
+        try:
+            while not ending.wait(_RENEW_SECONDS):
+                if self._steady() - self._turned > _HUNG_SECONDS:
+                    log.warning("this control hangs; its lease is not renewed")
+                    continue
+                try:
+                    self._renew_with(renewal)
+                except LeadershipLost:
+                    return
+                except CorralError as error:
+                    log.warning("lease could not be renewed", code=error.code, message=error.message)
+        finally:
+            lost.set()
+            renewal.close()
+
+    def _renew_with(self, renewal: Renewal) -> None:
+        lease, begun = self.lease, self._steady()
+        if lease is None:
+            raise LeadershipLost
+        try:
+            renewal.renew(lease)
+        except LeadershipLost:
+            self.lease = None
+            raise
+        self._until = max(self._until, begun + LEASE_SECONDS)
 
     async def renew(self) -> Lease:
         """Begin the lease's time anew; it tells the cursor as stored.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
@@ -63,6 +64,8 @@ _STARTED = frozenset({TaskState.PREPARING, TaskState.RUNNING, TaskState.DELETION
 _EVENTS_AT_ONCE = 1000
 _FLUSH_SECONDS = 0.5
 """How long rows that were carried out may stay in the outbox when nothing else is written."""
+_SILENT_SECONDS = 15.0
+"""A leader that has finished no cycle for so long says so when it is asked how it is."""
 _LOOK_SECONDS = 2.0
 """The store is read at least so often, should a wake-up ever be lost."""
 
@@ -100,6 +103,7 @@ class Control:
         self._stored = asyncio.Condition()
         self._rung = True
         self._flushed = 0.0
+        self._cycled = time.monotonic()
         self.machines = Machines(store, engines, not_ready_seconds=not_ready_seconds)
         self.machines.held = lambda: self.world.held_nodes()
         self._plan_again: float | None = None
@@ -149,6 +153,7 @@ class Control:
                 self.ready.set()
                 while True:
                     await self._cycle()
+                    self._cycled = time.monotonic()
                     await self._wait()
             except LeadershipLost:
                 raise
@@ -440,6 +445,20 @@ class Control:
         return await self.store.retire(
             self._leadership.epoch, ended_before=ended_before, now=self.clock.now(), limit=limit
         )
+
+    def troubles(self) -> list[str]:
+        """What keeps this control from its work, one sentence each."""
+        if not self.ready.is_set():
+            return []
+        found = []
+        if not self._leadership.left():
+            found.append(
+                "The scheduler does not know whether it still leads: the database takes no renewal of its lease."
+            )
+        silent = time.monotonic() - self._cycled
+        if silent > _SILENT_SECONDS:
+            found.append(f"The scheduler has finished no cycle for {silent:.0f} s; see control.log.")
+        return found
 
     async def cycled(self) -> None:
         """Wait until another cycle has been stored."""

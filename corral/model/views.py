@@ -348,10 +348,12 @@ class Uploaded(Record, frozen=True):
 
 
 class Readiness(Record, frozen=True):
-    """Whether calls can be answered; if not, why."""
+    """Whether calls can be answered, and what is wrong: why not, or what does not work beside them."""
 
     ready: bool
     reasons: tuple[str, ...] = ()
+    degraded: bool = False
+    """What is stored can be read, and something else does not work, as the reasons say."""
 
 
 class PortsView(Record, frozen=True):

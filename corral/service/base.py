@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from pathlib import Path
 from typing import Any, Protocol
 
 import structlog
@@ -64,7 +65,9 @@ class ServiceBase:
         several_users: bool = True,
         openpai_fs_uri: str = "",
         workers: Workers | None = None,
+        folder: Path | None = None,
     ) -> None:
+        """`folder` is the data folder, whose disk is looked at; None looks at none."""
         self.store = store
         self.clock = clock
         self.sealer = Sealer(key)
@@ -78,6 +81,7 @@ class ServiceBase:
         self.openpai_fs_uri = openpai_fs_uri
         self.workers = workers or Workers()
         self._refusals = Refusals()
+        self.folder = folder
         self._ids = JobIds(secrets.randbits)
         self._background: set[asyncio.Task[None]] = set()
 

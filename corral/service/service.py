@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+from typing import Final
+
 from corral.kernel.errors import CorralError
 from corral.model.views import Readiness
+from corral.service.base import NoControl
 from corral.service.documents import Configuring
+from corral.service.health import shortages
 from corral.service.inside import Inside
 from corral.service.machines import Machines
 from corral.service.openpai_accounts import OpenPaiAccounts
@@ -17,6 +23,11 @@ from corral.service.openpai_templates import OpenPaiTemplates
 from corral.service.openpai_v1 import OpenPaiV1
 from corral.service.overview import Overview
 from corral.service.yielding import Yielding
+
+_LOOK_SECONDS: Final = 1.0
+"""How long an answer about readiness is given again: whoever asks without a token costs no more."""
+_PATIENCE: Final = 2.0
+"""Seconds that disk and control have to answer; a kubelet's probe waits five."""
 
 
 class Service(
@@ -36,10 +47,54 @@ class Service(
 ):
     """Everything that a caller may do."""
 
+    _looking: asyncio.Task[Readiness] | None = None
+    _look_again = 0.0
+    _disk: asyncio.Future[list[str]] | None = None
+
     async def ready(self) -> Readiness:
-        """Whether calls can be answered now."""
+        """Whether calls can be answered now, and what does not work; looked at once a second at most."""
+        now = time.monotonic()
+        if self._looking is None or (self._looking.done() and now >= self._look_again):
+            self._look_again = now + _LOOK_SECONDS
+            self._looking = asyncio.create_task(self._look())
+        return await asyncio.shield(self._looking)
+
+    async def _look(self) -> Readiness:
+        stored, lacking, control = await asyncio.gather(self._ask_store(), self._lacking(), self._ask_control())
+        if stored:
+            return Readiness(False, (stored, *lacking, *control))
+        trouble = self.store.trouble()
+        reasons = tuple(dict.fromkeys((*lacking, *([trouble] if trouble else []), *control)))
+        return Readiness(True, reasons, degraded=bool(reasons))
+
+    async def _ask_store(self) -> str:
         try:
             await self.store.ping()
         except CorralError as error:
-            return Readiness(False, (error.message,))
-        return Readiness(True)
+            return error.message
+        return ""
+
+    async def _lacking(self) -> list[str]:
+        if self.folder is None:
+            return []
+        if self._disk is None or self._disk.done():  # a disk that hangs takes one thread, not one for each question
+            self._disk = asyncio.ensure_future(asyncio.to_thread(shortages, self.folder, "front"))
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                return await asyncio.shield(self._disk)
+        except TimeoutError:
+            return [f"The disk that holds Corral's data has not answered for {_PATIENCE:.0f} s; look at it."]
+
+    async def _ask_control(self) -> list[str]:
+        """What control says is wrong with itself, or that it says nothing."""
+        if isinstance(self.door, NoControl):
+            return []
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                said = await self.door.ask("/ping")
+        except TimeoutError:
+            return [f"The scheduler has not answered for {_PATIENCE:.0f} s: jobs are taken, and none begins or ends."]
+        except CorralError as error:
+            return [error.message]
+        starting = [] if said.get("ready") else ["The scheduler is still starting."]
+        return [*starting, *map(str, said.get("reasons", ()))]

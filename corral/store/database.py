@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import Connection, Engine, Executable
 from sqlalchemy.exc import DBAPIError
@@ -19,6 +20,7 @@ from corral.store.wakeup import Wakeup
 from corral.store.writer import Transaction, Writer
 
 Answer = TypeVar("Answer")
+_TROUBLE_SECONDS: Final = 60.0
 
 
 class Database:
@@ -58,6 +60,11 @@ class Database:
     async def change(self, statement: Executable, parameters: Any = None) -> int:
         """Run one changing statement durably; returns how many rows it touched."""
         return await self.write(lambda transaction: transaction.write(statement, parameters).rowcount)
+
+    def trouble(self) -> str:
+        """Why the last write was refused, if that was the database's doing and is less than a minute ago; else ""."""
+        trouble = self._writer.trouble
+        return trouble[1] if trouble is not None and time.monotonic() - trouble[0] < _TROUBLE_SECONDS else ""
 
     def admission_changed(self) -> None:
         """This process has changed what submits are asked about: queues, grants, nodes, the container runtime."""

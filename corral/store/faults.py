@@ -92,6 +92,8 @@ def _postgres_refusal(error: DBAPIError, committing: bool) -> CorralError:
     state = str(getattr(error.orig, "sqlstate", "") or "")
     if state == "53100":
         return Unavailable("storage-full", FULL, retry_after=30)
+    if state == "55P03":
+        return Unavailable("store-locked", LOCKED, retry_after=5)
     if state.startswith("25006"):
         return StoreRefused(
             "store-read-only", "The PostgreSQL server is read-only; name its primary in the store's URL."

@@ -6,25 +6,32 @@ own clock, unless the holder released it, or is provably gone on this host. Ever
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Final
 
 import msgspec
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import Connection, Engine, bindparam, select, update
 
 from corral.model.writes import Holder, Lease
 from corral.store import tables
 from corral.store.database import Database
-from corral.store.faults import LeadershipLost
+from corral.store.faults import LeadershipLost, refusal
 from corral.store.writer import Transaction
 
 TTL: Final = 3.0
 """Seconds that a lease lasts from its last renewal."""
-_ROW: Final = select(tables.leadership)
+_ROW: Final = select(tables.leadership).with_for_update()
+"""Locked on PostgreSQL: a renewal from its own connection comes either before it is read or after the epoch is taken."""
 _TAKE: Final = update(tables.leadership).values(
     epoch=bindparam("e"), renewals=0, holder=bindparam("h"), address=bindparam("a"), expires_at=bindparam("x")
 )
 _RENEW: Final = update(tables.leadership).values(renewals=bindparam("r"), expires_at=bindparam("x"))
+_RENEW_BESIDE: Final = (
+    update(tables.leadership)
+    .where(tables.leadership.c.epoch == bindparam("e"), tables.leadership.c.holder.is_not(None))
+    .values(renewals=tables.leadership.c.renewals + 1, expires_at=bindparam("x"))
+)
 _RELEASE: Final = update(tables.leadership).values(holder=None, address="", expires_at=0.0)
 
 
@@ -79,6 +86,10 @@ class Leadership(Database):
 
         return await self.write(run)
 
+    def renewal(self) -> Renewal:
+        """What renews a lease from a thread of the caller's; close it there."""
+        return Renewal(self._writer_engine, self.clock.now)
+
     async def release(self, lease: Lease) -> None:
         """Let another one lead at once; nothing happens when one does already."""
 
@@ -93,3 +104,36 @@ class Leadership(Database):
         """Who leads, as far as is recorded."""
         text = await self.read(lambda connection: connection.execute(select(tables.leadership.c.holder)).scalar())
         return msgspec.json.decode(text, type=Holder) if text else None
+
+
+class Renewal:
+    """Renews leases on a connection of its own, so that no other write is waited for; for one thread."""
+
+    def __init__(self, engine: Engine, now: Callable[[], float]) -> None:
+        self._engine, self._now = engine, now
+        self._connection: Connection | None = None
+
+    def renew(self, lease: Lease, *, ttl: float = TTL) -> None:
+        """Begin the lease's time anew.
+
+        Raises LeadershipLost when another epoch has begun or nobody leads, Unavailable when the store does not answer.
+        """
+        try:
+            if self._connection is None:
+                self._connection = self._engine.connect()
+            with self._connection.begin():
+                new = {"e": lease.epoch, "x": self._now() + ttl}
+                renewed = self._connection.execute(_RENEW_BESIDE, new).rowcount
+        except Exception as error:
+            self.close()
+            raise refusal(error) from error
+        if not renewed:
+            raise LeadershipLost
+
+    def close(self) -> None:
+        """Let the connection go."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(Exception):
+                connection.invalidate()
+                connection.close()

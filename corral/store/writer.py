@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
@@ -98,6 +99,8 @@ class Writer:
         self._queue: SimpleQueue[_Operation | None] = SimpleQueue()
         self._connection: Connection | None = None
         self._closed = False
+        self.trouble: tuple[float, str] | None = None
+        """Since the last write that came to something: when one was refused for the database's sake, and why."""
         self._thread = threading.Thread(target=self._work, name="store-writer", daemon=True)
         self._thread.start()
 
@@ -168,12 +171,14 @@ class Writer:
                 self._ring(connection, rings)
                 committing = True
                 outer.commit()
+            self.trouble = None
             self._rung(rings)
         except Exception as error:
             found = refusal(error, committing=committing)
             if found is not error:
                 found.__cause__ = error
             if isinstance(found, Unavailable):
+                self.trouble = (time.monotonic(), found.message)
                 self._drop_connection()
             elif not alone:
                 return False

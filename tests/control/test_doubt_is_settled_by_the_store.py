@@ -22,6 +22,7 @@ from corral.model.records import ENDED_PHASES
 from corral.model.writes import CommitResult, ControlBatch, IntentKind, LiveJob
 from corral.scheduler import find_policy
 from corral.store import LeadershipLost
+from corral.store.leadership import Renewal
 from tests.control.harness import House, PaperEngine, short
 from tests.control.test_what_control_shows import Asked
 
@@ -167,6 +168,48 @@ async def test_a_control_whose_machine_was_suspended_may_not_act(house: House, m
     assert leadership.left() == 0.0
     await leadership.renew()
     assert leadership.left() == LEASE_SECONDS
+    await store.close()
+
+
+async def test_a_control_whose_loop_is_busy_for_longer_than_its_lease_keeps_it(house: House) -> None:
+    """Two thousand tasks that begin at once took it so long."""
+    control = await house.begin()
+    left = []
+    for _ in range(5):
+        time.sleep(1.0)  # nothing else of the loop runs
+        left.append(control._leadership.left())
+    assert all(left), left
+    other = await house._store("front")
+    asking = msgspec.structs.replace(Leadership(other)._holder, host="elsewhere")
+    assert await other.lead(asking) is None
+    await other.close()
+
+
+async def test_a_control_whose_loop_hangs_gives_its_lease_up(house: House) -> None:
+    now = 1000.0
+    store = await house._store("control")
+    leadership = Leadership(store, steady=lambda: now)
+    await leadership.acquire()
+    keeping = asyncio.create_task(leadership.keep())
+    await asyncio.sleep(0)
+    renewed = asyncio.Event()
+    loop, real = asyncio.get_running_loop(), leadership._renew_with
+
+    def renew(renewal: Renewal) -> None:
+        real(renewal)
+        loop.call_soon_threadsafe(renewed.set)
+
+    leadership._renew_with = renew  # type: ignore[method-assign]
+    async with house.patience():
+        await renewed.wait()
+    leadership._turned = now - 60.0
+    renewed.clear()
+    time.sleep(1.5)  # nothing else of the loop runs
+    await asyncio.sleep(0)
+    assert not renewed.is_set()
+    keeping.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await keeping
     await store.close()
 
 

@@ -35,6 +35,13 @@ def set_writable(folder: Path, writable: bool) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def bound_inodes(folder: Path, free: int) -> None:
+    """Let it hold only so many more files."""
+    found = os.statvfs(folder)
+    done = _run("mount", "-o", f"remount,nr_inodes={found.f_files - found.f_ffree + free}", str(folder))
+    assert done.returncode == 0, done.stderr
+
+
 def fill(folder: Path) -> Path:
     """Take all the space that is left; the file to delete afterwards."""
     ballast = folder / "ballast"

@@ -1,0 +1,91 @@
+"""What a process of the server lacks on its machine: space and inodes of the data folder's disk, file descriptors."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import resource
+from pathlib import Path
+from typing import Final
+
+FEW_DESCRIPTORS: Final = 32
+"""With fewer left a process can soon open no file and accept no connection."""
+_FEW_INODES: Final = 64
+_PROBE_BYTES: Final = 64 * 1024
+"""More than a file system may have left in the block that a file ends in."""
+
+
+def shortages(folder: Path, who: str) -> list[str]:
+    """What this process, called `who`, lacks to work on the data folder; one sentence each. It writes a small file."""
+    return [*disk_shortages(folder), *descriptor_shortages(who)]
+
+
+def raise_descriptor_limit() -> None:
+    """Take as many file descriptors as this process may have."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def descriptor_shortages(who: str) -> list[str]:
+    """Whether this process has hardly any file descriptor left."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    try:
+        used = len(os.listdir("/proc/self/fd"))
+    except OSError as error:
+        if error.errno not in (errno.EMFILE, errno.ENFILE):
+            return []
+        used = limit
+    if limit - used >= FEW_DESCRIPTORS:
+        return []
+    left = max(0, limit - used)
+    return [f"The {who} has {left} of {limit} file descriptors left; raise its limit (ulimit -n) and restart it."]
+
+
+def descriptors_of(pid: int) -> tuple[int, int]:
+    """How many descriptors another process of this user has open, and how many it may have.
+
+    Raises OSError when it is gone or another user's.
+    """
+    used = len(os.listdir(f"/proc/{pid}/fd"))
+    return used, resource.prlimit(pid, resource.RLIMIT_NOFILE)[0]
+
+
+def disk_shortages(folder: Path) -> list[str]:
+    """Whether a small file can still be written in the data folder, and why not."""
+    probe = folder / "run" / f".space.{os.getpid()}"
+    try:
+        try:
+            handle = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            try:
+                written = os.write(handle, bytes(_PROBE_BYTES))
+                if written < _PROBE_BYTES:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fdatasync(handle)
+            finally:
+                os.close(handle)
+        finally:
+            with contextlib.suppress(OSError):
+                probe.unlink()
+    except OSError as error:
+        return [_why_unwritable(folder, error)]
+    return few_inodes(folder)
+
+
+def few_inodes(folder: Path) -> list[str]:
+    """Whether the disk of the data folder can hold hardly any more files."""
+    found = os.statvfs(folder)
+    if not found.f_files or found.f_favail >= _FEW_INODES:  # some file systems count no inodes
+        return []
+    return [f"The disk that holds Corral's data has {found.f_favail} inodes left; remove files that nobody needs."]
+
+
+def _why_unwritable(folder: Path, error: OSError) -> str:
+    if error.errno == errno.EMFILE:
+        return "No file descriptor is left to look at the data folder; raise the limit (ulimit -n)."
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        with contextlib.suppress(OSError):
+            if few := few_inodes(folder):
+                return few[0]
+        return "The disk that holds Corral's data is full; free some space."
+    return f"The data folder cannot be written ({error.strerror}); look at its disk."
