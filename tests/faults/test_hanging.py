@@ -88,7 +88,9 @@ def test_front_is_not_ready_where_it_cannot_read_what_is_stored(build: Build) ->
         file.flush()
         with (house.data / "corral.db-wal").open("r+b") as log:
             log.truncate()
-            assert not until(lambda: found if not (found := readyz(house))["ready"] else None, "no database")["degraded"]
+            assert not until(lambda: found if not (found := readyz(house))["ready"] else None, "no database")[
+                "degraded"
+            ]
         file.seek(0)
         file.write(kept)
 
