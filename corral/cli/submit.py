@@ -6,21 +6,24 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from corral.cli.codes import JOB_FAILED, OK
 from corral.cli.output import output_option, say, show
 from corral.cli.server_of import connect
-from corral.kernel.errors import InvalidInput
+from corral.kernel.errors import InvalidInput, Unavailable
 
 if TYPE_CHECKING:
     from corral.client.sync import Client
     from corral.client.types import Job
 
+_UNKNOWN_PAUSES: Final = (1.0, 2.0, 4.0)
+"""Seconds before a submission whose outcome is unknown is sent again."""
 _SENT_OPTIONS = (
     click.option("-f", "--follow/--no-follow", default=None, help="Print its log; its result is the exit code."),
     click.option("--wait-for-capacity", is_flag=True, help="Accept it although no machine known now could hold it."),
@@ -136,7 +139,8 @@ def _send(
     **flags: bool,
 ) -> int:
     key = idempotency_key or secrets.token_hex(16)
-    job = client.submit(text, code=code, parameters=parameters, dry_run=dry_run, idempotency_key=key, **flags)
+    asked: dict[str, Any] = {"code": code, "parameters": parameters, "dry_run": dry_run, "idempotency_key": key, **flags}
+    job = _submitted(lambda: client.submit(text, **asked), key)
     if dry_run:
         _tell_trial(job, output)
         return OK
@@ -150,6 +154,26 @@ def _send(
     jobs = _jobs_of_array(client, job["id"]) if array else [job["id"]]
     states = {follow_job(client, each)["state"] for each in jobs}
     return OK if states == {"succeeded"} else JOB_FAILED
+
+
+def _submitted(submit: Callable[[], Job], key: str) -> Job:
+    """Submit, and again under the same key while it is unknown whether the job was stored: it is stored once.
+
+    Raises what `submit` raises.
+    """
+    for pause in _UNKNOWN_PAUSES:
+        try:
+            return submit()
+        except Unavailable as error:
+            if error.code != "store-outcome-unknown":
+                raise
+            time.sleep(pause)
+    try:
+        return submit()
+    except Unavailable as error:
+        if error.code == "store-outcome-unknown":
+            say(f"To repeat it without a second job: --idempotency-key {key}")
+        raise
 
 
 def _tell_accepted(job: Job, *, follow: bool, array: bool) -> None:

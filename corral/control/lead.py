@@ -56,8 +56,9 @@ class Leadership:
     """The lease of this control: asked for, renewed once a second by a thread, released at a clean end."""
 
     def __init__(self, store: Store, address: str = "", steady: Callable[[], float] = steady) -> None:
-        """`steady` tells seconds that nobody sets, a suspended machine's included."""
+        """`steady` tells seconds that nobody sets, a suspended machine's included. The store's calls end with the lease."""
         self._store, self._steady = store, steady
+        store.limits.lease_left = self.left
         self._holder = holder(address)
         self._until = 0.0
         self._turned = 0.0
@@ -104,20 +105,21 @@ class Leadership:
         """
         ending, lost = threading.Event(), threading.Event()
         self._turned = self._steady()
-        thread = threading.Thread(target=self._renew_until, args=(ending, lost), name="lease", daemon=True)
+        renewal = self._store.renewal()
+        thread = threading.Thread(target=self._renew_until, args=(renewal, ending, lost), name="lease", daemon=True)
         thread.start()
         try:
             while not lost.is_set():
                 await asyncio.sleep(_TURN_SECONDS)
                 self._turned = self._steady()
+                renewal.cut()
         finally:
             ending.set()
             await asyncio.to_thread(thread.join, _JOIN_SECONDS)
         raise LeadershipLost
 
-    def _renew_until(self, ending: threading.Event, lost: threading.Event) -> None:
+    def _renew_until(self, renewal: Renewal, ending: threading.Event, lost: threading.Event) -> None:
         """The thread: renew once a second while the event loop turns; sets `lost` when another control leads."""
-        renewal = self._store.renewal()
         try:
             while not ending.wait(_RENEW_SECONDS):
                 if self._steady() - self._turned > _HUNG_SECONDS:

@@ -37,7 +37,7 @@ class Backups(Database):
 
         Raises Conflict when `file` is there already, Unavailable when the disk is full.
         """
-        await self.read(lambda connection: _back_up(connection, file))
+        await self.read(lambda connection: _back_up(connection, file), limited=False)
 
 
 def _back_up(connection: Connection, file: Path) -> None:

@@ -22,11 +22,13 @@ from sqlalchemy.pool import NullPool, QueuePool
 
 from corral.kernel.errors import InvalidInput, Unavailable
 from corral.store import tables
+from corral.store.deadlines import make_cuttable
 from corral.store.faults import LOCKED, READ_ONLY, StoreRefused, is_locked
 
 READERS: Final = 3
 """How many questions are answered at once."""
-_LOCK_SECONDS: Final = 10.0
+_LOCK_SECONDS: Final = 4.0
+"""Less than a caller waits: it hears that the database is locked."""
 _ABANDONED_SECONDS: Final = 3
 """So long others wait for a writer that says nothing in the middle of a transaction: its machine may be gone."""
 _LOOK_SECONDS: Final = 1
@@ -107,22 +109,26 @@ def _read_only(folder: Path) -> bool:
 def writer_engine(url: URL, *, patience: float | None = None) -> Engine:
     """The engine of the one connection that writes.
 
-    `patience` is how many seconds it waits for another process that writes to SQLite; 10 if unsaid.
+    `patience` is how many seconds it waits for another process that writes to SQLite; 4 if unsaid.
     """
     if url.drivername.startswith("sqlite"):
         return _sqlite(url, writes=True, patience=patience)
     given = url.normalized_query.get("options", ())
     options = " ".join((*given, f"-c lock_timeout={_LOOK_SECONDS * 1000}"))
-    return create_engine(url, poolclass=NullPool, connect_args={**_postgres_arguments(), "options": options})
+    engine = create_engine(url, poolclass=NullPool, connect_args={**_postgres_arguments(), "options": options})
+    make_cuttable(engine)
+    return engine
 
 
 def reader_engine(url: URL) -> Engine:
     """The engine of the connections that read, each transaction one consistent view."""
     if url.drivername.startswith("sqlite"):
         return _sqlite(url, writes=False)
-    return create_engine(
+    engine = create_engine(
         url, isolation_level="REPEATABLE READ", pool_size=READERS, max_overflow=0, connect_args=_postgres_arguments()
     )
+    make_cuttable(engine)
+    return engine
 
 
 def _postgres_arguments() -> dict[str, Any]:

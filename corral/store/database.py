@@ -15,6 +15,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from corral.kernel.clock import Clock
 from corral.kernel.errors import Unavailable
 from corral.store.connect import READERS
+from corral.store.deadlines import TOOL_SECONDS, Call, Limits, Overdue, Watch, overdue
 from corral.store.faults import refusal
 from corral.store.wakeup import Wakeup
 from corral.store.writer import Transaction, Writer
@@ -26,13 +27,17 @@ _TROUBLE_SECONDS: Final = 60.0
 class Database:
     """The open database: `read` and `write`."""
 
-    def __init__(self, writer: Engine, reader: Engine, wakeup: Wakeup, clock: Clock) -> None:
+    def __init__(
+        self, writer: Engine, reader: Engine, wakeup: Wakeup, clock: Clock, limits: Limits | None = None
+    ) -> None:
+        """`limits` says how long calls may take."""
+        self.limits = limits or Limits(TOOL_SECONDS)
         self.wakeup = wakeup
         self.clock = clock
         self._reader = reader
         self._writer_engine = writer
         self._pool = ThreadPoolExecutor(READERS, "store-reader")
-        self._writer = Writer(writer, wakeup.ring_within, wakeup.ring_after)
+        self._writer = Writer(writer, wakeup.ring_within, wakeup.ring_after, self.limits)
         self.admission_changes = 0
 
     @property
@@ -40,18 +45,36 @@ class Database:
         """`sqlite` or `postgresql`."""
         return self._reader.dialect.name
 
-    async def read(self, run: Callable[[Connection], Answer]) -> Answer:
-        """Run a question in a thread, on one consistent view of the database.
+    async def read(self, run: Callable[[Connection], Answer], *, limited: bool = True) -> Answer:
+        """Run a question in a thread, on one consistent view of the database; `limited`: within a call's time.
 
-        Raises the refusals of `corral.store.faults`.
+        Raises the refusals of `corral.store.faults`, Unavailable when the time is over.
         """
-        loop = asyncio.get_running_loop()
+        call = self.limits.call()
         try:
-            return await loop.run_in_executor(self._pool, self._read, run)
+            answer = asyncio.get_running_loop().run_in_executor(self._pool, self._read, run, call)
         except RuntimeError as error:
             if "shutdown" in str(error):
                 raise Unavailable("store-closed", "The store is closed.") from None
             raise
+        if not limited:
+            return await answer
+        given_up: list[Unavailable] = []
+
+        def give_up(why: Unavailable) -> None:
+            given_up.append(why)
+            answer.cancel()
+
+        watch = Watch(call, self.limits, give_up)
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if given_up and not (task is not None and task.cancelling()):
+                raise given_up[0] from None
+            raise
+        finally:
+            watch.end()
 
     async def write(self, run: Callable[[Transaction], Answer]) -> Answer:
         """Run a change; returns once it is durable (see `corral.store.writer`)."""
@@ -70,12 +93,16 @@ class Database:
         """This process has changed what submits are asked about: queues, grants, nodes, the container runtime."""
         self.admission_changes += 1
 
-    def _read(self, run: Callable[[Connection], Answer]) -> Answer:
+    def _read(self, run: Callable[[Connection], Answer], call: Call) -> Answer:
         for last in (False, True):
             try:
-                with self._reader.connect() as connection, connection.begin():
+                with self._reader.connect() as connection, call.on(connection), connection.begin():
                     return run(connection)
+            except Overdue:
+                raise overdue() from None
             except DBAPIError as error:
+                if call.is_cut:
+                    raise overdue() from error
                 if error.connection_invalidated and not last:
                     continue
                 raise refusal(error) from error

@@ -5,7 +5,7 @@ store-not-a-database   the file is something else            store-corrupt     t
 store-read-only        the folder or file cannot be written  store-newer       made by a newer Corral
 store-on-network-filesystem                                  store-locked      another program holds it
 storage-full           no space left: nothing was accepted   store-unreachable PostgreSQL does not answer
-store-outcome-unknown  the connection broke at the commit    store-failed      anything else
+store-outcome-unknown  the connection broke at the commit, or it took too long            store-failed      anything else
 ```
 """
 
@@ -36,7 +36,10 @@ CORRUPT = "The database is damaged; restore a backup with `corral restore`."
 NOT_A_DATABASE = "The file is not a Corral database; move it away or name another data folder."
 READ_ONLY = "The database cannot be written; give Corral's user write access to its data folder."
 UNREACHABLE = "The database does not answer; Corral goes on as soon as it does."
-UNKNOWN = "The database connection broke while storing, so it is unknown whether it was stored; look, then repeat."
+UNKNOWN = (
+    "The database did not answer while this was being stored, so it is unknown whether it was; look, or repeat it with "
+    "the same Idempotency-Key, which stores it once."
+)
 
 
 def refusal(error: Exception, *, committing: bool = False) -> Exception:

@@ -7,6 +7,7 @@ own clock, unless the holder released it, or is provably gone on this host. Ever
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -16,6 +17,7 @@ from sqlalchemy import Connection, Engine, bindparam, select, update
 from corral.model.writes import Holder, Lease
 from corral.store import tables
 from corral.store.database import Database
+from corral.store.deadlines import Call, overdue
 from corral.store.faults import LeadershipLost, refusal
 from corral.store.writer import Transaction
 
@@ -112,23 +114,33 @@ class Renewal:
     def __init__(self, engine: Engine, now: Callable[[], float]) -> None:
         self._engine, self._now = engine, now
         self._connection: Connection | None = None
+        self._call: Call | None = None
 
     def renew(self, lease: Lease, *, ttl: float = TTL) -> None:
         """Begin the lease's time anew.
 
         Raises LeadershipLost when another epoch has begun or nobody leads, Unavailable when the store does not answer.
         """
+        self._call = call = Call()
         try:
             if self._connection is None:
                 self._connection = self._engine.connect()
-            with self._connection.begin():
+            with call.on(self._connection), self._connection.begin():
                 new = {"e": lease.epoch, "x": self._now() + ttl}
                 renewed = self._connection.execute(_RENEW_BESIDE, new).rowcount
         except Exception as error:
             self.close()
-            raise refusal(error) from error
+            raise overdue() if call.is_cut else refusal(error) from error
+        finally:
+            self._call = None
         if not renewed:
             raise LeadershipLost
+
+    def cut(self) -> None:
+        """End a renewal that takes as long as a lease lasts; from any thread."""
+        call = self._call
+        if call is not None and time.monotonic() - call.begun > TTL:
+            call.cut()
 
     def close(self) -> None:
         """Let the connection go."""

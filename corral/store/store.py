@@ -18,6 +18,7 @@ from corral.store.backup import Backups
 from corral.store.cluster_views import ClusterViews
 from corral.store.connect import check_folder, parse_url, reader_engine, wait_for_the_lock, writer_engine
 from corral.store.control_writes import ControlWrites
+from corral.store.deadlines import CONTROL_SECONDS, FRONT_SECONDS, TOOL_SECONDS, Limits
 from corral.store.documents import DocumentStore
 from corral.store.faults import refusal
 from corral.store.identities import Identities
@@ -32,6 +33,7 @@ from corral.store.schema import bring_up
 from corral.store.wakeup import NotifyWakeup, NoWakeup, SocketWakeup, Wakeup
 from corral.store.yields import Yields
 
+_SECONDS: Final = {"front": FRONT_SECONDS, "control": CONTROL_SECONDS}
 _OPENING_SECONDS: Final = 60.0
 """How long a start waits for the other process, whose first commit may stand behind gigabytes that go to the disk."""
 
@@ -71,7 +73,7 @@ async def open_store(
         wakeup = NotifyWakeup(parsed.set(drivername="postgresql").render_as_string(hide_password=False), role)
     elif run_folder is not None:
         wakeup = SocketWakeup(run_folder, role)
-    return Store(writer, reader_engine(parsed), wakeup, clock)
+    return Store(writer, reader_engine(parsed), wakeup, clock, Limits(_SECONDS.get(role, TOOL_SECONDS)))
 
 
 def _prepare(url: URL, create: bool) -> Engine:

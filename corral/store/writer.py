@@ -22,6 +22,7 @@ from sqlalchemy.exc import DBAPIError
 from corral.kernel.errors import CorralError, Unavailable
 from corral.store import tables
 from corral.store.connect import lock_order
+from corral.store.deadlines import Call, Limits, Overdue, Watch, overdue
 from corral.store.faults import refusal
 
 Answer = TypeVar("Answer")
@@ -78,11 +79,12 @@ _COUNT: Final = (
 
 
 class _Operation:
-    __slots__ = ("answer", "error", "future", "run")
+    __slots__ = ("answer", "call", "error", "future", "run")
 
-    def __init__(self, run: Callable[[Transaction], Any], future: asyncio.Future[Any]) -> None:
+    def __init__(self, run: Callable[[Transaction], Any], future: asyncio.Future[Any], call: Call) -> None:
         self.run = run
         self.future = future
+        self.call = call
         self.answer: Any = None
         self.error: Exception | None = None
 
@@ -91,9 +93,14 @@ class Writer:
     """The one thread that writes."""
 
     def __init__(
-        self, engine: Engine, ring: Callable[[Connection, frozenset[str]], None], rung: Callable[[frozenset[str]], None]
+        self,
+        engine: Engine,
+        ring: Callable[[Connection, frozenset[str]], None],
+        rung: Callable[[frozenset[str]], None],
+        limits: Limits,
     ) -> None:
         self._engine = engine
+        self._limits = limits
         self._ring = ring
         self._rung = rung
         self._queue: SimpleQueue[_Operation | None] = SimpleQueue()
@@ -107,13 +114,25 @@ class Writer:
     async def write(self, run: Callable[[Transaction], Answer]) -> Answer:
         """Run `run` in a write transaction; returns once it is durable.
 
-        Raises what `run` raised, and the refusals of `corral.store.faults`.
+        Raises what `run` raised, the refusals of `corral.store.faults`, and Unavailable when its time is over: with the
+        code `store-outcome-unknown` when it was being committed then, else it is certain that nothing was stored.
         """
         if self._closed:
             raise Unavailable("store-closed", "The store is closed.")
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._queue.put(_Operation(run, future))
-        return await future
+        call = self._limits.call()
+
+        def give_up(why: Unavailable) -> None:
+            self.trouble = (time.monotonic(), why.message)
+            if not future.done():
+                future.set_exception(why)
+
+        self._queue.put(_Operation(run, future, call))
+        watch = Watch(call, self._limits, give_up)
+        try:
+            return await future
+        finally:
+            watch.end()
 
     def close(self) -> None:
         """Finish what waits, then end the thread and its connection."""
@@ -149,13 +168,18 @@ class Writer:
             return
         for operation in group:
             operation.error = None
-            self._attempt([operation], alone=True)
+            try:
+                operation.call.again()
+            except Overdue:
+                operation.error = overdue()
+            else:
+                self._attempt([operation], alone=True)
 
     def _attempt(self, group: list[_Operation], *, alone: bool) -> bool:
         """Run the group in one transaction; False (only when not `alone`) when it must be run one by one."""
         committing = False
         try:
-            connection, outer = self._begun()
+            connection, outer = self._begun(group)
             with outer:
                 transaction = Transaction(connection)
                 for operation in group:
@@ -169,12 +193,14 @@ class Writer:
                 transaction.finish()
                 rings = frozenset(transaction.rings)
                 self._ring(connection, rings)
+                for operation in group:
+                    operation.call.commit()
                 committing = True
                 outer.commit()
             self.trouble = None
             self._rung(rings)
         except Exception as error:
-            found = refusal(error, committing=committing)
+            found = overdue() if isinstance(error, Overdue) and alone else refusal(error, committing=committing)
             if found is not error:
                 found.__cause__ = error
             if isinstance(found, Unavailable):
@@ -184,13 +210,18 @@ class Writer:
                 return False
             for operation in group:
                 operation.error = found
+        finally:
+            for operation in group:
+                operation.call.release()
         return True
 
-    def _begun(self) -> tuple[Connection, RootTransaction]:
+    def _begun(self, group: list[_Operation]) -> tuple[Connection, RootTransaction]:
         """A transaction that nobody else's writes can come between; a connection that died idle is made again."""
         kept = self._connection is not None
         while True:
             connection = self._connected()
+            for operation in group:
+                operation.call.hold(connection)
             outer = connection.begin()
             try:
                 if not lock_order(connection):

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Iterator
 
+import msgspec
+import psycopg
 import pytest
+from sqlalchemy import text
 
+from corral.control import Leadership
 from corral.kernel.errors import Unavailable
 from corral.store import Store, open_store
 from tests.store.makers import ME, Ticking, batch, new_job, told
@@ -114,3 +119,86 @@ async def test_a_listener_hears_again_after_an_outage(store: Store, own_postgres
 async def test_a_database_that_is_not_there_is_unavailable_at_the_start(clock: Ticking) -> None:
     with pytest.raises(Unavailable):
         await open_store("postgresql://corral@127.0.0.1:1/nothing", clock=clock)
+
+
+async def test_a_database_that_is_frozen_is_waited_for_no_longer_than_a_call_may_take(
+    store: Store, own_postgres: PostgresServer
+) -> None:
+    first = new_job()
+    await store.submit(first)
+    await store.load_live()
+    own_postgres.freeze()
+    try:
+        for _ in range(2):  # on the connections that there are, and on new ones
+            calls = [store.submit(new_job()), store.submit(new_job()), store.ping(), *(store.load_live() for _ in "12345")]
+            async with asyncio.timeout(30):  # without an end of its own the first took 75 s
+                answers = await asyncio.gather(*calls, return_exceptions=True)
+            assert {answer.code for answer in answers if isinstance(answer, Unavailable)} == {"store-unreachable"}
+            assert all(isinstance(answer, Unavailable) for answer in answers), answers
+        assert store.trouble()
+    finally:
+        own_postgres.thaw()
+    async with asyncio.timeout(120):
+        while True:
+            with contextlib.suppress(Unavailable):
+                assert (await store.submit(new_job())).created
+                break
+    assert len(await store.load_live()) == 2, "what was told to be refused was not stored"
+
+
+async def test_a_write_that_may_have_happened_is_answered_so_and_its_key_settles_it(
+    store: Store, own_postgres: PostgresServer
+) -> None:
+    with psycopg.connect(own_postgres.url(f"test_{own_postgres._made}"), autocommit=True) as connection:
+        connection.execute(_SLOW_COMMIT)
+    job = msgspec.structs.replace(new_job(), idempotency_key="one")
+    async with asyncio.timeout(30):
+        with pytest.raises(Unavailable) as refused:
+            await store.submit(job)
+    assert refused.value.code == "store-outcome-unknown"
+    assert "Idempotency-Key" in refused.value.message
+    again = msgspec.structs.replace(new_job(), idempotency_key="one")
+    async with asyncio.timeout(120):
+        while True:
+            with contextlib.suppress(Unavailable):
+                settled = await store.submit(again)
+                break
+    assert not settled.created and settled.id == job.id
+    assert [live.id for live in await store.load_live()] == [job.id]
+
+
+async def test_a_control_waits_for_a_frozen_database_no_longer_than_its_lease_lasts(
+    own_postgres: PostgresServer, clock: Ticking
+) -> None:
+    store = await open_store(own_postgres.create(), clock=clock, role="control")
+    leadership = Leadership(store)
+    try:
+        await leadership.acquire()
+        keeping = asyncio.create_task(leadership.keep())
+        slow = asyncio.create_task(store.read(lambda connection: connection.execute(text("SELECT pg_sleep(4)")).all()))
+        await slow
+        assert leadership.left(), "a statement on a database that answers goes on for as long as the lease is renewed"
+        own_postgres.freeze()
+        async with asyncio.timeout(30):
+            with pytest.raises(Unavailable):
+                await store.load_live()
+        assert leadership.left() < 1.0
+        own_postgres.thaw()
+        async with asyncio.timeout(120):
+            while not leadership.left():
+                await asyncio.sleep(0.05)
+        keeping.cancel()
+    finally:
+        own_postgres.thaw()
+        await store.close()
+
+
+_SLOW_COMMIT = """
+    CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        IF (SELECT count(*) FROM idempotency) = 1 THEN PERFORM pg_sleep(8); END IF;
+        RETURN NULL;
+    END $$;
+    CREATE CONSTRAINT TRIGGER slowly AFTER INSERT ON idempotency DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION slowly();
+"""

@@ -5,6 +5,7 @@ The server refuses to run as root, so it runs as `postgres` (or `nobody`) there;
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import re
@@ -100,6 +101,22 @@ class PostgresServer:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"PostgreSQL did not start: {(self._home / 'log').read_text()[-2000:]}")
             time.sleep(0.05)
+
+    def freeze(self) -> None:
+        """Have the server and all its sessions do nothing; their connections stay."""
+        self._signal_all(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Have them go on."""
+        self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        pid = self._process.pid
+        os.kill(pid, number)  # first the one that makes others
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(child), number)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """End the server; SIGINT breaks its connections, as an outage does."""

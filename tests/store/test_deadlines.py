@@ -1,0 +1,96 @@
+"""Calls end in time on SQLite too: long questions are interrupted, and who is not waited for stores nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection
+
+from corral.kernel.errors import Unavailable
+from corral.store import Store, open_store
+from corral.store import connect as connecting
+from corral.store.deadlines import Limits
+from corral.store.writer import Transaction
+from tests.databases import sqlite_store
+from tests.store.makers import Ticking, new_job
+
+_LONG = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000000) SELECT max(i) FROM n"
+
+
+async def opened(folder: Path, seconds: float) -> Store:
+    """A store whose calls may take so long."""
+    store = await open_store(sqlite_store(folder), clock=Ticking(), role="front")
+    store.limits.seconds = seconds
+    return store
+
+
+async def test_a_question_that_takes_too_long_is_interrupted_and_its_thread_is_free_again(tmp_path: Path) -> None:
+    store = await opened(tmp_path, 1.0)
+
+    def ask(connection: Connection) -> object:
+        return connection.exec_driver_sql(_LONG).scalar_one()
+
+    asking = [asyncio.create_task(store.read(ask)) for _ in range(5)]
+    async with asyncio.timeout(120):
+        answers = await asyncio.gather(*asking, return_exceptions=True)
+        assert {type(answer) for answer in answers} == {Unavailable}
+        store.limits.seconds = 60.0
+        await asyncio.gather(*(store.ping() for _ in range(6)))
+    await store.close()
+
+
+async def test_a_write_behind_one_that_takes_too_long_is_refused_and_never_stored(tmp_path: Path) -> None:
+    store = await opened(tmp_path, 1.0)
+
+    def write(transaction: Transaction) -> None:
+        transaction.connection.exec_driver_sql(_LONG)
+
+    slow = asyncio.create_task(store.write(write))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(120):
+        answers = await asyncio.gather(slow, store.submit(new_job()), return_exceptions=True)
+        assert [getattr(answer, "code", answer) for answer in answers] == ["store-unreachable"] * 2
+        store.limits.seconds = 60.0
+        job = await store.submit(new_job())
+        assert [live.id for live in await store.load_live()] == [job.id]
+    await store.close()
+
+
+async def test_a_write_whose_commit_takes_too_long_is_told_to_be_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another program that reads for ever keeps SQLite from nothing; a disk that does not answer does, as this does."""
+    store = await opened(tmp_path, 1.0)
+    release = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    ring = store._writer._rung
+
+    def hang(roles: frozenset[str]) -> None:
+        asyncio.run_coroutine_threadsafe(release.wait(), loop).result(120)
+        ring(roles)
+
+    monkeypatch.setattr(store._writer, "_rung", hang)
+    async with asyncio.timeout(120):
+        with pytest.raises(Unavailable) as refused:
+            await store.submit(new_job())
+        assert refused.value.code == "store-outcome-unknown"
+        release.set()
+        store.limits.seconds = 60.0
+        assert len(await store.load_live()) == 1
+    await store.close()
+
+
+async def test_a_locked_database_is_told_before_the_call_is_over(tmp_path: Path) -> None:
+    assert Limits(5.0).seconds > connecting._LOCK_SECONDS
+    store = await opened(tmp_path, 5.0)
+    other = sqlite3.connect(tmp_path / "corral.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    async with asyncio.timeout(120):
+        with pytest.raises(Unavailable) as refused:
+            await store.submit(new_job())
+    assert refused.value.code in ("store-locked", "store-unreachable")
+    other.close()
+    await store.close()
