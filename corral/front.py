@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import resource
 import socket
 import ssl
 import time
@@ -19,7 +20,8 @@ from starlette.types import ASGIApp
 from websockets.asyncio.client import ClientConnection, connect, unix_connect
 
 from corral.api.addresses import networks
-from corral.api.sockets import WEB_SOCKETS, BoundedSocket
+from corral.api.connections import Door, DoorBounds
+from corral.api.protocol import Configuration, sweep
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
 from corral.model.writes import Holder
 from corral.service.kin import NAME, Kin
@@ -34,16 +36,24 @@ _KNOWN_SECONDS: Final = 1.0
 _KIN: Final = {"sni_hostname": NAME}
 _T = TypeVar("_T")
 MAX_FRAME: Final = 1024 * 1024
+_MOST_DESCRIPTORS: Final = 65_536
+_OTHER_DESCRIPTORS: Final = 200
+"""Files that are open beside connections: the store's, logs that are read, control's socket."""
 
 
-def configuration(application: ASGIApp, settings: Settings) -> uvicorn.Config:
-    """How uvicorn serves the API.
+def configuration(application: ASGIApp, settings: Settings, bounds: DoorBounds | None = None) -> Configuration:
+    """How uvicorn serves the API; `bounds` are the door's, but for the connections that the settings say.
 
     Raises InvalidInput where a setting cannot be used.
     """
     proxies = networks(each.strip() for each in settings.trusted_proxies.split(",") if each.strip())
-    return uvicorn.Config(
+    bounds = (bounds or DoorBounds())._replace(
+        connections=max(16, min(settings.connections, _descriptors() - _OTHER_DESCRIPTORS)),
+        strangers_per_address=settings.strangers_per_address,
+    )
+    return Configuration(
         application,
+        Door(bounds, proxies),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -51,24 +61,42 @@ def configuration(application: ASGIApp, settings: Settings) -> uvicorn.Config:
         ssl_certfile=str(settings.tls_certificate) if settings.tls_certificate else None,
         ssl_keyfile=str(settings.tls_key) if settings.tls_key else None,
         timeout_graceful_shutdown=2,
-        ws=BoundedSocket,
-        **WEB_SOCKETS,
         proxy_headers=bool(proxies),  # unless told, uvicorn believes the loopback and $FORWARDED_ALLOW_IPS
         forwarded_allow_ips=[str(each) for each in proxies],
     )
 
 
+def _descriptors() -> int:
+    """How many files may be open; as many as the system allows, from now on."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return _MOST_DESCRIPTORS
+    most = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
+    if soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return max(soft, most)
+
+
 class Server(uvicorn.Server):
     """uvicorn on a socket that may be the supervisor's; it says when it serves, and leaves signals to the process."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: Configuration) -> None:
         super().__init__(config)
         self.ready = asyncio.Event()
+        self._door = config.door
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to serve."""
         await super().startup(sockets)
         self.ready.set()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second: end what takes too long, and say whether to stop."""
+        if counter % 10 == 0:
+            now = asyncio.get_running_loop().time()
+            sweep(self.server_state, now)
+            self._door.tell(now)
+        return await super().on_tick(counter)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

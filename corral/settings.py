@@ -59,6 +59,18 @@ class Settings(BaseSettings):
         description="Addresses and networks of the reverse proxies in front of the server, separated by commas, such as "
         "`127.0.0.1,10.0.0.0/8`: only their `X-Forwarded-For` and `X-Forwarded-Proto` are believed. Empty: nobody's.",
     )
+    connections: int = Field(
+        default=4096,
+        ge=16,
+        description="How many connections there may be in all; others get a 503, as do those for which "
+        "the system allows no more open files.",
+    )
+    strangers_per_address: int = Field(
+        default=256,
+        ge=0,
+        description="How many connections of one address may be open on which nobody has signed in, "
+        "those of `trusted_proxies` excepted; others get a 429. 0 is no limit.",
+    )
     cluster: Path | None = Field(
         default=None,
         description="Configuration documents for the first start (Cluster, Queue, Policy, Storage); what was applied since "

@@ -8,6 +8,7 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
+from corral.api.connections import signed_in
 from corral.api.limits import Counting
 from corral.kernel.errors import Forbidden, Unauthenticated
 from corral.service.actor import Actor
@@ -55,6 +56,7 @@ async def current_actor(connection: HTTPConnection) -> Actor:
     Raises Unauthenticated, Forbidden, and TooManyRequests where calls are limited.
     """
     actor = await service_of(connection).authenticate(token_of(connection))
+    signed_in(connection)
     if actor.kind != "job":
         calls: Counting = connection.app.state.calls
         calls.take(actor.user, connection.scope.get("method", ""), connection.scope["path"])

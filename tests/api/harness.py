@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-import uvicorn
 from fastapi import FastAPI
 
 from corral.api import create_app
+from corral.api.connections import Door, DoorBounds
 from corral.client import Client
 from corral.front import ControlSocket, configuration
+from corral.front import Server as Front
 from corral.kernel.clock import VirtualClock
 from corral.service import Service
 from corral.settings import Settings
@@ -46,6 +47,8 @@ class Server:
         self.url = ""
         self.settings: dict[str, Any] = {}
         """What `prepare` may say of the server's settings."""
+        self.bounds = DoorBounds()
+        self.door: Door
 
     def call(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run something on the server's loop and wait for it."""
@@ -109,14 +112,22 @@ def serving(folder: Path, prepare: Callable[[Server], None] = lambda server: Non
     async def serve(listener: socket.socket) -> None:
         await server.open()
         prepare(server)
-        running = uvicorn.Server(configuration(server.app, Settings(data_folder=folder, **server.settings)))
+        settings = Settings(data_folder=folder, **server.settings)
+        config = configuration(server.app, settings, server.bounds)
+        server.door = config.door
+        running = Front(config)
 
         def stop() -> None:
             running.should_exit = True
 
+        async def announce() -> None:
+            await running.ready.wait()
+            ready.set()
+
         stopping.append(stop)
-        ready.set()
+        announcing = asyncio.create_task(announce())
         await running.serve([listener])
+        announcing.cancel()
         await server.close()
 
     def thread() -> None:
