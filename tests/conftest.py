@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import ipaddress
 import os
 import signal
@@ -10,6 +11,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpx2
 import hypothesis
 import pytest
 
@@ -72,6 +74,16 @@ def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.Temp
 
 
 KEPT_VARIABLES = {"CORRAL_CACHE", "CORRAL_DATA"}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _patient_clients() -> None:
+    """A call of a test waits two minutes for its answer: httpx2's five seconds are over soon on a busy machine."""
+    calls = (httpx2.request, httpx2.stream, httpx2.get, httpx2.head, httpx2.options, httpx2.post, httpx2.put)
+    for call in (httpx2.Client.__init__, httpx2.AsyncClient.__init__, *calls, httpx2.patch, httpx2.delete):
+        defaults = inspect.unwrap(call).__kwdefaults__
+        assert defaults["timeout"] == httpx2.Timeout(5.0)
+        defaults["timeout"] = httpx2.Timeout(120.0)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -139,7 +139,13 @@ def _send(
     **flags: bool,
 ) -> int:
     key = idempotency_key or secrets.token_hex(16)
-    asked: dict[str, Any] = {"code": code, "parameters": parameters, "dry_run": dry_run, "idempotency_key": key, **flags}
+    asked: dict[str, Any] = {
+        "code": code,
+        "parameters": parameters,
+        "dry_run": dry_run,
+        "idempotency_key": key,
+        **flags,
+    }
     job = _submitted(lambda: client.submit(text, **asked), key)
     if dry_run:
         _tell_trial(job, output)

@@ -130,7 +130,12 @@ async def test_a_database_that_is_frozen_is_waited_for_no_longer_than_a_call_may
     own_postgres.freeze()
     try:
         for _ in range(2):  # on the connections that there are, and on new ones
-            calls = [store.submit(new_job()), store.submit(new_job()), store.ping(), *(store.load_live() for _ in "12345")]
+            calls = [
+                store.submit(new_job()),
+                store.submit(new_job()),
+                store.ping(),
+                *(store.load_live() for _ in "12345"),
+            ]
             async with asyncio.timeout(30):  # without an end of its own the first took 75 s
                 answers = await asyncio.gather(*calls, return_exceptions=True)
             assert {answer.code for answer in answers if isinstance(answer, Unavailable)} == {"store-unreachable"}
