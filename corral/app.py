@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from corral import datafolder, lifecycle, logs
-from corral.kernel.errors import CorralError, InvalidInput
+from corral.kernel.errors import Conflict, CorralError, InvalidInput
 from corral.kernel.garbage import give_back
 from corral.kernel.ids import JobId
 from corral.kernel.tokens import job_secret, mint_job_token
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from corral.engines.local.presence import Presence
     from corral.front import ControlSocket, LeadersDoor
     from corral.model.inventory import Inventory
+    from corral.model.writes import Holder
     from corral.service import Service
     from corral.service.logs import SharedLogs
     from corral.service.openid import OpenId, OpenIdSettings
@@ -268,7 +269,8 @@ async def _control(settings: Settings) -> None:
     local = settings.engine == "local"
     accounts = Accounts(store, Sealer(key), allot=local and os.getuid() == 0 and not settings.trust_users)
     logs_of = LogStore(settings.data_folder / "blobs" / "logs")
-    leadership = Leadership(store, address=settings.leader_address)
+    settle = _engine_settler(settings, store) if local else None
+    leadership = Leadership(store, address=settings.leader_address, settle=settle)
     archiver = _archiver(logs_of, place, leadership.left)
     engine: Engine
     if local:
@@ -310,6 +312,7 @@ async def _control(settings: Settings) -> None:
     door = Door(control, settings.run_folder / "control.sock", _beyond(settings, key), shelf)
     keeping = Housekeeping(control, archiver or logs_of, code, retention_seconds=settings.retention_days * 86_400)
     try:
+        await leadership.settle()
         said = await seed(store, _given(settings), file=str(settings.cluster or ""), clock=clock)
         await store.put_setting(CONTAINER_RUNTIME, (container_runtime() or "") if local else settings.engine)
         ready = leadership.decided if settings.control_address else control.ready
@@ -428,6 +431,25 @@ def _local_engine(settings: Settings, accounts: Accounts, logs_of: LogStore, cod
         blobs=code,
         log_limit_bytes=settings.log_limit_bytes,
     )
+
+
+def _engine_settler(settings: Settings, store: Store) -> Callable[[Holder], Coroutine[Any, Any, None]]:
+    """What refuses this machine's engine while the tasks of the database may run on another one's."""
+    from corral.engines.local.home import home_of, is_same
+
+    home = home_of((settings.data_folder / "engine").absolute())
+
+    async def settle(holder: Holder) -> None:
+        other = await store.settle_engine(home, holder, is_same=is_same, take_over=settings.engine_take_over)
+        if other is not None:
+            message = (
+                f"The tasks of this database run on {other.host}, data folder {Path(other.folder).parent}: a server "
+                "elsewhere would start them a second time. Start it there, or give this one a database of its own; if "
+                "that machine or folder is gone for good, start with CORRAL_ENGINE_TAKE_OVER=true."
+            )
+            raise Conflict("engine-elsewhere", message)
+
+    return settle
 
 
 async def _kubernetes_engine(

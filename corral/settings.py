@@ -144,6 +144,11 @@ class Settings(BaseSettings):
         default="unifiedjobs.corral.dev",
         description="Which sorts of objects are taken as jobs, separated by commas.",
     )
+    engine_take_over: bool = Field(
+        default=False,
+        description="Start although tasks of the database ran on another machine, or in another data folder, that is gone "
+        "for good: they count as lost and are started again. Without it such a server is refused.",
+    )
     trust_users: bool = Field(
         default=False,
         description="Allow several accounts although tasks cannot run under separate system users.",

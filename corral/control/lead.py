@@ -7,11 +7,11 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import structlog
 
-from corral.kernel.errors import CorralError, Unavailable
+from corral.kernel.errors import Conflict, CorralError, Unavailable
 from corral.model.writes import Holder, Lease
 from corral.runtime.process import Identity, identity_of
 from corral.store import LeadershipLost, Store
@@ -55,9 +55,18 @@ def provably_gone(other: Holder) -> bool:
 class Leadership:
     """The lease of this control: asked for, renewed once a second by a thread, released at a clean end."""
 
-    def __init__(self, store: Store, address: str = "", steady: Callable[[], float] = steady) -> None:
-        """`steady` tells seconds that nobody sets, a suspended machine's included. The store's calls end with the lease."""
-        self._store, self._steady = store, steady
+    def __init__(
+        self,
+        store: Store,
+        address: str = "",
+        steady: Callable[[], float] = steady,
+        settle: Callable[[Holder], Awaitable[None]] | None = None,
+    ) -> None:
+        """`steady` tells seconds that nobody sets, a suspended machine's included. The store's calls end with the lease.
+
+        `settle` refuses a leader that must not lead (Conflict): it is asked at the start, and again with the lease.
+        """
+        self._store, self._steady, self._settle = store, steady, settle
         store.limits.lease_left = self.left
         self._holder = holder(address)
         self._until = 0.0
@@ -81,7 +90,10 @@ class Leadership:
         return max(0.0, self._until - self._steady()) if self.lease is not None else 0.0
 
     async def acquire(self) -> Lease:
-        """Wait until this control leads."""
+        """Wait until this control leads.
+
+        Raises Conflict when it must not.
+        """
         while True:
             begun = self._steady()
             try:
@@ -92,11 +104,36 @@ class Leadership:
                 if self.lease is None and not self.decided.is_set():
                     log.info("another control leads; waiting for its lease to end")
                 self.decided.set()
-            if self.lease is not None:
+            if self.lease is not None and await self._settled():
                 self._until = begun + LEASE_SECONDS
                 log.info("leading", epoch=self.lease.epoch)
                 return self.lease
             await asyncio.sleep(_ASK_SECONDS)
+
+    async def settle(self) -> None:
+        """Refuse at once what could not lead.
+
+        Raises Conflict, and Unavailable when the store does not answer.
+        """
+        if self._settle is not None:
+            await self._settle(self._holder)
+
+    async def _settled(self) -> bool:
+        """Whether this control may act with the lease that it got; it gives one up with which it may not.
+
+        Raises Conflict when it never may.
+        """
+        try:
+            await self.settle()
+        except Unavailable as error:
+            log.warning("store does not answer", code=error.code, message=error.message)
+        except Conflict:
+            await self.release()
+            raise
+        else:
+            return True
+        self.lease = None
+        return False
 
     async def keep(self) -> None:
         """Renew until cancelled, in a thread and on a connection of its own: a loop that is busy delays no renewal.

@@ -237,6 +237,18 @@ class Holder(msgspec.Struct, frozen=True):
     """Where control answers questions, when not on the Unix socket of the data folder."""
 
 
+class EngineHome(msgspec.Struct, frozen=True):
+    """Where the tasks of a database run, when that is a machine of the server's own."""
+
+    name: str
+    """A random name that the engine's folder keeps."""
+    folder: str
+    host: str
+    machine: str
+    """The machine's own id, "" where it has none."""
+    boot_id: str
+
+
 class Lease(msgspec.Struct, frozen=True):
     """The right to write as control until `expires_at` (of the own clock) or until another epoch begins."""
 

@@ -23,6 +23,7 @@ from corral.store import tables
 from corral.store.connect import parse_url, writer_engine
 from corral.store.database import Database
 from corral.store.faults import StoreRefused, refusal
+from corral.store.leadership import ENGINE_HOME
 from corral.store.schema import bring_up, version_of
 
 _PIECE: Final = 1000
@@ -139,6 +140,7 @@ def _restore_into(source: Engine, target: Engine, url: URL) -> None:
         _empty(new)
         copy_tables(old, new)
         new.execute(_nobody_leads())
+        new.execute(delete(tables.settings).where(tables.settings.c.key == ENGINE_HOME))  # its tasks run nowhere
     bring_up(target)
 
 

@@ -12,13 +12,14 @@ from collections.abc import Callable
 from typing import Final
 
 import msgspec
-from sqlalchemy import Connection, Engine, bindparam, select, update
+from sqlalchemy import Connection, Engine, bindparam, func, select, update
 
-from corral.model.writes import Holder, Lease
+from corral.model.writes import EngineHome, Holder, Lease
 from corral.store import tables
 from corral.store.database import Database
 from corral.store.deadlines import Call, overdue
 from corral.store.faults import LeadershipLost, refusal
+from corral.store.rows import encode, put
 from corral.store.writer import Transaction
 
 TTL: Final = 3.0
@@ -35,6 +36,17 @@ _RENEW_BESIDE: Final = (
     .values(renewals=tables.leadership.c.renewals + 1, expires_at=bindparam("x"))
 )
 _RELEASE: Final = update(tables.leadership).values(holder=None, address="", expires_at=0.0)
+
+
+ENGINE_HOME: Final = "engine.home"
+"""The setting that says where the tasks of this database run, when that is a machine of the server's own."""
+_HOME: Final = select(tables.settings.c.value).where(tables.settings.c.key == ENGINE_HOME)
+_PLACED: Final = (
+    select(func.count())
+    .select_from(tables.tasks.join(tables.jobs, tables.jobs.c.id == tables.tasks.c.job))
+    .where(tables.jobs.c.live, tables.tasks.c.node != "")
+    .where(tables.tasks.c.state.not_in(("completed", "attempt-completed")))
+)
 
 
 class Leadership(Database):
@@ -101,6 +113,30 @@ class Leadership(Database):
                 transaction.ring("control")
 
         await self.write(run)
+
+    async def settle_engine(
+        self, home: EngineHome, holder: Holder, *, is_same: Callable[[EngineHome, EngineHome], bool], take_over: bool
+    ) -> EngineHome | None:
+        """Record where this server's tasks run; the other home, unchanged, while tasks may run there.
+
+        They may while somebody but `holder` leads, or while tasks have nodes; `take_over` says that those are lost. Ask
+        again with the lease: only then no clock decides.
+        """
+
+        def run(transaction: Transaction) -> EngineHome | None:
+            text = transaction.read(_HOME).scalar()
+            before = msgspec.json.decode(text, type=EngineHome) if text else None
+            if before is not None and not is_same(before, home):
+                row = transaction.read(_ROW).one()
+                leader = msgspec.json.decode(row.holder, type=Holder) if row.holder else holder
+                led = leader != holder and row.expires_at > self.clock.now()
+                if led or (not take_over and transaction.read(_PLACED).scalar_one()):
+                    return before
+            if before != home:
+                put(transaction, tables.settings, [{"key": ENGINE_HOME, "value": encode(home)}])
+            return None
+
+        return await self.write(run)
 
     async def leader(self) -> Holder | None:
         """Who leads, as far as is recorded."""

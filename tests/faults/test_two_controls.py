@@ -1,4 +1,4 @@
-"""Only one control decides: a second one on the same store waits until the first is gone."""
+"""Only one control decides: a second one on the same folder waits until the first is gone, one of another is refused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 
+import pytest
+
+from corral import supervisor
 from tests.faults.house import House, until
+from tests.testbeds.postgresql import PostgresServer
 
 Build = Callable[..., House]
 
@@ -35,3 +39,27 @@ def test_a_second_control_waits_for_the_lease_and_takes_over(build: Build) -> No
         second.terminate()
         assert second.wait(60) == 0, log.read_text()
     assert "Traceback" not in log.read_text()
+
+
+@pytest.mark.postgres
+def test_a_server_of_another_folder_is_refused_while_tasks_may_run_in_the_first(
+    build: Build, postgres: PostgresServer
+) -> None:
+    database = postgres.create()
+    house, other = (build(None, "--database-url", database) for _ in range(2))
+    house.up()
+    job = house.submit("long", "echo $CORRAL_ATTEMPT; exec sleep 1000")
+    until(lambda: house.log("long"), "the task to run")
+    refused = other.try_up()
+    assert refused.returncode == 4, refused
+    assert f"data folder {house.data}" in refused.stderr and "CORRAL_ENGINE_TAKE_OVER=true" in refused.stderr
+    house.down()
+    assert "elsewhere would start them a second time" in other.try_up().stderr
+    assert supervisor.running(other.data) is None
+    house.up()
+    assert house.job("long")["state"] == "running"
+    assert house.log("long").count("\n") == 1
+    assert house.call("POST", f"/api/v3/jobs/{job}/stop").status < 300
+    house.until_ended(job)
+    house.down()
+    assert other.try_up().returncode == 0, "no task may run elsewhere any more"

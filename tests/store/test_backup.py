@@ -13,6 +13,7 @@ from corral.kernel.errors import Conflict
 from corral.model.accounts import User
 from corral.model.records import JobFilter
 from corral.store import Store, StoreRefused, open_store, restore
+from corral.store.leadership import ENGINE_HOME
 from tests.store.makers import ME, OTHER, START, Ticking, batch, new_job, running_task, told
 from tests.testbeds.postgresql import PostgresServer
 
@@ -39,6 +40,7 @@ async def test_a_backup_restores_everything_on_either_database(
         await store.submit(job)
     await store.commit(batch(lease.epoch, cursor=2, tasks=(running_task(jobs[0].id),), facts=(told(jobs[0].id),)))
     await store.add_user(User("ann", "admin", created_at=START))
+    await store.put_setting(ENGINE_HOME, {"name": "of a machine that is gone"})
     file = tmp_path / "backup"
     await store.backup(file)
     assert file.stat().st_mode & 0o777 == 0o600
@@ -50,6 +52,7 @@ async def test_a_backup_restores_everything_on_either_database(
         assert restored == [job for job in await store.load_live() if job.id in {each.id for each in jobs}]
         assert await other.events(0) == (await store.events(0))[:4]
         assert await other.last_seq() == 4
+        assert await other.setting(ENGINE_HOME) is None
         assert await other.user("ann") == await store.user("ann")
         assert await other.secrets(f"job:{jobs[0].id}") == {"S": "sealed"}
         assert len((await other.list_jobs(JobFilter(tag="t"))).items) == 3
