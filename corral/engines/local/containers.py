@@ -22,7 +22,9 @@ from corral.model.launch import TaskLaunch
 RUNTIMES = ("docker", "podman")
 _CLIENT = ("XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS")
 _PROBE_SECONDS = 10
-_REMOVE_TRIES, _REMOVE_PAUSE = 300, 0.2
+_ANSWER_SECONDS = 20.0
+"""How long one question to the runtime may take: one that hangs holds up the end of its task no longer."""
+_REMOVE_SECONDS, _REMOVE_PAUSE = 60.0, 0.2
 
 
 class Container(NamedTuple):
@@ -125,7 +127,12 @@ async def ran_out_of_memory(runtime: str, name: str) -> bool:
     words = ("container", "inspect", "--format", "{{.State.OOMKilled}}", name)
     pipe, quiet = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(runtime, *words, stdin=quiet, stdout=pipe, stderr=quiet)
-    said, _ = await process.communicate()
+    try:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            said, _ = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        return False
     return said.strip() == b"true"
 
 
@@ -135,7 +142,9 @@ async def remove(runtime: str, name: str) -> None:
     It may be on its way out already, and a runtime refuses to be asked twice: so it is looked at until it is not
     there. A runtime that went away meanwhile is asked again for a minute.
     """
-    for _ in range(_REMOVE_TRIES):
+    loop = asyncio.get_running_loop()
+    until = loop.time() + _REMOVE_SECONDS
+    while loop.time() < until:
         if await _answers(runtime, "rm", "--force", "--volumes", name) and not await _answers(
             runtime, "container", "inspect", name
         ):
@@ -146,7 +155,12 @@ async def remove(runtime: str, name: str) -> None:
 async def _answers(*argv: str) -> bool:
     quiet = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(*argv, stdin=quiet, stdout=quiet, stderr=quiet)
-    return await process.wait() == 0
+    try:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            return await process.wait() == 0
+    except TimeoutError:
+        process.kill()
+        return False
 
 
 def exec_command(container: str, runtime: str, argv: Sequence[str], *, tty: bool) -> list[str]:

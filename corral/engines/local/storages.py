@@ -32,6 +32,8 @@ from corral.spec.storage import DEFAULT_PLACE
 MOUNTS = Path("/run/corral/storages")
 """Below it is what this machine has mounted."""
 _MOUNT_SECONDS: Final = 30
+_DEATH_SECONDS: Final = 5.0
+"""How long a killed mount is waited for: one that hangs in the kernel may never die."""
 _KINDS: Final = {"nfs": "nfs", "samba": "cifs", "azureFile": "cifs"}
 """What this machine can mount itself, and what the kernel calls it."""
 _NOT_HERE: Final = ("unknown filesystem type", "unsupported", "No such device", "bad option; for several filesystems")
@@ -54,7 +56,9 @@ class LocalStorages:
     """The storages of one server's tasks."""
 
     def __init__(self) -> None:
-        self._mounting = asyncio.Lock()
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._undead: dict[str, asyncio.subprocess.Process] = {}
+        """By target, mounts that were killed and have not died yet: they may mount there after all."""
         self._namespaces: bool | None = None
 
     async def bring(self, mounts: Sequence[Mount]) -> None:
@@ -71,13 +75,17 @@ class LocalStorages:
                     "every machine, and name the folder in the document's hostPath."
                 )
                 raise InvalidInput("storage-not-mountable", message)
-            async with self._mounting:
-                await self._bring(mount)
+            target = self._mounted_at(mount)
+            async with self._locks.setdefault(target, asyncio.Lock()):
+                await self._bring(mount, target)
 
-    async def _bring(self, mount: Mount) -> None:
-        target = self._mounted_at(mount)
+    async def _bring(self, mount: Mount, target: str) -> None:
         if is_mounted(target):
             return
+        stuck = self._undead.get(target)
+        if stuck is not None and stuck.returncode is None:
+            raise _away(mount, f"the mount before it (process {stuck.pid}) was killed and hangs in the kernel still")
+        self._undead.pop(target, None)
         if os.geteuid() != 0:
             message = (
                 f"The storage {mount.name} can be mounted by root alone; mount it, and name the folder in hostPath."
@@ -94,7 +102,8 @@ class LocalStorages:
         finally:
             if process.returncode is None:  # without the lock, it and its helper would mount beside the next one
                 processes.kill_group(process.pid, signal.SIGKILL)
-                await process.wait()
+                if not await _died(process):
+                    self._undead[target] = process
         if process.returncode == 0:
             return
         words = " ".join(said.decode(errors="replace").split())[:300]
@@ -225,8 +234,18 @@ async def _started(argv: Sequence[str]) -> asyncio.subprocess.Process:
     except asyncio.CancelledError:  # asyncio would kill the process alone, which may have started its helper
         process = await starting
         processes.kill_group(process.pid, signal.SIGKILL)
-        await process.wait()
+        await _died(process)
         raise
+
+
+async def _died(process: asyncio.subprocess.Process) -> bool:
+    """Whether a process that was killed is dead, after a while at most."""
+    try:
+        async with asyncio.timeout(_DEATH_SECONDS):
+            await process.wait()
+    except TimeoutError:
+        return False
+    return True
 
 
 def _own_folder(source: str, mount: Mount, uid: int) -> str:

@@ -1,0 +1,95 @@
+"""What hangs in the kernel, or never answers, holds up no start, stop or end for longer than its bound."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from corral.engines.local import containers, storages
+from corral.engines.local.live import NEVER_STARTED
+from corral.kernel.errors import Unavailable
+from corral.model.storages import Mount
+from tests.engines.local_harness import Harness, alive, attempt, launch, until
+
+FREEZERS = Path("/sys/fs/cgroup/freezer")
+FAR = Mount("far", "nfs", "/mnt/far", source="/x", server="filer")
+
+
+class Freezer:
+    """A frozen control group: its processes are in uninterruptible sleep, and SIGKILL waits with them."""
+
+    def __init__(self) -> None:
+        self.folder = FREEZERS / f"corral-test-{os.getpid()}"
+        self.folder.mkdir()
+
+    def set(self, state: str) -> None:
+        (self.folder / "freezer.state").write_text(state)
+
+    async def freeze(self) -> None:
+        self.set("FROZEN")
+        await until(lambda: (self.folder / "freezer.state").read_text().strip() == "FROZEN")
+
+
+@pytest.fixture
+def freezer() -> Iterator[Freezer]:
+    if os.geteuid() != 0 or not (FREEZERS / "cgroup.procs").exists():
+        pytest.skip(
+            "only root, with the freezer of control groups version 1, can have a process that SIGKILL cannot end"
+        )
+    freezer = Freezer()
+    yield freezer
+    freezer.set("THAWED")
+    while (freezer.folder / "cgroup.procs").read_text():
+        pass
+    freezer.folder.rmdir()
+
+
+async def test_a_mount_that_cannot_be_killed_holds_up_neither_a_stop_nor_another_storage(
+    local: Harness, freezer: Freezer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = tmp_path / "told"
+    hang = f"echo $$ >{freezer.folder}/cgroup.procs; echo $$ >>{told}; exec sleep 1000"
+    no_route = "echo no route >&2; exit 32"
+    script = {"far": hang, "other": no_route}
+    monkeypatch.setattr(storages, "MOUNTS", tmp_path / "mounts")
+    monkeypatch.setattr(storages, "_DEATH_SECONDS", 0.05)
+    monkeypatch.setattr(storages, "mount_command", lambda mount, target: ["sh", "-c", script[mount.name]])
+    starting = asyncio.create_task(local.engine.start(launch("true", storages=(FAR,))))
+    await until(lambda: told.exists() and told.read_text())
+    await freezer.freeze()
+    other = Mount("other", "nfs", "/mnt/other", source="/y", server="filer")
+    with pytest.raises(Unavailable, match="no route"):
+        await local.engine.start(launch("true", task=1, storages=(other,)))
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(starting, 120)
+    await local.engine.stop(attempt(), grace_seconds=0)
+    assert (await local.exited(attempt())).reason == NEVER_STARTED
+    mount = int(told.read_text())
+    assert alive(mount)
+
+    script["far"] = no_route
+    with pytest.raises(Unavailable, match=f"process {mount}.*hangs in the kernel"):
+        await local.engine.start(launch("true", task=2, storages=(FAR,)))
+    freezer.set("THAWED")
+    await until(lambda: not alive(mount))
+    await until(lambda: all(each.returncode is not None for each in local.engine._means.storages._undead.values()))
+    with pytest.raises(Unavailable, match="no route"):
+        await local.engine.start(launch("true", task=2, storages=(FAR,)))
+
+
+async def test_a_container_runtime_that_hangs_holds_up_an_end_no_longer_than_its_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = tmp_path / "docker"
+    runtime.write_text("#!/bin/sh\nexec sleep 1000\n")
+    runtime.chmod(0o755)
+    monkeypatch.setattr(containers, "_ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(containers, "_REMOVE_SECONDS", 0.1)
+    async with asyncio.timeout(120):
+        assert not await containers.ran_out_of_memory(str(runtime), "name")
+        await containers.remove(str(runtime), "name")
