@@ -135,6 +135,7 @@ async def _front(settings: Settings) -> None:
     from corral.service.kin import make_kin
     from corral.store import open_store
     from corral.systemclock import SystemClock
+    from corral.workers.pool import Workers
 
     clock = SystemClock()
     place = await _blob_place(settings)
@@ -159,6 +160,7 @@ async def _front(settings: Settings) -> None:
         several_users=settings.trust_users or os.getuid() == 0 or settings.engine != "local",
         openpai_fs_uri=settings.openpai_fs_uri,
         folder=settings.data_folder,
+        workers=Workers(settings.worker_processes, settings.worker_queue),
     )
     raise_descriptor_limit()
     application = create_app(

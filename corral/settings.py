@@ -206,6 +206,19 @@ class Settings(BaseSettings):
     code_limit_bytes: int = Field(
         default=512 * 1024**2, ge=1024, description="The largest code archive that may be uploaded."
     )
+    worker_processes: int = Field(
+        default=2,
+        ge=1,
+        le=64,
+        description="How many processes check code archives and read large documents at once, each with limits of memory "
+        "and processor time.",
+    )
+    worker_queue: int = Field(
+        default=16,
+        ge=0,
+        le=1000,
+        description="How many such requests may wait for one of them; further ones are answered 503.",
+    )
     token_days: float = Field(default=90.0, gt=0, description="How long a token made by signing in is valid.")
     public_url: str = Field(
         default="",

@@ -30,6 +30,17 @@ class CorralError(Exception):
     def __str__(self) -> str:
         return self.message
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_made_again, (type(self), self.args, self.__dict__))
+
+
+def _made_again(kind: type[CorralError], args: tuple[object, ...], state: dict[str, object]) -> CorralError:
+    """An error that came from another process, whatever its kind is made of."""
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
 
 class InvalidInput(CorralError):
     """What the caller sent cannot be accepted."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
+import msgspec
 import structlog
 
 from corral.kernel.clock import Clock
-from corral.kernel.errors import CorralError, Forbidden, NotFound, Unavailable
+from corral.kernel.errors import CorralError, Forbidden, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import JobIds
 from corral.model.accounts import AuditWrite
 from corral.model.writes import JobRecord
@@ -21,9 +23,12 @@ from corral.service.rules import Decision, Resource, decide, meaning_of
 from corral.service.seal import Sealer
 from corral.storage.blobs import BlobStore
 from corral.store import Store
-from corral.workers.pool import Workers
+from corral.workers.pool import PastLimits, Workers
 
 log = structlog.get_logger()
+Answer = TypeVar("Answer")
+LIGHT: Final = 16 * 1024
+"""Bytes of a document that front reads itself, in less time than it takes to hand it to a worker."""
 
 
 class ControlDoor(Protocol):
@@ -140,6 +145,18 @@ class ServiceBase:
         record = await self.find(actor, ref)
         return record, await self.check(actor, action, job_resource(record))
 
+    async def aside(self, light: bool, function: Callable[..., Answer], *arguments: Any) -> Answer:
+        """What a function of a module gives: called here where that is `light` work, else by a worker.
+
+        Raises what the function does, InvalidInput `too-much-work`, and Unavailable `busy` when all workers are.
+        """
+        if light:
+            return function(*arguments)
+        try:
+            return await self.workers.call(function, *arguments)
+        except PastLimits as error:
+            raise InvalidInput("too-much-work", f"This is more than the server works on at once: {error}.") from None
+
     def behind(self, work: Any) -> None:
         """Run `work` after the answer; a failure is logged."""
         task = asyncio.create_task(_logged(work))
@@ -150,6 +167,11 @@ class ServiceBase:
         """Wait for what runs behind answers, and end the workers."""
         await asyncio.gather(*self._background, return_exceptions=True)
         await self.workers.close()
+
+
+def weight(document: Any) -> int:
+    """The bytes of a document that is data already."""
+    return len(msgspec.json.encode(document))
 
 
 async def _logged(work: Any) -> None:

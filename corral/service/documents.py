@@ -7,24 +7,16 @@ out here; whether it would break a guarantee that somebody relies on now is aske
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
 from corral.kernel.kinds import KINDS, VIRTUAL_CLUSTER, kind_of
 from corral.model.accounts import AuditWrite
-from corral.model.configuration import (
-    Configuration,
-    canonical,
-    read_configuration,
-    read_revision,
-    to_document,
-)
 from corral.model.documents import (
     Applied,
-    AppliedDocument,
     DocumentChange,
     DocumentDiff,
     DocumentRevision,
@@ -33,13 +25,23 @@ from corral.model.documents import (
     DocumentView,
     GuaranteeFinding,
 )
-from corral.model.records import Page, rfc3339
+from corral.model.records import Page
 from corral.service.actor import Actor
 from corral.service.base import ServiceBase
-from corral.service.comparing import as_yaml, compare
+from corral.service.document_changes import (
+    NOTHING,
+    Planned,
+    after,
+    changes_in,
+    difference,
+    is_light,
+    outcomes,
+    planned,
+    summary_of,
+    view_of,
+)
 from corral.service.rules import Resource
-from corral.spec.documents import Document, identity, load_document
-from corral.spec.errors import did_you_mean, path_text
+from corral.spec.errors import did_you_mean
 from corral.store.documents import DOCUMENTS_CHANGED
 
 CHECK: Final = "/configuration/check"
@@ -47,8 +49,6 @@ CHECK: Final = "/configuration/check"
 _TRIES: Final = 3
 _FINDINGS: Final = tuple[GuaranteeFinding, ...]
 _MAX_NOTE: Final = 500
-_NOTHING: Final = "nothing"
-Guards = Mapping[tuple[str, str], int]
 
 
 class Configuring(ServiceBase):
@@ -63,7 +63,7 @@ class Configuring(ServiceBase):
         """
         await self.check(actor, "document.read", Resource("document"))
         page = await self.store.documents(kind=_kind(kind) if kind else "", limit=limit, after_cursor=after)
-        return Page([_summary(each) for each in page.items], page.next)
+        return Page([summary_of(each) for each in page.items], page.next)
 
     async def document(self, actor: Actor, kind: str, name: str, revision: int | None = None) -> DocumentView:
         """A revision of a document, the current one if unsaid.
@@ -71,7 +71,8 @@ class Configuring(ServiceBase):
         Raises NotFound, InvalidInput for a kind that is none.
         """
         await self.check(actor, "document.read", Resource("document", f"{kind}/{name}"))
-        return _view(await self._revision(_kind(kind), name, revision))
+        found = await self._revision(_kind(kind), name, revision)
+        return await self.aside(is_light(found.doc), view_of, found)
 
     async def document_history(
         self, actor: Actor, kind: str, name: str, *, limit: int = 100, after: str = ""
@@ -84,7 +85,7 @@ class Configuring(ServiceBase):
         page = await self.store.document_history(_kind(kind), name, limit=limit, after_cursor=after)
         if not page.items and not after:
             raise _not_there(_kind(kind), name)
-        return Page([_summary(each) for each in page.items], page.next)
+        return Page([summary_of(each) for each in page.items], page.next)
 
     async def document_diff(
         self, actor: Actor, kind: str, name: str, *, before: int | None = None, after: int | None = None
@@ -97,9 +98,10 @@ class Configuring(ServiceBase):
         later = await self._revision(_kind(kind), name, after, deleted=True)
         first = later.revision - 1 if before is None else before
         earlier = await self._revision(later.kind, name, first, deleted=True) if first else None
-        before_name = f"{later.kind}/{later.name} revision {first}" if first else _NOTHING
+        before_name = f"{later.kind}/{later.name} revision {first}" if first else NOTHING
         after_name = f"{later.kind}/{later.name} revision {later.revision}"
-        shown = compare(_text(earlier), _text(later), before_name, after_name)
+        light = is_light(earlier.doc if earlier else "", later.doc)
+        shown = await self.aside(light, difference, earlier, later, before_name, after_name)
         return DocumentDiff(later.kind, name, first, later.revision, shown)
 
     async def compare_documents(self, actor: Actor, text: bytes | str, *, filename: str = "the file") -> Applied:
@@ -108,9 +110,9 @@ class Configuring(ServiceBase):
         Raises SpecError with every problem of the file.
         """
         await self.check(actor, "document.read", Resource("document"))
-        changes = _changes(load_document(text, filename=filename), "", {})
+        changes = await self.aside(is_light(text), changes_in, text, filename)
         now = await self.store.all_documents()
-        return Applied(_outcomes(now, changes), dry_run=True)
+        return Applied(await self.aside(_are_light(now, changes), outcomes, now, changes), dry_run=True)
 
     async def apply_documents(
         self,
@@ -130,12 +132,11 @@ class Configuring(ServiceBase):
         Raises SpecError with every problem of the file, Conflict `guarantee-broken` with the numbers, `queue-in-use`,
         `revision-changed`, and Unavailable when control does not say whether a guarantee would be broken.
         """
-        loaded = load_document(text, filename=filename)
-        guards: dict[tuple[str, str], int] = {}
+        changes = await self.aside(is_light(text), changes_in, text, filename)
         if only is not None:
-            _check_only(loaded, (_kind(only[0]), only[1]))
-            guards = {} if guard is None else {(_kind(only[0]), only[1]): guard}
-        changes = _changes(loaded, note, guards)
+            _check_only(changes, (_kind(only[0]), only[1]))
+        guarded = None if only is None else guard
+        changes = [msgspec.structs.replace(each, guard=guarded, note=_noted(note)) for each in changes]
         return await self._change(actor, "document.apply", changes, dry_run=dry_run, preempt=preempt)
 
     async def roll_back_document(
@@ -187,13 +188,12 @@ class Configuring(ServiceBase):
         decision = await self.check(actor, action, Resource("document", names), dry_run=dry_run)
         for tried in range(_TRIES):
             now = await self.store.all_documents()
-            outcomes = _outcomes(now, changes)
-            configured = read_configuration(_after(now, changes), now.change)
-            idle = all(each.action == "unchanged" for each in outcomes)
-            findings = () if idle else await self._findings(now, configured, changes)
+            plan = await self.aside(_are_light(now, changes), planned, now, changes)
+            idle = all(each.action == "unchanged" for each in plan.outcomes)
+            findings = () if idle else await self._findings(now, plan, changes)
             _refuse_broken(findings, preempt=preempt)
             if dry_run:
-                return Applied(outcomes, dry_run=True, findings=findings)
+                return Applied(plan.outcomes, dry_run=True, findings=findings)
             lines = [
                 self.line(
                     actor, action, Resource("document", f"{change.kind}/{change.name}"), decision, preempt=preempt
@@ -201,7 +201,7 @@ class Configuring(ServiceBase):
                 for change in changes
             ]
             try:
-                stored = await self._store(actor, changes, configured, lines, preempt=preempt)
+                stored = await self._store(actor, changes, plan, lines, preempt=preempt)
             except Conflict as error:
                 if error.code != DOCUMENTS_CHANGED or tried == _TRIES - 1:
                     raise
@@ -209,7 +209,7 @@ class Configuring(ServiceBase):
             numbers = {(each.kind, each.name): each.revision for each in stored}
             done = (
                 msgspec.structs.replace(each, revision=numbers.get((each.kind, each.name), each.revision))
-                for each in outcomes
+                for each in plan.outcomes
             )
             return Applied(tuple(done), findings=findings)
         raise AssertionError("the last try returns or raises")
@@ -218,7 +218,7 @@ class Configuring(ServiceBase):
         self,
         actor: Actor,
         changes: Sequence[DocumentChange],
-        configured: Configuration,
+        plan: Planned,
         audit: Sequence[AuditWrite],
         *,
         preempt: bool,
@@ -227,29 +227,25 @@ class Configuring(ServiceBase):
             changes,
             actor=actor.user,
             at=self.clock.now(),
-            seen=configured.change,
-            queues=configured.queue_records(),
+            seen=plan.change,
+            queues=plan.queues,
             audit=audit,
             preempt=preempt,
         )
 
     async def _findings(
-        self, now: Documents, configured: Configuration, changes: Sequence[DocumentChange]
+        self, now: Documents, plan: Planned, changes: Sequence[DocumentChange]
     ) -> tuple[GuaranteeFinding, ...]:
         """The guarantees that the configuration would break."""
-        found = [
-            GuaranteeFinding(f"{path_text(path)}: {said}", _queue_in(path)) for path, said in configured.findings()
-        ]
-        if found:
-            return tuple(found)
+        if plan.findings:
+            return plan.findings
         if all(change.kind == "Storage" for change in changes):
             return ()
-        await self._check_queues_in_use(read_configuration(now.revisions), configured)
-        documents = [json.loads(each.doc) for each in _after(now, changes)]
+        await self._check_queues_in_use(plan.queues_gone)
+        documents = [json.loads(each.doc) for each in after(now, changes)]
         return msgspec.convert(await self.door.ask(CHECK, {"documents": documents}), _FINDINGS)
 
-    async def _check_queues_in_use(self, before: Configuration, after: Configuration) -> None:
-        gone = sorted(before.queues.keys() - after.queues.keys())
+    async def _check_queues_in_use(self, gone: Sequence[str]) -> None:
         if not gone:
             return
         counts = await self.store.count_jobs()
@@ -294,47 +290,18 @@ def _noted(note: str) -> str:
     return note
 
 
-def _changes(loaded: Sequence[Document], note: str, guards: Guards) -> list[DocumentChange]:
-    named = [(*identity(each), canonical(each)) for each in loaded]
-    return [DocumentChange(kind, name, doc, guards.get((kind, name)), _noted(note)) for kind, name, doc in named]
+def _are_light(now: Documents, changes: Sequence[DocumentChange]) -> bool:
+    return is_light(*(each.doc for each in now.revisions), *(each.doc for each in changes))
 
 
-def _check_only(loaded: Sequence[Document], wanted: tuple[str, str]) -> None:
-    names = [identity(each) for each in loaded]
+def _check_only(changes: Sequence[DocumentChange], wanted: tuple[str, str]) -> None:
+    names = [(each.kind, each.name) for each in changes]
     if names != [wanted]:
         there = ", ".join("/".join(name) for name in names)
         raise InvalidInput(
             "other-document",
             f"The address is that of {'/'.join(wanted)}, and the body holds {there}; send only the former.",
         )
-
-
-def _after(now: Documents, changes: Sequence[DocumentChange]) -> list[DocumentRevision]:
-    """The documents as the changes leave them."""
-    there = {(each.kind, each.name): each for each in now.revisions}
-    for change in changes:
-        there.pop((change.kind, change.name), None)
-        if change.doc is not None:
-            there[change.kind, change.name] = DocumentRevision(change.kind, change.name, 0, change.doc, 0.0, "")
-    return [there[key] for key in sorted(there)]
-
-
-def _outcomes(now: Documents, changes: Sequence[DocumentChange]) -> tuple[AppliedDocument, ...]:
-    """What the changes do to each document, before they are stored."""
-    there = {(each.kind, each.name): each for each in now.revisions}
-    outcomes = []
-    for change in changes:
-        last = there.get((change.kind, change.name))
-        before, after = _text(last), _yaml(change.kind, change.name, change.doc) if change.doc else ""
-        if (last.doc if last else None) == change.doc:
-            action = "unchanged"
-        else:
-            action = "deleted" if change.doc is None else "changed" if last else "created"
-        number = last.revision if last else 0
-        what = f"{change.kind}/{change.name}"
-        shown = compare(before, after, f"{what} revision {number}" if number else _NOTHING, what)
-        outcomes.append(AppliedDocument(change.kind, change.name, number, action, shown))
-    return tuple(outcomes)
 
 
 def _refuse_broken(findings: Sequence[GuaranteeFinding], *, preempt: bool) -> None:
@@ -347,34 +314,3 @@ def _refuse_broken(findings: Sequence[GuaranteeFinding], *, preempt: bool) -> No
         "The change would break a guarantee. " + "; ".join(each.message for each in refused[:10]) + "." + hint,
         findings=[msgspec.to_builtins(each) for each in refused[:100]],
     )
-
-
-def _queue_in(path: Sequence[str | int]) -> str:
-    return str(path[1]) if len(path) > 1 and path[0] == "queues" else ""
-
-
-def _summary(revision: DocumentRevision) -> DocumentSummary:
-    return DocumentSummary(
-        revision.kind,
-        revision.name,
-        revision.revision,
-        rfc3339(revision.at),
-        revision.actor,
-        revision.note,
-        revision.deleted,
-    )
-
-
-def _view(revision: DocumentRevision) -> DocumentView:
-    summary = _summary(revision)
-    document: dict[str, Any] = {} if revision.deleted else to_document(read_revision(revision))
-    fields = {name: getattr(summary, name) for name in summary.__struct_fields__}
-    return DocumentView(**fields, document=document, text=as_yaml(document) if document else "")
-
-
-def _text(revision: DocumentRevision | None) -> str:
-    return "" if revision is None or revision.deleted else _yaml(revision.kind, revision.name, revision.doc)
-
-
-def _yaml(kind: str, name: str, doc: str) -> str:
-    return as_yaml(to_document(read_revision(DocumentRevision(kind, name, 0, doc, 0.0, ""))))

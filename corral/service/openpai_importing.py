@@ -5,8 +5,8 @@ What is here already is not taken from those who changed it since: a difference 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -23,6 +23,7 @@ from corral.model.openpai_import import (
     OpenPaiImport,
 )
 from corral.service.actor import Actor
+from corral.service.base import LIGHT
 from corral.service.credentials import IMPORTED_PREFIX, digest
 from corral.service.openid_sessions import OpenIdSessions
 from corral.service.openpai_imported import SHORTEST, WELL_KNOWN, ImportedSecret, OpenPaiImported, unverified, verified
@@ -161,7 +162,7 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
         filename = f"{name}.yaml"
         try:
             if dry_run and given.user in coming:  # what else it needs may be among what is to come
-                await asyncio.to_thread(read_job, given.text, filename=filename)
+                await self.aside(len(given.text) <= LIGHT, partial(read_job, given.text, filename=filename))
                 return Imported("job", name, "created")
             if await self._has_job(given):
                 return Imported("job", name, "unchanged")

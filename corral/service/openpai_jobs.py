@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
@@ -14,7 +15,7 @@ from corral.model.openpai import OpenPaiFilter
 from corral.model.openpai_views import JobAttempt, JobDetail, JobEvents, JobLines, RoleLines, TaskDetail
 from corral.model.writes import JobRecord
 from corral.service.actor import Actor
-from corral.service.base import job_resource
+from corral.service.base import LIGHT, job_resource, weight
 from corral.service.openpai_events import events_view
 from corral.service.openpai_refusals import (
     OpenPaiRefusal,
@@ -47,7 +48,6 @@ from corral.spec.openpai.translation import OpenPaiJob, to_job, to_protocol
 
 START, STOP = "START", "STOP"
 LONGEST_TAG: Final = 100
-_READ_AT_ONCE: Final = 16 * 1024
 _PAGE: Final = 500
 """So many lines are made before others have a turn."""
 
@@ -60,10 +60,7 @@ class OpenPaiJobs(Submitting, Yielding):
     async def openpai_submit(self, actor: Actor, text: bytes | str) -> str:
         """Accept a job of protocol v2; its name."""
         try:
-            if len(text) <= _READ_AT_ONCE:
-                protocol = read_protocol(text)
-            else:
-                protocol = await asyncio.to_thread(read_protocol, text)
+            protocol = await self.aside(len(text) <= LIGHT, read_protocol, text)
         except SpecError as error:
             raise _invalid_protocol(error) from None
         return await self.openpai_submit_protocol(actor, protocol)
@@ -71,7 +68,7 @@ class OpenPaiJobs(Submitting, Yielding):
     async def openpai_submit_protocol(self, actor: Actor, protocol: dict[str, Any]) -> str:
         """Accept a job whose protocol was checked; its name."""
         try:
-            job = to_job(protocol, user=actor.user)
+            job = await self.aside(weight(protocol) <= LIGHT, partial(to_job, protocol, user=actor.user))
         except SpecError as error:
             raise _invalid_protocol(error) from None
         return await self.openpai_submit_job(actor, job, str(protocol["name"]))

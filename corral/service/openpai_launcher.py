@@ -21,7 +21,7 @@ from corral.model.openpai_launcher import Asked, Framework, Launching
 from corral.model.states import TaskState
 from corral.model.writes import IntentKind
 from corral.service.actor import Actor
-from corral.service.base import job_resource
+from corral.service.base import LIGHT, job_resource, weight
 from corral.service.openpai_removing import Removing
 from corral.service.rules import Decision, Resource
 from corral.service.sessions import Sessions
@@ -64,7 +64,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         Raises SpecError, Forbidden, TooManyTasks.
         """
         _check_name(name)
-        wanted = descriptors.read_descriptor(body)
+        wanted = await self.aside(len(body) <= LIGHT, descriptors.read_descriptor, body)
         self._launching = self._launching or asyncio.Lock()
         async with self._launching:
             known = await self.store.kept(FRAMEWORK, name)
@@ -313,7 +313,8 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         now = self.clock.now()
         nodes = (await self._configuration(CLUSTER))["nodes"]
         sorts = {node: said["gpuType"] for node, said in nodes.items() if said["gpuType"]}
-        document = launcher_job(name, wanted, owner.user, Cluster(self.openpai_fs_uri, address, sorts))
+        cluster = Cluster(self.openpai_fs_uri, address, sorts)
+        document = await self.aside(weight(wanted) <= LIGHT, launcher_job, name, wanted, owner.user, cluster)
         key = hashlib.sha256(f"{name}\0{launching}".encode()).hexdigest()
         submitted = await self.submit(
             owner,

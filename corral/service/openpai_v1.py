@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import posixpath
+from functools import partial
 from typing import Any, Final
 
 from corral.kernel.errors import CorralError, Forbidden
@@ -14,7 +15,7 @@ from corral.model.openpai_views import JobDetail
 from corral.runtime.openpai import job_key
 from corral.runtime.openpai_keys import KeyPair, key_pair
 from corral.service.actor import Actor
-from corral.service.base import job_resource
+from corral.service.base import LIGHT, job_resource
 from corral.service.openpai_jobs import OpenPaiJobs
 from corral.service.openpai_refusals import OpenPaiRefusal, bad_parameters, no_job
 from corral.service.openpai_removing import Removing
@@ -44,7 +45,7 @@ class OpenPaiV1(OpenPaiJobs, Removing, Sessions):
         if b"protocolVersion" in text and b"jobName" not in text:
             return {"jobName": await self.openpai_submit(await self._of_namespace(actor, namespace), text)}
         try:
-            v1 = await asyncio.to_thread(read_v1, text)
+            v1 = await self.aside(len(text) <= LIGHT, read_v1, text)
         except SpecError as error:
             said = TOO_MANY_OF_A_ROLE if TOO_MANY_OF_A_ROLE in error.message else ""
             raise OpenPaiRefusal("InvalidParametersError", said or error.message) from None
@@ -55,7 +56,8 @@ class OpenPaiV1(OpenPaiJobs, Removing, Sessions):
             raise OpenPaiRefusal("ConflictJobError", f"Job name {v1['jobName']} already exists")
         auth = await self._registry(v1, owner.user)
         try:
-            job = v1_job(v1, user=owner.user, fs_uri=self.openpai_fs_uri, auth=auth)
+            translate = partial(v1_job, v1, user=owner.user, fs_uri=self.openpai_fs_uri, auth=auth)
+            job = await self.aside(len(text) <= LIGHT, translate)
         except SpecError as error:
             raise OpenPaiRefusal("InvalidParametersError", error.message) from None
         await self.openpai_submit_job(owner, job, v1["jobName"], () if namespace else (LEGACY,))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -24,6 +24,7 @@ from corral.model.runs import JobRun
 from corral.model.views import JobDetail, ProblemView, ReasonsView, ReasonView, Trial, Validation
 from corral.model.writes import JobRecord, NewJob
 from corral.service.actor import Actor
+from corral.service.base import LIGHT
 from corral.service.capacity import Capacity, impossible
 from corral.service.job_detail import job_detail, reasons_view
 from corral.service.openpai_listing import listing_of
@@ -41,6 +42,8 @@ from corral.store.cluster_views import Admission
 
 MAX_ARRAY: Final = 1000
 """Jobs of one array that are stored at once."""
+MAX_ARRAY_BYTES: Final = 16 * 1024**2
+"""Characters that the documents of its jobs may have together, each of which is made and stored."""
 
 
 EXTERNAL: Final = "external"
@@ -49,8 +52,6 @@ STARTS_NOW: Final = "starts-now"
 """The scheduler's word for a job that the next cycle would start."""
 FIT_SECONDS: Final = 5.0
 """How long control's word that a shape of gang could be held is taken for its like."""
-_READ_AT_ONCE: Final = 16 * 1024
-"""Bytes of a document that are read in about the time that handing it to a thread takes."""
 _MAX_FITS: Final = 1000
 _LONGEST_NAME: Final = 63
 _SSH: Final = '"ssh"'
@@ -168,14 +169,11 @@ class Submitting(OpenPaiQuota, Storages):
     ) -> ReadJob:
         """The job of a document, less the targets of a job that it was copied from.
 
-        A large one is read beside the event loop, which others wait for.
+        A large one is read by a worker.
         """
         asked: dict[str, Any] = {"parameters": parameters, "filename": filename, "user": actor.user}
         asked["fs_uri"] = self.openpai_fs_uri
-        if len(text) <= _READ_AT_ONCE:
-            read = read_runnable_job(text, **asked)
-        else:
-            read = await asyncio.to_thread(read_runnable_job, text, **asked)
+        read = await self.aside(len(text) <= LIGHT, partial(read_runnable_job, text, **asked))
         job = read.job.with_targets({}) if read.job.spec.replica_spec.target_replicas else read.job
         return ReadJob(job, read.secrets)
 
@@ -324,6 +322,12 @@ class Submitting(OpenPaiQuota, Storages):
         size, parallel = job.spec.array.size, job.spec.array.max_parallel
         if size > MAX_ARRAY:
             raise InvalidInput("array-too-large", f"An array has at most {MAX_ARRAY} jobs; split it.")
+        if size * len(job.to_json()) > MAX_ARRAY_BYTES:
+            shown = MAX_ARRAY_BYTES // 1024**2
+            raise InvalidInput(
+                "array-too-large",
+                f"The documents of all jobs of an array have {shown} MiB at most; put large things in code or inputs.",
+            )
         if len(f"{job.name}-{size - 1}") > _LONGEST_NAME:
             raise InvalidInput(
                 "name-too-long", f"The jobs of an array are called {job.name}-0 and so on; choose a shorter name."

@@ -238,6 +238,8 @@ async def test_an_array_becomes_jobs_that_wait_for_room(service: Service) -> Non
     taken = await _refused(service, job_text("sweep", more="array: {size: 2}\n"))
     assert taken.code == "name-taken"
     assert (await _refused(service, job_text("n" * 62, more="array: {size: 100}\n"))).code == "name-too-long"
+    long = f"env: {{LONG: {'x' * 20_000}}}\narray: {{size: 1000}}\n"
+    assert (await _refused(service, job_text("long", more=long))).code == "array-too-large"
 
 
 async def _chunks(*parts: bytes) -> AsyncIterator[bytes]:

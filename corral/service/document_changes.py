@@ -1,0 +1,132 @@
+"""What a change of the configuration comes to, worked out from documents alone; for a worker where they are large."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from corral.model.accounts import QueueRecord
+from corral.model.configuration import canonical, read_configuration, read_revision, to_document
+from corral.model.documents import (
+    AppliedDocument,
+    DocumentChange,
+    DocumentRevision,
+    Documents,
+    DocumentSummary,
+    DocumentView,
+    GuaranteeFinding,
+)
+from corral.model.records import rfc3339
+from corral.service.base import LIGHT
+from corral.service.comparing import as_yaml, compare
+from corral.spec.documents import identity, load_document
+from corral.spec.errors import path_text
+
+NOTHING: Final = "nothing"
+_MANY: Final = re.compile(r"""["'\w.\]-]\[\d|\\""")
+"""Names that stand for many (`node[01-99]`), or letters that are escaped, behind which such names may be."""
+
+
+class Planned(NamedTuple):
+    """What would be there after a change: what it does, what its documents say against each other, the queues."""
+
+    outcomes: tuple[AppliedDocument, ...]
+    findings: tuple[GuaranteeFinding, ...]
+    change: int
+    queues: list[QueueRecord]
+    queues_gone: tuple[str, ...]
+
+
+def is_light(*texts: str | bytes | None) -> bool:
+    """Whether texts are few and say no more than stands in them."""
+    said = [each.decode("utf-8", "replace") if isinstance(each, bytes) else each or "" for each in texts]
+    return sum(map(len, said)) <= LIGHT and not any(_MANY.search(each) for each in said)
+
+
+def changes_in(text: str | bytes, filename: str) -> list[DocumentChange]:
+    """Each document of a file, as a change that nothing guards.
+
+    Raises SpecError with every problem of the file.
+    """
+    named = [(*identity(each), canonical(each)) for each in load_document(text, filename=filename)]
+    return [DocumentChange(kind, name, doc) for kind, name, doc in named]
+
+
+def planned(now: Documents, changes: Sequence[DocumentChange]) -> Planned:
+    """What the changes come to."""
+    told, configured = outcomes(now, changes), read_configuration(after(now, changes), now.change)
+    findings: tuple[GuaranteeFinding, ...] = ()
+    gone: tuple[str, ...] = ()
+    if any(each.action != "unchanged" for each in told):
+        found = configured.findings()
+        findings = tuple(GuaranteeFinding(f"{path_text(path)}: {said}", _queue_in(path)) for path, said in found)
+        if not findings and any(change.kind != "Storage" for change in changes):
+            gone = tuple(sorted(read_configuration(now.revisions).queues.keys() - configured.queues.keys()))
+    return Planned(told, findings, configured.change, configured.queue_records(), gone)
+
+
+def after(now: Documents, changes: Sequence[DocumentChange]) -> list[DocumentRevision]:
+    """The documents as the changes leave them."""
+    there = {(each.kind, each.name): each for each in now.revisions}
+    for change in changes:
+        there.pop((change.kind, change.name), None)
+        if change.doc is not None:
+            there[change.kind, change.name] = DocumentRevision(change.kind, change.name, 0, change.doc, 0.0, "")
+    return [there[key] for key in sorted(there)]
+
+
+def outcomes(now: Documents, changes: Sequence[DocumentChange]) -> tuple[AppliedDocument, ...]:
+    """What the changes do to each document, before they are stored."""
+    there = {(each.kind, each.name): each for each in now.revisions}
+    told = []
+    for change in changes:
+        last = there.get((change.kind, change.name))
+        if (last.doc if last else None) == change.doc:
+            action = "unchanged"
+        else:
+            action = "deleted" if change.doc is None else "changed" if last else "created"
+        number = last.revision if last else 0
+        what = f"{change.kind}/{change.name}"
+        coming = _yaml(change.kind, change.name, change.doc) if change.doc else ""
+        shown = compare(_text(last), coming, f"{what} revision {number}" if number else NOTHING, what)
+        told.append(AppliedDocument(change.kind, change.name, number, action, shown))
+    return tuple(told)
+
+
+def difference(earlier: DocumentRevision | None, later: DocumentRevision, earlier_name: str, later_name: str) -> str:
+    """The lines that differ between two revisions."""
+    return compare(_text(earlier), _text(later), earlier_name, later_name)
+
+
+def summary_of(revision: DocumentRevision) -> DocumentSummary:
+    """A revision as lists and histories show it."""
+    return DocumentSummary(
+        revision.kind,
+        revision.name,
+        revision.revision,
+        rfc3339(revision.at),
+        revision.actor,
+        revision.note,
+        revision.deleted,
+    )
+
+
+def view_of(revision: DocumentRevision) -> DocumentView:
+    """A revision with its document, as data and as YAML."""
+    summary = summary_of(revision)
+    document: dict[str, Any] = {} if revision.deleted else to_document(read_revision(revision))
+    fields = {name: getattr(summary, name) for name in summary.__struct_fields__}
+    return DocumentView(**fields, document=document, text=as_yaml(document) if document else "")
+
+
+def _queue_in(path: Sequence[str | int]) -> str:
+    return str(path[1]) if len(path) > 1 and path[0] == "queues" else ""
+
+
+def _text(revision: DocumentRevision | None) -> str:
+    return "" if revision is None or revision.deleted else _yaml(revision.kind, revision.name, revision.doc)
+
+
+def _yaml(kind: str, name: str, doc: str) -> str:
+    return as_yaml(to_document(read_revision(DocumentRevision(kind, name, 0, doc, 0.0, ""))))
