@@ -432,6 +432,7 @@ def _local_engine(settings: Settings, accounts: Accounts, logs_of: LogStore, cod
         port_range=(settings.port_range_start, settings.port_range_end),
         blobs=code,
         log_limit_bytes=settings.log_limit_bytes,
+        process_limit=settings.process_limit,
     )
 
 

@@ -203,6 +203,12 @@ class Settings(BaseSettings):
         ge=0,
         description="How much of a running task's log is kept, the newest of each stream; 0 keeps everything.",
     )
+    process_limit: int = Field(
+        default=16384,
+        ge=0,
+        description="How many processes and threads a task of this machine may have, in a container too; 0 is no limit. "
+        "Without control groups that can count them it bounds those of the task's user together, and nothing for root.",
+    )
     code_limit_bytes: int = Field(
         default=512 * 1024**2, ge=1024, description="The largest code archive that may be uploaded."
     )

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from corral.engines.local import cgroups
 from corral.engines.local.live import MEMORY_OVER
-from tests.engines.local_harness import Harness, attempt
+from tests.engines.local_harness import Harness, attempt, collect, launch
 
+LONELY = 54_399
+"""A uid that nobody else's tests use: its processes are counted."""
 EATER = (
     "import time\nx = bytearray(200 << 20)\nfor i in range(0, len(x), 4096): x[i] = 1\nprint('ate'); time.sleep(1000)"
 )
@@ -53,10 +57,42 @@ def test_both_versions_write_the_limits_where_the_kernel_reads_them(tmp_path: Pa
     (group,) = cgroups.CgroupsV2(tmp_path / "v2").make(attempt(), 1000, 1500)
     assert Path(group, "memory.max").read_text() == "1000" and Path(group, "cpu.max").read_text() == "150000 100000"
     one = cgroups.CgroupsV1(tmp_path / "memory", tmp_path / "cpu", tmp_path / "pids")
-    pids, memory, cpu = one.make(attempt(), 1000, 250)
-    assert Path(pids).parent == tmp_path / "pids"
+    (tmp_path / "pids" / attempt()).mkdir()
+    (tmp_path / "pids" / attempt() / "pids.max").touch()
+    pids, memory, cpu = one.make(attempt(), 1000, 250, 77)
+    assert Path(pids, "pids.max").read_text() == "77"
     assert Path(memory, "memory.limit_in_bytes").read_text() == "1000"
     assert Path(cpu, "cpu.cfs_quota_us").read_text() == "25000"
+
+
+BOMB = "for i in $(seq 60); do sleep 1000 & done; echo bred; wait"
+
+
+async def test_a_task_that_breeds_meets_its_limit_of_processes_and_others_do_not(tmp_path: Path) -> None:
+    async with Harness(tmp_path, process_limit=20) as local:
+        if local.engine._cgroups is None or not local.engine._cgroups.limits_processes:
+            pytest.skip("this server may not count processes in control groups here; run the tests as root to check it")
+        end = await local.run("sh", "-c", BOMB)
+        assert end.code != 0 and "fork" in local.log() and "bred" not in local.log()
+        assert (await local.run("sh", "-c", "sleep 0 & wait", task=1)).code == 0
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can start tasks as other users; run as root")
+async def test_without_control_groups_a_users_processes_are_limited() -> None:
+    folder = Path(tempfile.mkdtemp())  # pytest's own folders are closed to other users
+    folder.chmod(0o755)
+    async with Harness(folder, process_limit=20, use_cgroups=False, uid_of=lambda user: LONELY) as local:
+        end = await local.run("sh", "-c", BOMB)
+        assert end.code != 0 and "fork" in local.log() and "bred" not in local.log()
+        await local.engine.start(launch("sh", "-c", "sleep 0 & wait; echo up; exec sleep 1000", task=1))
+        await local.line("up", attempt(1))
+        session = await local.engine.exec(attempt(1), ["sh", "-c", BOMB], tty=False)
+        printed = await collect(session.output())
+        assert b"fork" in printed and b"bred" not in printed
+        await session.close()
+        await local.engine.stop(attempt(1), grace_seconds=0)
+        await local.exited(attempt(1))
+    shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Control groups: each task's limits of memory and processors, and what it runs, wherever its processes went.
+"""Control groups: each task's limits of memory, processors and processes, and what it runs, wherever its processes went.
 
 Version 2 where the server may make groups (root, or a delegated subtree), else version 1's `memory`, `cpu` and `pids`,
 else none: then `watching.py` looks after memory, and the shim after processes. Every task has a group; the shim stays
@@ -32,8 +32,13 @@ class CgroupsV2:
         """Where the groups of all attempts are."""
         return (self._parent,)
 
-    def make(self, attempt: AttemptId, memory_bytes: int, cpu_millis: int) -> tuple[str, ...]:
-        """One group with both limits (0: none), to be entered by writing to its `cgroup.procs`.
+    @property
+    def limits_processes(self) -> bool:
+        """Whether the kernel counts the processes of a group."""
+        return "pids" in (self._parent / "cgroup.subtree_control").read_text().split()
+
+    def make(self, attempt: AttemptId, memory_bytes: int, cpu_millis: int, processes: int = 0) -> tuple[str, ...]:
+        """One group with all limits (0: none), to be entered by writing to its `cgroup.procs`.
 
         Raises OSError.
         """
@@ -45,6 +50,8 @@ class CgroupsV2:
             _write_if_there(group / "memory.oom.group", "1")
         if cpu_millis:
             (group / "cpu.max").write_text(f"{cpu_millis * _PERIOD // 1000} {_PERIOD}")
+        if processes:
+            _write_if_there(group / "pids.max", str(processes))
         return (str(group),)
 
 
@@ -61,7 +68,7 @@ class CgroupsV1:
         """Where the groups of all attempts are."""
         return tuple(each for each in (self._pids, self._memory, self._cpu) if each is not None)
 
-    def make(self, attempt: AttemptId, memory_bytes: int, cpu_millis: int) -> tuple[str, ...]:
+    def make(self, attempt: AttemptId, memory_bytes: int, cpu_millis: int, processes: int = 0) -> tuple[str, ...]:
         """One group a limit (0: none), and one in any case, each to be entered by writing to its `cgroup.procs`.
 
         Raises OSError.
@@ -69,6 +76,8 @@ class CgroupsV1:
         group = self.parents[0] / attempt
         group.mkdir(exist_ok=True)
         made = [str(group)]
+        if processes and self._pids is not None:
+            _write_if_there(group / "pids.max", str(processes))
         if memory_bytes and self._memory is not None:
             group = self._memory / attempt
             group.mkdir(exist_ok=True)
@@ -82,6 +91,11 @@ class CgroupsV1:
             (group / "cpu.cfs_quota_us").write_text(str(cpu_millis * _PERIOD // 1000))
             made.append(str(group))
         return tuple(dict.fromkeys(made))
+
+    @property
+    def limits_processes(self) -> bool:
+        """Whether the pids hierarchy can be used, and counts."""
+        return self._pids is not None and (self._pids / "pids.max").exists()
 
     @property
     def limits_memory(self) -> bool:
@@ -194,12 +208,17 @@ def _usable(root: Path, place: str, name: str) -> Path | None:
 
 
 def _delegate(group: Path) -> bool:
-    """Have the groups below `group` limit memory and processors; False when the kernel does not let us."""
+    """Have the groups below `group` limit memory, processors and processes; False when the kernel does not let us.
+
+    Without the controller of processes the other two do.
+    """
     controllers = (group / "cgroup.controllers").read_text().split()
     if not {"memory", "cpu"} <= set(controllers):
         return False
     try:
         (group / "cgroup.subtree_control").write_text("+memory +cpu")
+        if "pids" in controllers:
+            (group / "cgroup.subtree_control").write_text("+pids")
     except OSError:
         return False
     return True

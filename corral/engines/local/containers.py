@@ -41,6 +41,8 @@ class Container(NamedTuple):
     """The file that sets the variables, mounted alone."""
     volumes: tuple[str, ...] = ()
     """The options that give it its storages."""
+    processes: int = 0
+    """How many it may run, 0 for any number."""
     registries: str = ""
     """The client's `config.json` that opens the registries of the job's own images, in a folder of its own."""
 
@@ -89,6 +91,8 @@ def run_command(container: Container, launch: TaskLaunch) -> list[str]:
         argv += [f"--memory={launch.memory_bytes}", f"--memory-swap={launch.memory_bytes}"]
     if launch.cpu_millis:
         argv.append(f"--cpus={launch.cpu_millis / 1000:g}")
+    if container.processes:
+        argv.append(f"--pids-limit={container.processes}")
     if launch.shm_bytes:
         argv.append(f"--shm-size={launch.shm_bytes}")
     argv += device_options(launch.devices)

@@ -87,10 +87,12 @@ class LocalEngine:
         blobs: BlobStore | None = None,
         use_cgroups: bool = True,
         log_limit_bytes: int = 0,
+        process_limit: int = 0,
     ) -> None:
         """`uid_of` maps a user to the uid that the tasks run under; None is the server's own. `blobs` holds code.
 
         `use_cgroups` False leaves control groups alone; of a stream's log the last `log_limit_bytes` are kept (0: all).
+        A task may have `process_limit` processes and threads (0: any number); without a controller for them, its user.
         """
         self.name = name
         self._root = root
@@ -101,7 +103,8 @@ class LocalEngine:
         self._nodes = {node.name: node for node in nodes}
         self._logs = logs
         self._uid_of = uid_of
-        self._means = Means(root, blobs, container_runtime)
+        self._means = Means(root, blobs, container_runtime, process_limit)
+        self._nproc = shim.process_limit(process_limit)
         self._use_cgroups = use_cgroups
         self._cgroups: CgroupsV2 | CgroupsV1 | None = None
         self._live: dict[AttemptId, LiveAttempt] = {}
@@ -137,6 +140,8 @@ class LocalEngine:
         reaper.become_subreaper()
         if self._use_cgroups:
             self._cgroups = cgroups.detect(cgroups.parent_name(self._root))
+            if self._cgroups is not None and self._cgroups.limits_processes:
+                self._nproc = ""
             self._watch.memory_is_limited = self._cgroups is not None and self._cgroups.limits_memory
         self._adopt()
         self._watch.begin(self._running_attempts())
@@ -280,7 +285,8 @@ class LocalEngine:
             self._pids.discard(pid)
 
         begin = live.folder.path if record.mounted else record.directory
-        session, pid = spawn_session(words, env, begin, record.cgroups, tty=tty, ended=ended)
+        nproc = "" if record.container else self._nproc
+        session, pid = spawn_session(words, env, begin, record.cgroups, tty=tty, ended=ended, nproc=nproc)
         live.sessions.add(pid)
         self._pids.add(pid)
         return session
@@ -305,7 +311,8 @@ class LocalEngine:
     ) -> LaunchRecord:
         groups: tuple[str, ...] = ()
         if self._cgroups is not None and not launch.image:
-            groups = self._cgroups.make(launch.attempt, launch.memory_bytes, launch.cpu_millis)
+            limits = launch.memory_bytes, launch.cpu_millis, self._means.process_limit
+            groups = self._cgroups.make(launch.attempt, *limits)
         return LaunchRecord(
             node=launch.node,
             ports=ports,
@@ -328,7 +335,8 @@ class LocalEngine:
         stdout, stderr = self._logs.prepare(launch.attempt, split=env.get(SPLIT_LOGS) == "split", uid=record.uid)
         task = prepare(launch, folder, record, env, stderr, self._means)
         groups = " ".join(f"{group}/cgroup.procs" for group in record.cgroups)
-        head = ["/bin/sh", self._shim, folder.path, folder.nonce, boot_id(), self._nofile, task.directory, groups]
+        limits = self._nofile, "" if record.container else self._nproc
+        head = ["/bin/sh", self._shim, folder.path, folder.nonce, boot_id(), *limits, task.directory, groups]
         env = {**task.env, processes.FOLDER: folder.path}
         adopts = not record.cgroups and not record.container
         pid = shim.spawn([*head, *task.argv], env, stdout=stdout, stderr=stderr, code=task.code, adopts=adopts)

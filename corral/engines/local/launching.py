@@ -42,6 +42,8 @@ class Means:
     root: Path
     blobs: BlobStore | None = None
     find_container_runtime: Callable[[], str | None] = lambda: None
+    process_limit: int = 0
+    """How many processes and threads a task may have, 0 for any number."""
     storages: LocalStorages = field(default_factory=LocalStorages, init=False)
     _runtime: str = field(default="", init=False)
     _container_runtime: str | None = field(default=None, init=False)
@@ -153,7 +155,7 @@ def prepare(
             os.chown(entry, record.uid, -1)
         logins = folder.write_private("config.json", launch.registries.encode(), -1) if launch.registries else ""
         own = (means.container_runtime(), record.container, record.uid, base, directory, entry)
-        container = Container(*own, tuple(volumes(bound)), logins)
+        container = Container(*own, tuple(volumes(bound)), means.process_limit, logins)
         argv = run_command(container, launch)
     if needs_runtime(launch):
         plan = launch.runtime or RuntimePlan()

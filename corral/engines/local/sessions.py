@@ -11,11 +11,13 @@ import termios
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from corral.engines.local import processes, reaper
-from corral.engines.local.shim import DEFAULTED
+from corral.engines.local.shim import DEFAULTED, nproc_option
 from corral.kernel.errors import Unavailable
 
 _CHUNK = 65536
-_ENTER = 'for group in $1; do echo 0 >"$group"; done; cd -- "$2" && shift 2 && exec "$@"'
+_ENTER = """[ -z "$3" ] || ulimit -NPROC "$3"
+for group in $1; do echo 0 >"$group"; done; cd -- "$2" && shift 3 && exec "$@"
+"""
 
 
 class LocalSession:
@@ -127,13 +129,17 @@ def spawn_session(
     *,
     tty: bool,
     ended: Callable[[int], None],
+    nproc: str = "",
 ) -> tuple[LocalSession, int]:
     """Start a command in a session of its own, and its pid; `ended` is called with that when it is gone.
+
+    `nproc` is how many processes its user may have, "" for any number.
 
     Raises Unavailable when it cannot be started.
     """
     groups = " ".join(f"{group}/cgroup.procs" for group in cgroups)
-    words = ["/bin/sh", "-c", _ENTER, "sh", groups, directory, *argv]
+    enter = _ENTER.replace("-NPROC", nproc_option())
+    words = ["/bin/sh", "-c", enter, "sh", groups, directory, nproc, *argv]
     try:
         session = _with_terminal(words, env, ended) if tty else _with_pipes(words, env, ended)
         return session, session.pid

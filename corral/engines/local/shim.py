@@ -21,8 +21,11 @@ lost on the task: so a stop is written down before it is sent, and the child loo
 
 from __future__ import annotations
 
+import functools
 import os
+import resource
 import signal
+import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -30,7 +33,7 @@ from pathlib import Path
 NOT_OWNER = 125
 """The shim's own exit code when the attempt was not its to run (or its folder is gone)."""
 
-SHIM = r"""# FOLDER NONCE BOOT_ID NOFILE WORK_DIR CGROUP_FILES COMMAND...
+SHIM = r"""# FOLDER NONCE BOOT_ID NOFILE NPROC WORK_DIR CGROUP_FILES COMMAND...
 cd -- "$1" 2>/dev/null && [ -e "launch.$2" ] && read -r stat </proc/self/stat || exit 125
 set -C
 { echo "$3 $stat" >pid; } 2>/dev/null || exit 125
@@ -39,9 +42,10 @@ trap : HUP INT QUIT TERM USR1 USR2 ALRM VTALRM PROF IO PWR WINCH URG XCPU
 (
     [ -e stop ] && exit 143
     ulimit -S -n "$4"
-    for group in $6; do echo 0 >|"$group"; done
-    cd -- "$5" || exit 126
-    shift 6
+    [ -z "$5" ] || ulimit -NPROC "$5"
+    for group in $7; do echo 0 >|"$group"; done
+    cd -- "$6" || exit 126
+    shift 7
     exec "$@"
 )
 code=$?
@@ -80,9 +84,22 @@ finds every signal as the system has it."""
 def install(target: Path) -> str:
     """Write the shim to `target` (replaced as a whole) and return its path."""
     temporary = target.with_suffix(f".{os.getpid()}")
-    temporary.write_text(SHIM)
+    temporary.write_text(SHIM.replace("-NPROC", nproc_option()))
     os.replace(temporary, target)
     return str(target)
+
+
+@functools.cache
+def nproc_option() -> str:
+    """How this machine's shell calls the limit of a user's processes: dash says -p, others -u."""
+    asked = subprocess.run(["/bin/sh", "-c", "ulimit -u"], capture_output=True, check=False)
+    return "-u" if asked.returncode == 0 else "-p"
+
+
+def process_limit(wanted: int) -> str:
+    """The limit of processes that a task's user gets: `wanted`, or less where the server has less; "" for none."""
+    _, most = resource.getrlimit(resource.RLIMIT_NPROC)
+    return str(min(wanted, most) if most != resource.RLIM_INFINITY else wanted) if wanted else ""
 
 
 def spawn(
