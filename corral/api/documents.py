@@ -13,6 +13,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request
 
 from corral.api.bounds import After, Limit
 from corral.api.callers import Caller, service_of
+from corral.api.leaving import unless_left
 from corral.api.wire import Json, answers, json_body, read_json
 from corral.kernel.errors import InvalidInput
 from corral.model.documents import Applied, DocumentDiff, DocumentSummary, DocumentView
@@ -101,7 +102,8 @@ async def apply_documents(request: Request, actor: Caller, how: Change) -> Json:
 @router.post("/documents/diff", responses=answers(Applied, also=(413,)), openapi_extra=_FILE)
 async def compare_documents(request: Request, actor: Caller) -> Json:
     """What applying a file would change, line by line; nothing is checked against what runs."""
-    return Json(await service_of(request).compare_documents(actor, await request.body()))
+    work = service_of(request).compare_documents(actor, await request.body())
+    return Json(await unless_left(request, work))
 
 
 @router.get("/documents/{kind}/{name}", responses=answers(DocumentView))

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Header, Query, Request
 
 from corral.api.bounds import After, Index, Limit, Ref, Role, parameters, seconds
 from corral.api.callers import Caller, service_of
+from corral.api.leaving import unless_left
 from corral.api.wire import Json, answers, json_body, read_json
 from corral.kernel.errors import InvalidInput
 from corral.model.records import (
@@ -99,8 +100,8 @@ async def submit(
 async def validate(request: Request, actor: Caller, set_: Set = []) -> Json:  # noqa: B006
     """Say everything that is wrong with a job file, with lines and columns, or show its canonical form."""
     body = await request.body()
-    found = await service_of(request).validate(actor, body, filename="the job file", parameters=parameters(set_))
-    return Json(found)
+    work = service_of(request).validate(actor, body, filename="the job file", parameters=parameters(set_))
+    return Json(await unless_left(request, work))
 
 
 @router.get("/jobs", responses=answers(Page[JobSummary]))

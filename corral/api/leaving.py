@@ -12,8 +12,10 @@ from starlette.requests import ClientDisconnect
 Answer = TypeVar("Answer")
 
 
-async def unless_left(request: Request, work: Coroutine[Any, Any, Answer], received: asyncio.Event) -> Answer:
-    """What `work` gives; it is cancelled when the client leaves after its body was received.
+async def unless_left(
+    request: Request, work: Coroutine[Any, Any, Answer], received: asyncio.Event | None = None
+) -> Answer:
+    """What `work` gives; it is cancelled when the client leaves after its body was received (now, if unsaid).
 
     Raises ClientDisconnect.
     """
@@ -30,7 +32,8 @@ async def unless_left(request: Request, work: Coroutine[Any, Any, Answer], recei
         await asyncio.gather(working, leaving, return_exceptions=True)
 
 
-async def _left(request: Request, received: asyncio.Event) -> None:
-    await received.wait()
+async def _left(request: Request, received: asyncio.Event | None) -> None:
+    if received is not None:
+        await received.wait()
     while (await request.receive())["type"] != "http.disconnect":
         pass

@@ -74,6 +74,14 @@ def test_the_check_of_an_archive_ends_when_the_client_leaves(server: Server, ali
 
 
 @pytest.mark.usefixtures("endless")
+@pytest.mark.parametrize("path", ["/api/v3/validate", "/api/v3/documents/diff"])
+def test_the_reading_of_a_large_document_ends_when_the_client_leaves(server: Server, alice: Client, path: str) -> None:
+    with sent(server, alice.token, "POST", path, b"# " + b"x" * 20_000):
+        until(lambda: bool(working()))
+    until(lambda: not working())
+
+
+@pytest.mark.usefixtures("endless")
 def test_more_than_a_few_that_wait_are_asked_to_come_again(server: Server, alice: Client) -> None:
     async def crowd() -> list[int]:
         headers = {"Authorization": f"Bearer {alice.token}"}
