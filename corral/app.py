@@ -15,13 +15,15 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from corral import datafolder, lifecycle, logs
+from corral import datafolder, lifecycle, logs, supervisor
 from corral.kernel.errors import Conflict, CorralError, InvalidInput
 from corral.kernel.garbage import give_back
 from corral.kernel.ids import JobId
 from corral.kernel.tokens import job_secret, mint_job_token
+from corral.pulse import with_pulse
+from corral.rotation import Rotation
 from corral.settings import Settings
-from corral.supervisor import PARENT, PULSE_FD, PULSE_SECONDS, READY_FD, end_with_parent, listen
+from corral.supervisor import PARENT, READY_FD, end_with_parent, listen
 
 if TYPE_CHECKING:
     from corral.api.application import WebSettings
@@ -77,7 +79,8 @@ def _guarded(settings: Settings, what: str, serve: Callable[[Settings], Coroutin
         lifecycle.check_replicas(settings)
         datafolder.prepare(settings.data_folder)
         with asyncio.Runner(loop_factory=_new_loop) as runner:
-            runner.run(_with_pulse(serve(settings)))
+            log = Rotation(settings.data_folder / "logs" / f"{what}.log", settings.server_log_bytes)
+            runner.run(with_pulse(serve(settings), log))
     except (CorralError, BaseExceptionGroup) as error:
         refusal = _refusal(error)
         if refusal is None:
@@ -88,26 +91,6 @@ def _guarded(settings: Settings, what: str, serve: Callable[[Settings], Coroutin
         _tell_ready({"code": refusal.code, "message": refusal.message, "status": refusal.status})
         return REFUSED
     return 0
-
-
-async def _with_pulse(work: Coroutine[Any, Any, None]) -> None:
-    """Do the work, and let the supervisor feel that the event loop turns meanwhile."""
-    handle = int(os.environ.pop(PULSE_FD, "-1"))
-    if handle < 0:
-        return await work
-    os.set_inheritable(handle, False)  # no task of control's may hold it
-
-    async def beat() -> None:
-        while True:
-            with contextlib.suppress(OSError):  # the pipe is full: the supervisor itself is held up
-                os.write(handle, b".")
-            await asyncio.sleep(PULSE_SECONDS)
-
-    pulse = asyncio.create_task(beat())
-    try:
-        await work
-    finally:
-        pulse.cancel()
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
@@ -142,7 +125,7 @@ async def _front(settings: Settings) -> None:
     store = await open_store(settings.store_url, clock=clock, run_folder=settings.run_folder, role="front")
     blobs = _code_in(settings, place)
     blobs.open()
-    key = datafolder.read_key(settings.data_folder)
+    key = await _key(settings, store)
     door: ControlSocket | LeadersDoor
     if settings.control_address:
         door = LeadersDoor(store.leader, make_kin(key, settings.run_folder, "front"))
@@ -184,6 +167,28 @@ async def _front(settings: Settings) -> None:
         await service.close()
         await door.close()
         await store.close()
+
+
+async def _key(settings: Settings, store: Store) -> bytes:
+    """The server's key, made for a store that has nothing sealed.
+
+    Raises Conflict when it is missing or damaged, and closes the store.
+    """
+    folder = settings.data_folder
+    try:
+        if not (folder / "key").exists():
+            sealed = await store.sealed_count()
+            if sealed and not os.environ.get(supervisor.NEW):
+                raise Conflict(
+                    "key-missing",
+                    f"The key {folder / 'key'} is missing, and {sealed} secrets of the store are sealed with it: put it "
+                    "back from its backup, or go on without those secrets with `corral up --new`.",
+                )
+            datafolder.make_key(folder)
+        return datafolder.read_key(folder)
+    except CorralError:
+        await store.close()
+        raise
 
 
 def _web(settings: Settings, service: Service) -> WebSettings:
@@ -267,7 +272,7 @@ async def _control(settings: Settings) -> None:
     place = await _blob_place(settings)
     code = _code_in(settings, place)
     store = await open_store(settings.store_url, clock=clock, run_folder=settings.run_folder, role="control")
-    key = datafolder.read_key(settings.data_folder)
+    key = await _key(settings, store)
     local = settings.engine == "local"
     accounts = Accounts(store, Sealer(key), allot=local and os.getuid() == 0 and not settings.trust_users)
     logs_of = LogStore(settings.data_folder / "blobs" / "logs")

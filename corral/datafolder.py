@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 import secrets
 from pathlib import Path
@@ -12,6 +13,7 @@ from corral.kernel.errors import Conflict, InvalidInput
 
 _SUBFOLDERS: Final = ("run", "logs", "engine", "blobs/code", "blobs/logs")
 _KEY_BYTES: Final = 32
+_LED: Final = b'"event": "leading"'
 _LONGEST_SOCKET_PATH: Final = 107
 _LONGEST_SOCKET_NAME: Final = "control.sock.new"
 
@@ -33,7 +35,6 @@ def prepare(folder: Path) -> None:
         probe = folder / "run" / f".writable.{os.getpid()}"  # the processes of a server look at the same moment
         probe.write_bytes(b"")
         probe.unlink()
-        _ensure_key(folder / "key")
     except (FileExistsError, NotADirectoryError):
         raise InvalidInput("data-folder-is-a-file", f"{folder} is not a folder; choose another with --data.") from None
     except OSError as error:
@@ -63,12 +64,57 @@ def read_key(folder: Path) -> bytes:
     return key
 
 
-def _ensure_key(path: Path) -> None:
+def make_key(folder: Path) -> None:
+    """Make the key, unless it is there; the processes of a server that do so at the same moment have the same one.
+
+    Raises Conflict when it cannot be written.
+    """
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return
-    with os.fdopen(handle, "wb") as file:
-        file.write(base64.b64encode(secrets.token_bytes(_KEY_BYTES)))
-        file.flush()
-        os.fsync(file.fileno())
+        if not (folder / "key").exists():
+            _write_key(folder)
+    except OSError as error:
+        raise Conflict(
+            "data-folder-not-writable", f"The key cannot be written to {folder} ({error.strerror}); look at its disk."
+        ) from None
+
+
+def _write_key(folder: Path) -> None:
+    new = folder / f".key.{os.getpid()}"
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(base64.b64encode(secrets.token_bytes(_KEY_BYTES)))
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(new, folder / "key")
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def left_behind(folder: Path) -> list[str]:
+    """What a server that began here before has left: a key, logs, the engine's folder. A failed first start leaves none."""
+    found = []
+    if (folder / "key").exists():
+        found.append("a key")
+    if _holds_anything(folder / "blobs" / "logs") or _has_led(folder / "logs"):
+        found.append("logs")
+    if _holds_anything(folder / "engine"):
+        found.append("an engine folder")
+    return found
+
+
+def _holds_anything(folder: Path) -> bool:
+    try:
+        return next(folder.iterdir(), None) is not None
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _has_led(logs: Path) -> bool:
+    """Whether a control has led here: a server that never came so far had nothing to lose."""
+    if (logs / "control.log.1").exists():
+        return True
+    with contextlib.suppress(OSError):
+        return any(_LED in line for line in (logs / "control.log").open("rb"))
+    return False

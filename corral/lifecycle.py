@@ -19,14 +19,17 @@ _FROM_FILES = {"tls_certificate": "--tls-cert", "tls_key": "--tls-key", "cluster
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
-def up(settings: Settings, *, detach: bool) -> dict[str, Any]:
+def up(settings: Settings, *, detach: bool, new: bool = False) -> dict[str, Any]:
     """Start the server. Detached: returns `{url, pid, link}` when it is ready; else this process becomes the server.
 
-    Raises CorralError when it cannot start: data folder, port, certificate, store or cluster document.
+    `new`: begin anew beside what an earlier server left. Raises Conflict `not-a-new-folder` without it, CorralError
+    when it cannot start: data folder, port, certificate, store or cluster document.
     """
     check(settings)
+    check_beginning(settings, new=new)
     datafolder.prepare(settings.data_folder)
-    environment = {**os.environ, supervisor.ORDERS: json.dumps(_orders(settings, foreground=not detach))}
+    orders = {supervisor.ORDERS: json.dumps(_orders(settings, foreground=not detach))}
+    environment = {**os.environ, **orders, **({supervisor.NEW: "1"} if new else {})}
     command = [sys.executable, "-m", "corral.supervisor"]
     if not detach:
         os.execve(sys.executable, command, environment)
@@ -138,6 +141,34 @@ def check(settings: Settings) -> None:
             "already-running",
             f"Corral already runs at {running['url']} (pid {running['pid']}); end it with `corral down`, or use --data.",
         )
+
+
+def check_beginning(settings: Settings, *, new: bool) -> None:
+    """Refuse to make a new database beside what a server with another one has left in the data folder.
+
+    Raises Conflict `not-a-new-folder`.
+    """
+    left = datafolder.left_behind(settings.data_folder)
+    if settings.database_url:
+        left = [each for each in left if each != "a key"]  # replicas are given theirs before their first start
+    if new or not left or _has_database(settings):
+        return
+    what = left[0] if len(left) == 1 else f"{', '.join(left[:-1])} and {left[-1]}"
+    where = "the database is empty" if settings.database_url else "its database is gone"
+    raise Conflict(
+        "not-a-new-folder",
+        f"{settings.data_folder} has {what} of an earlier server, and {where}: bring it back (`corral restore`), use "
+        "another folder (--data), or begin anew with --new, which ends what ran there and keeps none of its jobs.",
+    )
+
+
+def _has_database(settings: Settings) -> bool:
+    """Whether there is a store already; one that does not answer says so itself at the start."""
+    if not settings.database_url:
+        return (settings.data_folder / "corral.db").exists()
+    from corral.store.schema import is_empty
+
+    return not is_empty(settings.database_url)
 
 
 def check_replicas(settings: Settings) -> None:

@@ -10,6 +10,8 @@ from typing import Literal
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from corral.rotation import DEFAULT_LOG_BYTES
+
 DEFAULT_PORT = 8470
 
 
@@ -319,6 +321,12 @@ class Settings(BaseSettings):
     )
     openpai_submits_per_hour: int = Field(
         default=3600, ge=0, description="How many jobs one user may submit in an hour at OpenPAI's API; 0 is no limit."
+    )
+    server_log_bytes: int = Field(
+        default=DEFAULT_LOG_BYTES,
+        ge=0,
+        description="How large each of the server's own logs (`logs/` in the data folder: front, control, supervisor) may "
+        "grow before it is moved aside; three such are kept of each. 0 never moves them.",
     )
     log_level: str = Field(default="info", description="debug, info, warning or error.")
 

@@ -24,12 +24,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from corral.kernel.errors import Conflict, CorralError, InvalidInput, Unavailable
+from corral.rotation import DEFAULT_LOG_BYTES, Rotation
 from corral.runtime.process import Identity, identity_of
 
 ORDERS: Final = "CORRAL_SUPERVISE"
 READY_FD: Final = "CORRAL_READY_FD"
 LISTEN_FD: Final = "CORRAL_LISTEN_FD"
 PULSE_FD: Final = "CORRAL_PULSE_FD"
+NEW: Final = "CORRAL_NEW"
+"""Set when the server begins anew beside what an earlier one left: a key that is lost is then made anew."""
 PULSE_SECONDS: Final = 2.0
 """How often a half's event loop writes a byte to the pipe that this names."""
 _USAGE, _REFUSED = 2, 4
@@ -115,6 +118,8 @@ class Supervisor:
         self.ending = False
         self.announced = False
         self.started_at, self.looked = time.time(), time.monotonic()
+        limit = int(orders["environment"].get("CORRAL_SERVER_LOG_BYTES", DEFAULT_LOG_BYTES))
+        self.log = Rotation(self.data / "logs" / "supervisor.log", limit)
         self.replaced: dict[str, dict[str, Any]] = {}
         """Of each half that was started again: how often, when last and why."""
 
@@ -251,6 +256,7 @@ class Supervisor:
             else:
                 self._ended(child)
         self._end_hanging()
+        self.log.look()
         for child in self.children:
             if child.restart_at is not None and child.restart_at <= time.monotonic() and not self.ending:
                 self._start_again(child, listener)
@@ -321,6 +327,7 @@ class Supervisor:
         if self.announced or any(child.ready is None for child in self.children):
             return
         self.announced = True
+        os.environ.pop(NEW, None)  # a half that is started again finds what this start has made
         facts: dict[str, Any] = {"url": self.url, "pid": os.getpid()}
         for child in self.children:
             facts |= child.ready or {}

@@ -121,7 +121,7 @@ def create_app(
         setattr(app.state, name, value)
     app.state.oidc_onward = {openpai_oidc.MODE: openpai_oidc.go_on}
     app.add_middleware(Express)
-    app.add_middleware(Guard, code_limit=code_limit, secure=secure)
+    app.add_middleware(Guard, code_limit=code_limit, secure=secure, folder=getattr(service, "folder", None))
     app.add_middleware(Pylon)
     faults.install(app)
     for room in (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import re
 import secrets
+from pathlib import Path
 from typing import Final
 
 from starlette.datastructures import MutableHeaders
@@ -17,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from corral.api.openpai import faults as openpai
 from corral.api.wire import Json, refusal
 from corral.kernel.errors import CorralError, InvalidInput, TooLarge
+from corral.service.health import refusal_of
 
 DOCUMENT_LIMIT: Final = 1024 * 1024
 """Bytes that any body but a code archive may have."""
@@ -44,8 +46,10 @@ _RAW_SECURITY: Final = [(name.encode(), value.encode()) for name, value in _SECU
 class Guard:
     """Bounds bodies while they stream, puts security headers on every response, and turns faults into one sentence."""
 
-    def __init__(self, app: ASGIApp, *, code_limit: int, secure: bool = False) -> None:
+    def __init__(self, app: ASGIApp, *, code_limit: int, secure: bool = False, folder: Path | None = None) -> None:
+        """`folder` is the data folder, whose disk may be what a call failed for."""
         self._app = app
+        self._folder = folder
         self._code_limit = code_limit
         self._headers = list(_RAW_SECURITY)
         if secure:
@@ -76,7 +80,13 @@ class Guard:
             await answer(scope, receive, guarded_send)
         except ClientDisconnect:
             _log.debug("the client left in %s %s", scope["method"], without_tokens(scope["path"]))
-        except Exception:
+        except Exception as error:
+            lacking = refusal_of(error, self._folder) if isinstance(error, OSError) and not begun else None
+            if lacking is not None:
+                _log.warning("%s in %s %s", error, scope["method"], without_tokens(scope["path"]))
+                answer = openpai.refusal(lacking) if openpai.is_openpai(scope["path"]) else refusal(lacking)
+                await answer(scope, receive, guarded_send)
+                return
             correlation = secrets.token_hex(6)
             _log.exception("fault %s in %s %s", correlation, scope["method"], without_tokens(scope["path"]))
             if begun:

@@ -6,6 +6,7 @@ These are the only commands that know the server's own code; it is imported when
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ import click
 
 from corral.cli.codes import JOB_FAILED, OK, REFUSED
 from corral.cli.output import fields, paint, say
-from corral.kernel.errors import InvalidInput
+from corral.kernel.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
     from corral.settings import Settings
@@ -60,11 +61,17 @@ def _settings_options(command: Any) -> Any:
     return command
 
 
+_new_option = click.option(
+    "--new", is_flag=True, help="Begin anew beside the key, logs or engine folder of an earlier server, without asking."
+)
+
+
 @click.command("up")
 @_settings_options
+@_new_option
 @click.option("--detach", is_flag=True, help="Leave it running in the background.")
 @click.option("-o", "--output", type=click.Choice(("table", "json")), default="table", help="With --detach.")
-def up_command(detach: bool, output: str, **given: Any) -> None:
+def up_command(detach: bool, new: bool, output: str, **given: Any) -> None:
     """Start Corral on this machine: server, portal, scheduler, and the engine of this machine or of a cluster.
 
     Prints the address, and on a fresh server a one-time sign-in link. Ctrl-C (or `corral down`) ends the server and
@@ -78,7 +85,13 @@ def up_command(detach: bool, output: str, **given: Any) -> None:
     settings = make_settings(**given)
     from corral import lifecycle
 
-    facts = lifecycle.up(settings, detach=detach)
+    try:
+        facts = lifecycle.up(settings, detach=detach, new=new)
+    except Conflict as error:
+        if error.code != "not-a-new-folder" or not sys.stdin.isatty():
+            raise
+        click.confirm(f"{error.message}\nBegin anew?", abort=True, err=True)
+        facts = lifecycle.up(settings, detach=detach, new=True)
     if output == "json":
         click.echo(json.dumps(facts))
         return
@@ -121,8 +134,9 @@ def down_command(data_folder: Path | None, stop_jobs: bool, timeout: float) -> i
 @click.command("serve")
 @click.argument("what", type=click.Choice(("front", "control")))
 @_settings_options
+@_new_option
 @click.option("--check", is_flag=True, help="Only say whether control answers: 0 if it does, as probes ask.")
-def serve_command(what: str, check: bool, **given: Any) -> int:
+def serve_command(what: str, check: bool, new: bool, **given: Any) -> int:
     """Run one of the server's two processes in the foreground, unsupervised (for containers)."""
     settings = make_settings(**given)
     if check:
@@ -130,7 +144,12 @@ def serve_command(what: str, check: bool, **given: Any) -> int:
 
         lifecycle.ask_control(settings, "GET", "/ping")
         return OK
-    from corral import app
+    from corral import app, lifecycle, supervisor
+
+    if new:
+        os.environ[supervisor.NEW] = "1"
+    if not settings.database_url:  # containers are given their key, and a volume for logs, before their first start
+        lifecycle.check_beginning(settings, new=new)
 
     return app.serve_front(settings) if what == "front" else app.serve_control(settings)
 

@@ -46,13 +46,16 @@ class Housekeeping:
             await asyncio.sleep(_EVERY_SECONDS)
 
     async def tidy(self, now: float) -> None:
-        """Retire old jobs, then forget keys, links, tokens and code that nothing needs any more.
+        """Retire old jobs, forget keys, links, tokens and code that nothing needs any more, and give their space back.
 
         Raises Unavailable, LeadershipLost.
         """
         await self.retire(now)
         store = self._control.store
         await store.forget_old(now)
+        more = True
+        while more:
+            more = await store.give_space_back()
         unused = await store.unused_code(now - CODE_SECONDS)
         for digest in unused:
             await self._code.size(digest)  # where archives are does not answer: forget nothing

@@ -9,6 +9,9 @@ import resource
 from pathlib import Path
 from typing import Final
 
+from corral.kernel.errors import Unavailable
+from corral.store.faults import FULL, NO_DESCRIPTORS
+
 FEW_DESCRIPTORS: Final = 32
 """With fewer left a process can soon open no file and accept no connection."""
 _FEW_INODES: Final = 64
@@ -70,6 +73,16 @@ def disk_shortages(folder: Path) -> list[str]:
     except OSError as error:
         return [_why_unwritable(folder, error)]
     return few_inodes(folder)
+
+
+def refusal_of(error: OSError, folder: Path | None) -> Unavailable | None:
+    """What a caller is told when a call failed for want of descriptors, space or inodes; None for any other fault."""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return Unavailable("no-descriptors", NO_DESCRIPTORS, retry_after=5)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        message = _why_unwritable(folder, error) if folder is not None else FULL
+        return Unavailable("storage-full", message, retry_after=30)
+    return None
 
 
 def few_inodes(folder: Path) -> list[str]:

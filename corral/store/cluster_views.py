@@ -207,6 +207,11 @@ class ClusterViews(Database):
         statement = delete(_secrets).where(_secrets.c.owner == owner, _secrets.c.name == name)
         return await self.write(lambda transaction: transaction.write(statement).rowcount > 0)
 
+    async def sealed_count(self) -> int:
+        """How many secrets are sealed with the server's key."""
+        count = select(func.count()).select_from(_secrets)
+        return await self.read(lambda connection: int(connection.execute(count).scalar_one()))
+
     async def reseal(self, change: Callable[[str, str, str], str]) -> int:
         """Replace every sealed secret by `change(owner, name, sealed)` in one transaction; returns how many."""
 

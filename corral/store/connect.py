@@ -31,6 +31,8 @@ _LOCK_SECONDS: Final = 4.0
 """Less than a caller waits: it hears that the database is locked."""
 _ABANDONED_SECONDS: Final = 3
 """So long others wait for a writer that says nothing in the middle of a transaction: its machine may be gone."""
+_LOG_BYTES: Final = 64 * 1024**2
+"""What SQLite's write-ahead log is cut to once all of it is in the database."""
 _LOOK_SECONDS: Final = 1
 """How often a writer that waits for another one looks whether that one is still there."""
 _NETWORK: Final = frozenset(
@@ -158,6 +160,8 @@ def _sqlite(url: URL, *, writes: bool, patience: float | None = None) -> Engine:
         connection.execute("PRAGMA cache_size=-4000")
         connection.execute("PRAGMA temp_store=MEMORY")
         if writes:
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # of a file that is empty yet; no other is changed
+            connection.execute(f"PRAGMA journal_size_limit={_LOG_BYTES}")
             connection.execute("PRAGMA busy_timeout=0")  # from here on `wait_for_the_lock` waits
         else:
             connection.execute("PRAGMA query_only=ON")

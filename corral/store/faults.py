@@ -5,12 +5,15 @@ store-not-a-database   the file is something else            store-corrupt     t
 store-read-only        the folder or file cannot be written  store-newer       made by a newer Corral
 store-on-network-filesystem                                  store-locked      another program holds it
 storage-full           no space left: nothing was accepted   store-unreachable PostgreSQL does not answer
+no-descriptors         this process can open no file
 store-outcome-unknown  the connection broke at the commit, or it took too long            store-failed      anything else
 ```
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 
 from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
@@ -36,6 +39,7 @@ CORRUPT = "The database is damaged; restore a backup with `corral restore`."
 NOT_A_DATABASE = "The file is not a Corral database; move it away or name another data folder."
 READ_ONLY = "The database cannot be written; give Corral's user write access to its data folder."
 UNREACHABLE = "The database does not answer; Corral goes on as soon as it does."
+NO_DESCRIPTORS = "The server can open no more files; try again, and raise its limit (ulimit -n) if that stays so."
 UNKNOWN = (
     "The database did not answer while this was being stored, so it is unknown whether it was; look, or repeat it with "
     "the same Idempotency-Key, which stores it once."
@@ -60,6 +64,15 @@ def refusal(error: Exception, *, committing: bool = False) -> Exception:
     return error
 
 
+def no_descriptors() -> bool:
+    """Whether this process can open no file now."""
+    try:
+        os.close(os.dup(2))
+    except OSError as error:
+        return error.errno in (errno.EMFILE, errno.ENFILE)
+    return False
+
+
 def is_locked(error: BaseException) -> bool:
     """Whether SQLite refused only because somebody else writes just now."""
     cause = error.orig if isinstance(error, DBAPIError) else error
@@ -82,6 +95,8 @@ def _sqlite_refusal(error: sqlite3.Error) -> CorralError:
         )
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return Unavailable("store-locked", LOCKED, retry_after=5)
+    if code == sqlite3.SQLITE_CANTOPEN and no_descriptors():
+        return Unavailable("no-descriptors", NO_DESCRIPTORS, retry_after=5)
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return StoreRefused("store-read-only", READ_ONLY)
     if code == sqlite3.SQLITE_NOTADB:
@@ -106,6 +121,8 @@ def _postgres_refusal(error: DBAPIError, committing: bool) -> CorralError:
         or state[:2] in ("08", "57", "53")
         or (isinstance(error, OperationalError | InterfaceError) and not state)
     ):
+        if no_descriptors():
+            return Unavailable("no-descriptors", NO_DESCRIPTORS, retry_after=5)
         if committing:
             return Unavailable("store-outcome-unknown", UNKNOWN, retry_after=1)
         return Unavailable("store-unreachable", UNREACHABLE, retry_after=1)

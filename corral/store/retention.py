@@ -22,6 +22,11 @@ from corral.store.writer import Transaction
 _SUMMARY: Final = msgspec.json.Decoder(JobSummary)
 _BLOB: Final = re.compile(r'"blob:([0-9a-f]{64})"')
 _DOCUMENTS_AT_ONCE: Final = 500
+INCREMENTAL: Final = 2
+"""SQLite's word for a file whose free pages can be given back."""
+_PAGES_KEPT: Final = 1024
+"""Free pages that stay for what is written next: 4 MiB."""
+_PAGES_AT_ONCE: Final = 1024
 AUDIT_SECONDS: Final = 400 * 86_400.0
 """How long the audit log is kept."""
 
@@ -68,6 +73,26 @@ class Retention(Database):
                 transaction.write(statement)
 
         await self.write(run)
+
+    async def give_space_back(self) -> bool:
+        """Make SQLite's file smaller by some of its free pages; whether there are more. PostgreSQL sees to its files."""
+        if self.dialect != "sqlite":
+            return False
+
+        def run(transaction: Transaction) -> bool:
+            connection = transaction.connection
+
+            def figure(name: str) -> int:
+                return int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
+
+            spare = figure("freelist_count") - _PAGES_KEPT
+            if figure("auto_vacuum") != INCREMENTAL or spare <= 0:
+                return False
+            for _ in range(min(spare, _PAGES_AT_ONCE)):
+                connection.exec_driver_sql("PRAGMA incremental_vacuum(1)")  # of more, the driver would do one, too
+            return spare > _PAGES_AT_ONCE
+
+        return await self.write(run)
 
     async def unused_code(self, before: float) -> list[str]:
         """The digests of code that was last uploaded or submitted before that time and that no job names."""

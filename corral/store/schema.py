@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from sqlalchemy import Engine, inspect, text
+from sqlalchemy.exc import SQLAlchemyError
 
+from corral.store.connect import parse_url, writer_engine
 from corral.store.faults import StoreRefused
 
 HEAD: Final = "0011"
@@ -35,6 +37,17 @@ def version_of(engine: Engine) -> str | None:
                 "store-not-a-database", "The database belongs to another program; name an empty one in the store's URL."
             )
     return None
+
+
+def is_empty(url: str) -> bool:
+    """Whether a database answers and has no tables."""
+    engine = writer_engine(parse_url(url))
+    try:
+        return version_of(engine) is None
+    except (SQLAlchemyError, StoreRefused):
+        return False
+    finally:
+        engine.dispose()
 
 
 def bring_up(engine: Engine, *, create: bool = True, target: str = HEAD) -> None:

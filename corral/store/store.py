@@ -28,12 +28,14 @@ from corral.store.kept import KeptThings
 from corral.store.leadership import Leadership
 from corral.store.objects import Objects
 from corral.store.openpai_views import OpenPaiViews
-from corral.store.retention import Retention
+from corral.store.retention import INCREMENTAL, Retention
 from corral.store.schema import bring_up
 from corral.store.wakeup import NotifyWakeup, NoWakeup, SocketWakeup, Wakeup
 from corral.store.yields import Yields
 
 _SECONDS: Final = {"front": FRONT_SECONDS, "control": CONTROL_SECONDS}
+_REBUILT_BYTES: Final = 256 * 1024**2
+"""A larger file of an earlier version is left as it is: writing it anew would hold the start up for too long."""
 _OPENING_SECONDS: Final = 60.0
 """How long a start waits for the other process, whose first commit may stand behind gigabytes that go to the disk."""
 
@@ -96,6 +98,16 @@ def _prepare_sqlite(file: Path, create: bool) -> None:
         file.touch(mode=0o600)
     connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True, timeout=_OPENING_SECONDS)
     try:
+        connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
         wait_for_the_lock(lambda: connection.execute("PRAGMA journal_mode=WAL"), _OPENING_SECONDS)
+        (kept,) = connection.execute("PRAGMA auto_vacuum").fetchone()
+        if kept != INCREMENTAL and file.stat().st_size <= _REBUILT_BYTES:
+            wait_for_the_lock(lambda: _rebuild(connection), _OPENING_SECONDS)
     finally:
         connection.close()
+
+
+def _rebuild(connection: sqlite3.Connection) -> None:
+    """Write the whole file anew, so that from now on it can give space back; one made by an earlier version cannot."""
+    connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+    connection.execute("VACUUM")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import resource
@@ -73,6 +74,31 @@ def test_a_half_without_free_descriptors_is_told_of_by_readyz_and_doctor(build: 
     found = {check["name"]: check["state"] for check in json.loads(checks.stdout)}
     assert found[f"{name}'s descriptors"] == "bad"
     resource.prlimit(pid, resource.RLIMIT_NOFILE, kept)
+    until(lambda: not readyz(house)["degraded"], "descriptors")
+
+
+def test_a_front_without_any_free_descriptor_says_so_to_whom_it_still_hears(build: Build) -> None:
+    house = build()
+    house.up()
+    pid = house.processes()["front"]
+    host, _, port = house.url.partition("//")[2].partition(":")
+    line = http.client.HTTPConnection(host, int(port), timeout=120)
+    kept = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    try:
+        line.request("GET", "/readyz")
+        assert json.load(line.getresponse())["ready"]
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, kept[1]))
+
+        def look() -> dict[str, object] | None:
+            line.request("GET", "/readyz")
+            said: dict[str, object] = json.load(line.getresponse())
+            return said if said["degraded"] else None
+
+        said = until(look, "no descriptors")
+        assert "file descriptors left" in json.dumps(said)
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, kept)
+        line.close()
     until(lambda: not readyz(house)["degraded"], "descriptors")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import sqlite3
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from corral.store import connect as connecting
 from corral.store.connect import filesystem, parse_url, reader_engine, writer_engine
 from corral.store.schema import HEAD, KNOWN, MIGRATIONS, bring_up, version_of
 from corral.store.tables import metadata
+from tests.databases import sqlite_store
 from tests.store.makers import Ticking, new_job
 
 
@@ -265,3 +267,19 @@ def test_what_the_url_asks_of_sessions_holds_for_those_that_read_and_the_one_tha
         with pytest.raises(ConnectionError):
             engine.connect()
     assert asked == ["-csearch_path=research", "-csearch_path=research -c lock_timeout=1000"]
+
+
+async def test_a_process_that_can_open_no_file_is_told_so_and_not_that_the_database_is_read_only(tmp_path: Path) -> None:
+    store = await open_store(sqlite_store(tmp_path), clock=Ticking())
+    await store.submit(new_job())  # its threads are there
+    kept = resource.getrlimit(resource.RLIMIT_NOFILE)
+    store._reader.dispose()
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, kept[1]))
+        with pytest.raises(Unavailable) as refused:
+            await store.load_live()
+        assert refused.value.code == "no-descriptors"
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, kept)
+    assert len(await store.load_live()) == 1
+    await store.close()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -10,8 +12,8 @@ from msgspec.structs import replace
 from corral.model.accounts import Token, User
 from corral.model.records import JobFilter
 from corral.model.writes import NewJob
-from corral.store import Store, retention
-from tests.store.makers import ME, START, batch, ended, new_job
+from corral.store import Store, open_store, retention
+from tests.store.makers import ME, START, Ticking, batch, ended, new_job
 
 DAY = 86_400.0
 
@@ -88,3 +90,41 @@ async def test_code_is_kept_while_a_job_names_it_or_somebody_used_it_lately(
     assert await store.forget_code([unused, used], START + DAY) == [unused]
     assert await store.use_blob(unused, "ann", START + 2 * DAY) is None
     assert await store.use_blob(named, "ann", START + DAY) == 10
+
+
+async def test_the_space_of_what_was_removed_is_given_back_to_the_disk(tmp_path: Path, clock: Ticking) -> None:
+    """Also by a file that an earlier version made, once a start has written it anew."""
+    old = sqlite3.connect(tmp_path / "old.db", isolation_level=None)
+    for word in ("PRAGMA auto_vacuum=NONE", "PRAGMA journal_mode=WAL", "CREATE TABLE kept (x)", "DROP TABLE kept"):
+        old.execute(word).fetchall()
+    old.close()
+    for name in ("new.db", "old.db"):
+        file = tmp_path / name
+        store = await open_store(str(file), clock=clock)
+        epoch = await _led(store)
+        long = replace(new_job(), doc=json.dumps({"spec": "x" * 100_000}))
+        for _ in range(300):
+            job = replace(long, id=new_job().id)
+            await store.submit(job)
+            await store.commit(batch(epoch, jobs=(ended(job, at=START),)))
+        await _checkpoint(store)
+        full = file.stat().st_size
+        assert len(await store.retire(epoch, ended_before=START + DAY, now=START + DAY, limit=1000)) == 300
+        await store.forget_old(START + 99 * DAY)
+        while await store.give_space_back():
+            pass
+        await _checkpoint(store)
+        assert file.stat().st_size < full / 3, name
+        assert len((await store.history(limit=1)).items) == 1
+        await store.close()
+        with sqlite3.connect(file) as look:
+            assert look.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        look.close()
+
+
+async def _checkpoint(store: Store) -> None:
+    """Bring the write-ahead log into the file."""
+    await store.read(lambda connection: connection.exec_driver_sql("SELECT 1").all())
+    with sqlite3.connect(str(store._reader.url.database), isolation_level=None) as other:
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    other.close()
