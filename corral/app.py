@@ -6,10 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import json
 import os
-import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
@@ -17,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from corral import datafolder, lifecycle, logs, supervisor
 from corral.kernel.errors import Conflict, CorralError, InvalidInput
-from corral.kernel.garbage import give_back
 from corral.kernel.ids import JobId
 from corral.kernel.tokens import job_secret, mint_job_token
 from corral.pulse import with_pulse
 from corral.rotation import Rotation
+from corral.running import begin, new_loop, once, refusal, tell_ready, until_told, when
 from corral.settings import Settings
-from corral.supervisor import PARENT, READY_FD, end_with_parent, listen
+from corral.supervisor import PARENT, end_with_parent, listen
 
 if TYPE_CHECKING:
     from corral.api.application import WebSettings
@@ -78,36 +75,19 @@ def _guarded(settings: Settings, what: str, serve: Callable[[Settings], Coroutin
     try:
         lifecycle.check_replicas(settings)
         datafolder.prepare(settings.data_folder)
-        with asyncio.Runner(loop_factory=_new_loop) as runner:
+        with asyncio.Runner(loop_factory=new_loop) as runner:
             log = Rotation(settings.data_folder / "logs" / f"{what}.log", settings.server_log_bytes)
             runner.run(with_pulse(serve(settings), log))
     except (CorralError, BaseExceptionGroup) as error:
-        refusal = _refusal(error)
-        if refusal is None:
+        refused = refusal(error)
+        if refused is None:
             raise
-        print(f"corral {what}: {refusal.message}", file=sys.stderr)
-        if refusal.code == "leadership-lost":
+        print(f"corral {what}: {refused.message}", file=sys.stderr)
+        if refused.code == "leadership-lost":
             return REPLACED
-        _tell_ready({"code": refusal.code, "message": refusal.message, "status": refusal.status})
+        tell_ready({"code": refused.code, "message": refused.message, "status": refused.status})
         return REFUSED
     return 0
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    """uvloop's, which spends a third less on each request; asyncio's own where it is not installed."""
-    try:
-        import uvloop
-    except ModuleNotFoundError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
-
-
-def _refusal(error: BaseException) -> CorralError | None:
-    """The refusal that a failure consists of; None when there is anything else in it."""
-    if isinstance(error, BaseExceptionGroup):
-        inside = [_refusal(each) for each in error.exceptions]
-        return inside[0] if all(inside) else None
-    return error if isinstance(error, CorralError) else None
 
 
 async def _front(settings: Settings) -> None:
@@ -161,8 +141,8 @@ async def _front(settings: Settings) -> None:
         listener = listener_of(settings)
         link = (await service.first_link(settings.administrator, uid=os.getuid())).link
         url = os.environ.get("CORRAL_LISTENING_URL", "")
-        told = _when(server.ready, lambda: _begin({"link": f"{url}/sign-in#link={link}"}))
-        await _until_told(server.serve_on(listener), told)
+        told = when(server.ready, lambda: begin({"link": f"{url}/sign-in#link={link}"}))
+        await until_told(server.serve_on(listener), told)
     finally:
         await service.close()
         await door.close()
@@ -323,15 +303,15 @@ async def _control(settings: Settings) -> None:
         said = await seed(store, _given(settings), file=str(settings.cluster or ""), clock=clock)
         await store.put_setting(CONTAINER_RUNTIME, (container_runtime() or "") if local else settings.engine)
         ready = leadership.decided if settings.control_address else control.ready
-        told = _when(ready, lambda: _begin({"note": said} if said else {}))
+        told = when(ready, lambda: begin({"note": said} if said else {}))
         beside = [presence.run()] if presence else []
         if archiver is not None:
-            beside.append(_once(control.ready, archiver.run()))
+            beside.append(once(control.ready, archiver.run()))
         if (notices := _notices(settings, control)) is not None:
             beside.append(notices.run())
         if (bridge := await _bridge(settings, control, key, code)) is not None:
             beside.append(bridge.run())
-        await _until_told(control.run(), door.serve(), keeping.run(), *beside, told)
+        await until_told(control.run(), door.serve(), keeping.run(), *beside, told)
     finally:
         await control.close()
         await store.close()
@@ -551,47 +531,6 @@ class _Local:
         from corral.devices.machine import presented
 
         return presented(clusters.get(self._engine), self._engine)
-
-
-async def _until_told(*running: Coroutine[Any, Any, None]) -> None:
-    """Run everything until SIGTERM or SIGINT; the first failure ends all and is raised."""
-    ending = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, ending.set)
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(work) for work in running]
-        await ending.wait()
-        for task in tasks:
-            task.cancel()
-
-
-async def _once(event: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
-    """Do work from then on."""
-    try:
-        await event.wait()
-        await work
-    finally:
-        work.close()
-
-
-async def _when(event: asyncio.Event, act: Callable[[], None]) -> None:
-    await event.wait()
-    act()
-
-
-def _begin(facts: Mapping[str, Any]) -> None:
-    """Say that all is ready, and let go of what only the start needed."""
-    _tell_ready(facts)
-    give_back()
-
-
-def _tell_ready(facts: Mapping[str, Any]) -> None:
-    """Give the supervisor the one line it waits for; nothing without a supervisor."""
-    handle = os.environ.pop(READY_FD, "")
-    if handle:
-        with contextlib.suppress(BrokenPipeError), os.fdopen(int(handle), "wb") as pipe:
-            pipe.write(json.dumps(facts).encode() + b"\n")
 
 
 def main() -> int:

@@ -269,7 +269,9 @@ def test_what_the_url_asks_of_sessions_holds_for_those_that_read_and_the_one_tha
     assert asked == ["-csearch_path=research", "-csearch_path=research -c lock_timeout=1000"]
 
 
-async def test_a_process_that_can_open_no_file_is_told_so_and_not_that_the_database_is_read_only(tmp_path: Path) -> None:
+async def test_a_process_that_can_open_no_file_is_told_so_and_not_that_the_database_is_read_only(
+    tmp_path: Path,
+) -> None:
     store = await open_store(sqlite_store(tmp_path), clock=Ticking())
     await store.submit(new_job())  # its threads are there
     kept = resource.getrlimit(resource.RLIMIT_NOFILE)
