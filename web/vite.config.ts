@@ -7,6 +7,6 @@ const server = process.env.CORRAL_URL ?? 'http://127.0.0.1:8470';
 export default defineConfig({
   plugins: [react(), tailwindcss()],
   build: { outDir: '../corral/portal/static', emptyOutDir: true, sourcemap: false },
-  server: { proxy: { '/api': { target: server, ws: true }, '/healthz': server } },
+  server: { proxy: { '/api': { target: server, ws: true }, '/healthz': server, '/readyz': server } },
   test: { environment: 'node', css: true, globals: false },
 });

@@ -17,6 +17,7 @@ import type {
   Oidc,
   Page,
   Queue,
+  Readiness,
   Task,
   Token,
   Top,
@@ -37,6 +38,14 @@ export interface JobFilter {
 }
 
 export const me = queryOptions({ queryKey: ['me'], queryFn: () => call<Me>('/me'), staleTime: Infinity, retry: false });
+
+/** What the server says is wrong with itself; it is asked without a session, and answers 503 in the same words. */
+export const readiness = queryOptions({
+  queryKey: ['readiness'],
+  queryFn: async ({ signal }) => (await (await fetch('/readyz', { signal })).json()) as Readiness,
+  refetchInterval: SLOWLY,
+  retry: false,
+});
 
 export const oidc = queryOptions({ queryKey: ['oidc'], queryFn: () => call<Oidc>('/oidc'), staleTime: Infinity });
 

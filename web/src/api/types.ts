@@ -382,3 +382,10 @@ export interface Attempt {
   endedAt: string | null;
   exit: Exit | null;
 }
+
+/** What /readyz says. */
+export interface Readiness {
+  ready: boolean;
+  degraded?: boolean;
+  reasons: string[];
+}

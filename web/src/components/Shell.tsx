@@ -7,6 +7,7 @@ import { KEYS, useKeys } from '../lib/keys';
 import { chooseTheme, shownTheme } from '../lib/theme';
 import { AccountMenu } from './AccountMenu';
 import { Dialog } from './Dialog';
+import { Troubles } from './Troubles';
 
 export function Shell() {
   return (
@@ -62,6 +63,7 @@ function Frame() {
           <AccountMenu />
         </div>
       </header>
+      <Troubles />
       <main id="main" className="mx-auto max-w-[1680px] px-3 pb-16 sm:px-5">
         <Outlet />
       </main>
