@@ -25,6 +25,7 @@ from corral.supervisor import PARENT, end_with_parent, listen
 if TYPE_CHECKING:
     from corral.api.application import WebSettings
     from corral.api.limits import CallLimits
+    from corral.api.streams import StreamCaps
     from corral.control import Accounts, Control
     from corral.control.bridge import Bridge
     from corral.control.door import Beyond
@@ -135,6 +136,7 @@ async def _front(settings: Settings) -> None:
         secure=settings.scheme == "https",
         web=_web(settings, service),
         limits=_call_limits(settings),
+        caps=_stream_caps(settings),
     )
     server = Server(configuration(application, settings))
     try:
@@ -232,6 +234,18 @@ def _call_limits(settings: Settings) -> CallLimits:
     return CallLimits(
         Calls(settings.calls_per_minute, settings.lists_per_minute, settings.submits_per_hour),
         Calls(settings.openpai_calls_per_minute, settings.openpai_lists_per_minute, settings.openpai_submits_per_hour),
+    )
+
+
+def _stream_caps(settings: Settings) -> StreamCaps:
+    from corral.api.streams import StreamCaps
+
+    return StreamCaps(
+        events=settings.events_per_user,
+        logs=settings.logs_per_user,
+        exec=settings.exec_per_user,
+        forward=settings.forwards_per_user,
+        in_all=settings.streams,
     )
 
 

@@ -42,7 +42,7 @@ _OTHER_DESCRIPTORS: Final = 200
 
 
 def configuration(application: ASGIApp, settings: Settings, bounds: DoorBounds | None = None) -> Configuration:
-    """How uvicorn serves the API; `bounds` are the door's, but for the connections that the settings say.
+    """How uvicorn serves the API; `bounds` are the door's, but for what the settings say.
 
     Raises InvalidInput where a setting cannot be used.
     """
@@ -50,6 +50,7 @@ def configuration(application: ASGIApp, settings: Settings, bounds: DoorBounds |
     bounds = (bounds or DoorBounds())._replace(
         connections=max(16, min(settings.connections, _descriptors() - _OTHER_DESCRIPTORS)),
         strangers_per_address=settings.strangers_per_address,
+        reading_seconds=settings.reading_seconds,
     )
     return Configuration(
         application,

@@ -73,6 +73,19 @@ class Settings(BaseSettings):
         description="How many connections of one address may be open on which nobody has signed in, "
         "those of `trusted_proxies` excepted; others get a 429. 0 is no limit.",
     )
+    reading_seconds: float = Field(
+        default=60.0,
+        gt=0,
+        description="How long a reader (of events, a log, a command, a forwarded port) may take less than "
+        "8 KiB of what waits for it before it is cut off.",
+    )
+    events_per_user: int = Field(default=100, ge=1, description="How many event streams one user may have open.")
+    logs_per_user: int = Field(default=100, ge=1, description="How many logs one user may be reading.")
+    exec_per_user: int = Field(default=50, ge=1, description="How many commands in tasks one user may have open.")
+    forwards_per_user: int = Field(
+        default=200, ge=1, description="How many connections to ports of tasks one user may have open."
+    )
+    streams: int = Field(default=3000, ge=1, description="How many of all these may be open in all; others get a 503.")
     cluster: Path | None = Field(
         default=None,
         description="Configuration documents for the first start (Cluster, Queue, Policy, Storage); what was applied since "

@@ -36,6 +36,7 @@ from corral.api.openapi import describe
 from corral.api.openpai import oidc as openpai_oidc
 from corral.api.openpai.pylon import Pylon
 from corral.api.portal import Portal
+from corral.api.streams import StreamCaps, Streams
 from corral.api.wire import Json, answers, refused_with, schema_of
 from corral.kernel.errors import NotFound
 from corral.model.views import Readiness
@@ -78,13 +79,14 @@ def create_app(
     lifespan: Lifespan | None = None,
     web: WebSettings | None = None,
     limits: CallLimits | None = None,
+    caps: StreamCaps | None = None,
 ) -> FastAPI:
     """The whole HTTP application over `service`.
 
     `portal_folder` has the built page (or is not there), `connect` opens a WebSocket to control for exec, `code_limit`
     bounds code archives in bytes, `secure` says that browsers come by HTTPS, `metrics` makes the Prometheus text,
-    `lifespan` is entered before the first request and left after the last, `web` says how browsers sign in, and
-    `limits` how many calls one user may make.
+    `lifespan` is entered before the first request and left after the last, `web` says how browsers sign in,
+    `limits` how many calls one user may make, and `caps` how many streams may be open.
     """
 
     @contextlib.asynccontextmanager
@@ -113,6 +115,7 @@ def create_app(
     app.state.secure = secure
     app.state.metrics = metrics
     app.state.tailer = events.Tailer(service)
+    app.state.streams = Streams(caps or StreamCaps())
     app.state.login_limit = FailureLimit()
     app.state.reports = CallLimit(REPORTS_A_MINUTE, MINUTE)
     app.state.calls = Counting((limits or CallLimits()).corral)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from ipaddress import ip_address
 from typing import Final, NamedTuple
 
 from starlette.requests import HTTPConnection
+from starlette.types import Scope
 
 from corral.api.addresses import Network, counted_as
 
@@ -36,6 +38,9 @@ class DoorBounds(NamedTuple):
     pipelined: int = 64
     closing_seconds: float = 10.0
     """How long a client may take to read its last answer before the connection is cut."""
+    reading_seconds: float = 60.0
+    reading_bytes: int = 8 * 1024
+    """What a client must take in each `reading_seconds`, as long as the server has more for it than the system buffers."""
 
 
 class Place:
@@ -45,6 +50,8 @@ class Place:
         self._door = door
         self._address = address
         """What the connection counts under; "" once somebody has signed in on it, or where addresses do not count."""
+        self.last_words = b""
+        """What the response under way ends with when its reader is too slow."""
 
     def state(self) -> dict[str, Place]:
         """What the application finds in the scope's state."""
@@ -59,6 +66,27 @@ class Place:
         """The connection has ended."""
         self.known()
         self._door.count -= 1
+
+
+class Pace:
+    """How fast a client takes what is sent."""
+
+    def __init__(self, bounds: DoorBounds) -> None:
+        self._bounds = bounds
+        self._since = 0.0
+        self._left = 0
+        """Bytes that were unsent at `_since`."""
+
+    def is_too_slow(self, paused: bool, left: int, now: float) -> bool:
+        """Whether the client has taken too little; `left` bytes are unsent, and so many that sending has `paused`."""
+        if not paused:
+            self._since = 0.0
+            return False
+        if self._since and now - self._since <= self._bounds.reading_seconds:
+            return False
+        slow = bool(self._since) and self._left - left < self._bounds.reading_bytes
+        self._since, self._left = now, left
+        return slow
 
 
 class Door:
@@ -107,6 +135,20 @@ class Door:
         except ValueError:
             return False
         return any(address in network for network in self._proxies)
+
+
+@contextlib.contextmanager
+def last_words(scope: Scope, words: bytes) -> Iterator[None]:
+    """Have a reader who is too slow get these bytes at the end of what is sent inside."""
+    place = scope.get("state", {}).get(_STATE)
+    if not isinstance(place, Place):
+        yield
+        return
+    place.last_words = words
+    try:
+        yield
+    finally:
+        place.last_words = b""
 
 
 def signed_in(connection: HTTPConnection) -> None:

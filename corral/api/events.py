@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 from fastapi import APIRouter, Header, Query, Request
-from starlette.responses import StreamingResponse
 
 from corral.api.callers import Caller, service_of, token_of
+from corral.api.protocol import TOO_SLOW
+from corral.api.streams import EndingResponse, HoldsEvents
 from corral.api.wire import answers
 from corral.kernel.errors import CorralError, Unavailable
 from corral.model.records import EventRecord
@@ -33,6 +34,8 @@ _QUEUE: Final = 1000
 _BATCH: Final = 500
 _MAX_LISTENERS: Final = 5000
 _ENCODER: Final = msgspec.json.Encoder()
+_CUT: Final = b": %b\n\n" % TOO_SLOW.encode()
+"""A comment, which no reader takes for an event."""
 
 Framed = tuple[EventRecord, bytes]
 
@@ -173,6 +176,7 @@ def frame(event: EventRecord) -> bytes:
 
 @router.get(
     "/events",
+    dependencies=[HoldsEvents],
     responses={
         200: {
             "description": "The events as they are committed; each `id` is its sequence number",
@@ -189,7 +193,7 @@ async def events(
     last_event_id: Annotated[
         str, Header(pattern=r"^[0-9]{0,18}$", description="The last event that was received.")
     ] = "",
-) -> StreamingResponse:
+) -> EndingResponse:
     """What happens, as it happens; a stream resumed with `Last-Event-ID` skips nothing."""
     service = service_of(request)
     wanted = (await service.job(actor, job)).id if job else ""
@@ -198,4 +202,4 @@ async def events(
         begin = await service.last_event()
     stream = request.app.state.tailer.stream(actor, token_of(request), begin, wanted)
     headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
-    return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+    return EndingResponse(stream, cut=_CUT, media_type="text/event-stream", headers=headers)

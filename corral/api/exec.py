@@ -18,6 +18,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 
 from corral.api.bounds import Index, Ref, Role
 from corral.api.callers import Caller, current_actor, service_of
+from corral.api.streams import streams_of
 from corral.api.wire import Json, answers
 from corral.kernel.errors import CorralError, InvalidInput, Unavailable
 from corral.model.views import PortsView
@@ -39,33 +40,37 @@ async def exec_(
     tty: bool = False,
 ) -> None:
     """Run a command inside a running task."""
-    try:
-        actor = await current_actor(socket)
-        _check_words(cmd)
-        attempt = await service_of(socket).open_exec(actor, ref, role, index)
-        query = urlencode({"cmd": cmd or ["sh"], "tty": str(tty).lower()}, doseq=True)
-        control = await _connect(socket, f"/exec/{quote(attempt, safe='.')}?{query}")
-    except CorralError as error:
-        await _refuse(socket, error)
-        return
-    async with control:
-        await socket.accept()
-        await _join(socket, control)
+    with contextlib.ExitStack() as held:
+        try:
+            actor = await current_actor(socket)
+            _check_words(cmd)
+            held.enter_context(streams_of(socket).open("exec", actor.user))
+            attempt = await service_of(socket).open_exec(actor, ref, role, index)
+            query = urlencode({"cmd": cmd or ["sh"], "tty": str(tty).lower()}, doseq=True)
+            control = await _connect(socket, f"/exec/{quote(attempt, safe='.')}?{query}")
+        except CorralError as error:
+            await _refuse(socket, error)
+            return
+        async with control:
+            await socket.accept()
+            await _join(socket, control)
 
 
 @router.websocket("/jobs/{ref}/tasks/{role}/{index}/forward")
 async def forward(socket: WebSocket, ref: Ref, role: Role, index: Index, port: PortName) -> None:
     """A TCP connection to a port of a running task: binary frames are its bytes."""
-    try:
-        actor = await current_actor(socket)
-        attempt, number = await service_of(socket).open_port(actor, ref, role, index, port)
-        control = await _connect(socket, f"/forward/{quote(attempt, safe='.')}?port={number}")
-    except CorralError as error:
-        await _refuse(socket, error)
-        return
-    async with control:
-        await socket.accept()
-        await _join(socket, control)
+    with contextlib.ExitStack() as held:
+        try:
+            actor = await current_actor(socket)
+            held.enter_context(streams_of(socket).open("forward", actor.user))
+            attempt, number = await service_of(socket).open_port(actor, ref, role, index, port)
+            control = await _connect(socket, f"/forward/{quote(attempt, safe='.')}?port={number}")
+        except CorralError as error:
+            await _refuse(socket, error)
+            return
+        async with control:
+            await socket.accept()
+            await _join(socket, control)
 
 
 @router.get("/jobs/{ref}/tasks/{role}/{index}/ports", responses=answers(PortsView, also=(409,)))

@@ -1,6 +1,6 @@
 """Why: a log is bytes with offsets that never change; ranges, tails and followers all read the same source, in pieces.
 
-A follower holds one piece (256 KiB) at a time and waits for the source's own signal, so its memory is constant whatever
+A follower holds one piece (64 KiB) at a time and waits for the source's own signal, so its memory is constant whatever
 the task writes, and the socket's back pressure is the only pace.
 """
 
@@ -16,13 +16,16 @@ from starlette.responses import Response, StreamingResponse
 from corral.api.bounds import Follow, Index, Ref, Role
 from corral.api.callers import Caller, service_of
 from corral.api.merging import MERGED, Merge
+from corral.api.protocol import TOO_SLOW
 from corral.api.reading import LogSource, follow_source, read_source
+from corral.api.streams import EndingResponse, HoldsLogs
 from corral.api.wire import answers, refused_with
 from corral.kernel.errors import CorralError, InvalidInput
 from corral.model.records import ENDED_PHASES
 
 router = APIRouter(tags=["logs"])
 
+_CUT: Final = f"(the log ends here: {TOO_SLOW})\n".encode()
 _RANGE: Final = re.compile(r"bytes=(?:(\d{1,18})-(\d{0,18})|-(\d{1,18}))")
 
 
@@ -34,7 +37,7 @@ _ANSWERS: Final = {status: shown for status, shown in answers(None).items() if s
 }
 
 
-@router.get("/jobs/{ref}/tasks/{role}/{index}/logs", responses=_ANSWERS)
+@router.get("/jobs/{ref}/tasks/{role}/{index}/logs", responses=_ANSWERS, dependencies=[HoldsLogs])
 async def task_log(
     request: Request,
     actor: Caller,
@@ -82,7 +85,7 @@ async def task_log(
     return StreamingResponse(pieces, 206 if partial else 200, media_type=media, headers=headers)
 
 
-@router.get("/jobs/{ref}/logs", responses=_ANSWERS)
+@router.get("/jobs/{ref}/logs", responses=_ANSWERS, dependencies=[HoldsLogs])
 async def job_log(
     request: Request,
     actor: Caller,
@@ -106,7 +109,9 @@ async def job_log(
                 return
 
     stream = merge.stream(scout() if follow else None)
-    return StreamingResponse(stream, media_type="text/plain; charset=utf-8", headers={"Cache-Control": "no-store"})
+    cut = _CUT if prefix else b""  # whoever reads bytes counts them, to go on where they ended
+    headers = {"Cache-Control": "no-store"}
+    return EndingResponse(stream, cut=cut, media_type="text/plain; charset=utf-8", headers=headers)
 
 
 async def _merged(

@@ -11,7 +11,8 @@ from corral.kernel.errors import CorralError
 
 MERGED: Final = 64
 """How many tasks' logs one stream merges."""
-_QUEUE: Final = 4
+_PIECE: Final = 16 * 1024
+"""Bytes of each log that are read at once: a reader who takes nothing makes every log hold two of these."""
 
 
 class Merge:
@@ -23,7 +24,7 @@ class Merge:
         self._follow = follow
         self._seen: set[tuple[str, str]] = set()
         self._pumps: set[asyncio.Task[None]] = set()
-        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=_QUEUE)
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=1)
 
     async def add(self, sources: Sequence[tuple[str, int, LogSource]]) -> None:
         """Take in the logs of attempts that are not among them yet."""
@@ -68,9 +69,9 @@ class Merge:
         try:
             offset = 0 if self._tail is None else await source.tail(self._tail)
             if self._follow:
-                pieces = follow_source(source, offset)
+                pieces = follow_source(source, offset, _PIECE)
             else:
-                pieces = read_source(source, offset, await source.size())
+                pieces = read_source(source, offset, await source.size(), _PIECE)
             async for lines in whole_lines(pieces, f"{name} | ".encode() if self._prefix else b""):
                 await self._queue.put(lines)
         finally:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import functools
+import logging
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -16,13 +17,16 @@ import msgspec
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from corral.api.connections import Door, DoorBounds, Place
+from corral.api.connections import Door, DoorBounds, Pace, Place
+from corral.api.guard import without_tokens
 from corral.api.sockets import WEB_SOCKETS, BoundedSocket
 
 if TYPE_CHECKING:
     from uvicorn.server import ServerState
 
 _PIECE: Final = 16 * 1024
+TOO_SLOW: Final = "You read too slowly, so the server ended this; begin again where it stopped."
+_log = logging.getLogger("corral.api")
 
 
 class Configuration(uvicorn.Config):
@@ -78,6 +82,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._bounds: DoorBounds = self._door.bounds
         self._place: Place | None = None
         self._closing = _Closing(self._bounds.closing_seconds)
+        self._pace = Pace(self._bounds)
         self._phase = _Phase.IDLE
         self._since = 0.0
         """When the phase began, or the client was last not the one that is waited for."""
@@ -179,6 +184,9 @@ class BoundedHttp(HttpToolsProtocol):
         """End the connection if its client takes too long."""
         if self._closing.sweep(self.transport, now):
             return
+        if self._pace.is_too_slow(self.flow.write_paused, self.transport.get_write_buffer_size(), now):
+            self._cut()
+            return
         bounds, waited = self._bounds, now - self._since
         if self._phase is _Phase.BODY:
             self._sweep_body(now, waited)
@@ -199,6 +207,18 @@ class BoundedHttp(HttpToolsProtocol):
                 message = f"A body must bring {bounds.body_bytes} bytes in {bounds.body_seconds:g} seconds."
                 self._refuse(408, "request-too-slow", message)
             self._since, self._body_bytes = now, 0
+
+    def _cut(self) -> None:
+        """End the answer under way for a reader who is too slow; those that wait to send see that nobody is there."""
+        cycle, words = self.cycle, self._place.last_words if self._place is not None else b""
+        _log.warning("cut a reader of %s who took too little", without_tokens(self.scope["path"]))
+        if words and cycle.chunked_encoding:
+            self.transport.write(b"%x\r\n%b\r\n" % (len(words), words))  # no end follows: the answer is not whole
+        cycle.disconnected = True
+        cycle.message_event.set()
+        self.flow.resume_writing()
+        self.pipeline.clear()
+        self.transport.close()
 
     def _is_answering(self) -> bool:
         cycle: object = self.cycle  # None before the first request, which uvicorn's annotation leaves out
@@ -252,6 +272,7 @@ class BoundedWebSocket(BoundedSocket):
         super().__init__(config, server_state, app_state)
         self._place = place
         self._closing = closing
+        self._pace = Pace(cast(Configuration, config).door.bounds)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Give the place back."""
@@ -259,8 +280,17 @@ class BoundedWebSocket(BoundedSocket):
         self._place.leave()
 
     def sweep(self, now: float) -> None:
-        """Cut the connection if its client does not read the last of it."""
-        self._closing.sweep(self.transport, now)
+        """Cut the connection if its client reads too slowly, or does not read the last of it."""
+        if self._closing.sweep(self.transport, now):
+            return
+        if self._pace.is_too_slow(not self.writable.is_set(), self.transport.get_write_buffer_size(), now):
+            _log.warning("cut a reader of %s who took too little", without_tokens(self.scope["path"]))
+            self.conn.fail(1013, TOO_SLOW)
+            self.transport.write(b"".join(self.conn.data_to_send()))
+            self.close_sent = True
+            self.queue.put_nowait({"type": "websocket.disconnect", "code": 1013})
+            self.writable.set()
+            self.transport.close()
 
 
 def sweep(state: ServerState, now: float) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Final, Protocol
 
-PIECE: Final = 256 * 1024
-"""Bytes that are read and sent at once."""
+PIECE: Final = 64 * 1024
+"""Bytes that are read and sent at once; a reader who takes nothing holds three or four of these."""
 WAIT: Final = 15.0
 """Seconds that one wait for more may take."""
 
@@ -45,11 +45,11 @@ class LogSource(Protocol):
         ...
 
 
-async def read_source(source: LogSource, offset: int, end: int) -> AsyncIterator[bytes]:
+async def read_source(source: LogSource, offset: int, end: int, piece: int = PIECE) -> AsyncIterator[bytes]:
     """The bytes from `offset` to `end`, in pieces; closes the source."""
     try:
         while offset < end:
-            begin, data = await source.read(offset, min(PIECE, end - offset))
+            begin, data = await source.read(offset, min(piece, end - offset))
             if not data:
                 return
             yield data
@@ -58,11 +58,11 @@ async def read_source(source: LogSource, offset: int, end: int) -> AsyncIterator
         await source.close()
 
 
-async def follow_source(source: LogSource, offset: int) -> AsyncIterator[bytes]:
+async def follow_source(source: LogSource, offset: int, piece: int = PIECE) -> AsyncIterator[bytes]:
     """The bytes from `offset` on until the attempt is over, in pieces as they are written; closes the source."""
     try:
         while True:
-            begin, data = await source.read(offset, PIECE)
+            begin, data = await source.read(offset, piece)
             if data:
                 yield data
                 offset = begin + len(data)

@@ -14,6 +14,7 @@ from corral.api.openpai.callers import AnyCaller
 from corral.api.openpai.jobs import Job, number_of, owner_and_name
 from corral.api.openpai.pylon import CAME_BY
 from corral.api.reading import LogSource, read_source
+from corral.api.streams import HoldsSignedLogs
 from corral.api.wire import Json
 from corral.model.openpai_views import LogLocation, LogLocations
 from corral.service.openpai_logs import SignedLog, no_log
@@ -68,14 +69,14 @@ def address(base: str, place: SignedLog, *, tail: bool) -> str:
     return f"{base}/api/internal/{'tail-logs' if tail else 'logs'}/{_PREFIX}{place.stream}?{urlencode(query)}"
 
 
-@internal.get("/logs/{name}")
+@internal.get("/logs/{name}", dependencies=[HoldsSignedLogs])
 async def whole_log(request: Request, name: str) -> Response:
     """A log, from its beginning to where it is now."""
     sources = await _sources(request, name)
     return _text(_parts(sources))
 
 
-@internal.get("/tail-logs/{name}")
+@internal.get("/tail-logs/{name}", dependencies=[HoldsSignedLogs])
 async def end_of_log(request: Request, name: str) -> Response:
     """The end of a log."""
     sources = await _sources(request, name)

@@ -1,0 +1,112 @@
+"""Open streams (events, logs, commands, forwarded ports) are counted per user and in all, and refused before they begin."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any, Final, Literal, NamedTuple
+
+from fastapi import Depends, Request
+from starlette.requests import HTTPConnection
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from corral.api.addresses import address_key
+from corral.api.callers import Caller
+from corral.api.connections import last_words
+from corral.kernel.errors import TooManyRequests, Unavailable
+
+Kind = Literal["events", "logs", "exec", "forward"]
+
+_NAMES: Final[Mapping[Kind, str]] = {
+    "events": "event streams",
+    "logs": "logs",
+    "exec": "commands in tasks",
+    "forward": "forwarded connections",
+}
+_RETRY_SECONDS: Final = 10
+
+
+class StreamCaps(NamedTuple):
+    """How many streams one user may have open of each kind, and how many there may be in all."""
+
+    events: int = 100
+    logs: int = 100
+    exec: int = 50
+    forward: int = 200
+    in_all: int = 3000
+
+
+class Streams:
+    """Counts open streams."""
+
+    def __init__(self, caps: StreamCaps) -> None:
+        self._caps = caps
+        self._count: Counter[tuple[Kind, str]] = Counter()
+        self.in_all = 0
+
+    @contextlib.contextmanager
+    def open(self, kind: Kind, user: str) -> Iterator[None]:
+        """Hold a place for one more stream.
+
+        Raises TooManyRequests when the user has too many of them, Unavailable when the server has too many.
+        """
+        most: int = getattr(self._caps, kind)
+        if self._count[kind, user] >= most:
+            message = f"You have {most} {_NAMES[kind]} open, which is the most; close one of them."
+            raise TooManyRequests("too-many-streams", message, retryAfter=_RETRY_SECONDS)
+        if self.in_all >= self._caps.in_all:
+            message = "Too many streams are open at this server; try again in a moment."
+            raise Unavailable("too-many-streams", message, retry_after=_RETRY_SECONDS)
+        self._count[kind, user] += 1
+        self.in_all += 1
+        try:
+            yield
+        finally:
+            self.in_all -= 1
+            self._count[kind, user] -= 1
+            if self._count[kind, user] <= 0:
+                del self._count[kind, user]
+
+
+class EndingResponse(StreamingResponse):
+    """A stream whose reader gets `cut` last when it reads too slowly."""
+
+    def __init__(self, pieces: AsyncIterator[bytes], *, cut: bytes, **terms: Any) -> None:
+        super().__init__(pieces, **terms)
+        self._cut = cut
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the stream."""
+        with last_words(scope, self._cut):
+            await super().__call__(scope, receive, send)
+
+
+def streams_of(connection: HTTPConnection) -> Streams:
+    """The streams of this application."""
+    streams: Streams = connection.app.state.streams
+    return streams
+
+
+async def _events(request: Request, actor: Caller) -> AsyncIterator[None]:
+    """Hold one of the caller's event streams until the answer is sent."""
+    with streams_of(request).open("events", actor.user):
+        yield
+
+
+async def _logs(request: Request, actor: Caller) -> AsyncIterator[None]:
+    """Hold one of the caller's logs until the answer is sent."""
+    with streams_of(request).open("logs", actor.user):
+        yield
+
+
+async def _signed_logs(request: Request) -> AsyncIterator[None]:
+    """Hold a log that is read by a signed address, which names nobody, until the answer is sent."""
+    with streams_of(request).open("logs", address_key(request)):
+        yield
+
+
+HoldsEvents: Final = Depends(_events)
+HoldsLogs: Final = Depends(_logs)
+HoldsSignedLogs: Final = Depends(_signed_logs)
