@@ -66,7 +66,12 @@ def test_a_call(label: str, mode: GenerationMode, operations: dict[str, Any], se
     @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), database=None)
     def check(case: Any) -> None:
         token = server.token("root") if case.path == "/api/v3/logout" else signed_in
-        case.call_and_validate(headers={"Authorization": f"Bearer {token}"}, checks=CHECKS)
+        headers = {"Authorization": f"Bearer {token}"}
+        answer = case.call(headers=headers)
+        if answer.status_code in (414, 431):  # of the door, before any route: what may be long in each may not in all
+            assert set(answer.json()) == {"code", "message"}
+            return
+        case.validate_response(answer, headers=headers, checks=CHECKS)
 
     try:
         check()
