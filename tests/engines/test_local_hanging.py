@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 from corral.engines.local import containers, storages
 from corral.engines.local.live import NEVER_STARTED
 from corral.kernel.errors import Unavailable
+from corral.model.launch import Started
 from corral.model.storages import Mount
 from tests.engines.local_harness import Harness, alive, attempt, launch, until
 
@@ -93,3 +96,66 @@ async def test_a_container_runtime_that_hangs_holds_up_an_end_no_longer_than_its
     async with asyncio.timeout(120):
         assert not await containers.ran_out_of_memory(str(runtime), "name")
         await containers.remove(str(runtime), "name")
+
+
+class SilentFiles:
+    """A file system whose server (FUSE) never answers: whoever looks at it waits until the server is gone."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.server = os.open("/dev/fuse", os.O_RDWR)
+        options = f"fd={self.server},rootmode=40000,user_id=0,group_id=0".encode()
+        if ctypes.CDLL(None, use_errno=True).mount(b"silent", os.fsencode(folder), b"fuse", 0, options):
+            os.close(self.server)
+            pytest.skip(f"this machine mounts no FUSE: {os.strerror(ctypes.get_errno())}")
+
+    def go(self) -> None:
+        """End the server: who waits is told so."""
+        if self.server >= 0:
+            os.close(self.server)
+            self.server = -1
+
+
+@pytest.fixture
+def silent(tmp_path: Path) -> Iterator[SilentFiles]:
+    if os.geteuid() != 0 or not os.path.exists("/dev/fuse"):
+        pytest.skip("only root, where there is FUSE, can mount a file system that never answers")
+    (tmp_path / "silent").mkdir()
+    files = SilentFiles(tmp_path / "silent")
+    yield files
+    files.go()
+    ctypes.CDLL(None).umount2(os.fsencode(files.folder), 2)
+
+
+async def test_a_storage_that_does_not_answer_holds_up_its_own_task_alone(
+    local: Harness, silent: SilentFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storages, "_LOOK_SECONDS", 0.1)
+    mount = Mount("data", "folder", "/mnt/data", source=str(silent.folder))
+    for _ in range(3):
+        with pytest.raises(
+            Unavailable, match=f"The storage data cannot be mounted now: {silent.folder} did not answer"
+        ):
+            await local.engine.start(launch("true", storages=(mount,)))
+    assert sum(thread.name == f"look {silent.folder}" for thread in threading.enumerate()) == 1, (
+        "one thread waits for each folder, however often a start is tried"
+    )
+    assert (await local.run("sh", "-c", "exit 4", task=1)).code == 4
+    silent.go()
+    looking = local.engine._means.storages._looks[str(silent.folder)]
+    await asyncio.wait_for(looking.wait(), 120)
+
+
+async def test_a_task_that_is_stopped_while_its_storage_is_waited_for_never_starts(
+    local: Harness, silent: SilentFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storages, "_LOOK_SECONDS", 1000.0)
+    mount = Mount("data", "folder", "/mnt/data", source=str(silent.folder))
+    starting = asyncio.create_task(local.engine.start(launch("echo", "never", storages=(mount,))))
+    await until(lambda: local.engine._means.storages._looks)
+    await local.engine.stop(attempt(), grace_seconds=0)
+    assert (await local.exited(attempt())).reason == NEVER_STARTED
+    silent.go()
+    await asyncio.wait_for(starting, 120)
+    assert (local.folder / "engine/attempts" / attempt() / "ended").exists(), "the next server knows it, too"
+    assert local.count(Started, attempt()) == 0

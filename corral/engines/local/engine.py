@@ -206,6 +206,8 @@ class LocalEngine:
             )
         await self._means.bring_code(launch)
         await self._means.storages.bring(launch.storages)
+        if launch.attempt in self._live:  # it was stopped meanwhile
+            return
         uid = self._uid(launch.user)
         ports = self._ports.take(launch.ports)
         live = LiveAttempt(

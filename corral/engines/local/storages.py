@@ -18,6 +18,7 @@ import shutil
 import signal
 import stat
 import subprocess
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -32,6 +33,8 @@ from corral.spec.storage import DEFAULT_PLACE
 MOUNTS = Path("/run/corral/storages")
 """Below it is what this machine has mounted."""
 _MOUNT_SECONDS: Final = 30
+_LOOK_SECONDS: Final = 10.0
+"""How long a folder may take to answer: one of a file server that is away holds up who looks, for ever perhaps."""
 _DEATH_SECONDS: Final = 5.0
 """How long a killed mount is waited for: one that hangs in the kernel may never die."""
 _KINDS: Final = {"nfs": "nfs", "samba": "cifs", "azureFile": "cifs"}
@@ -57,15 +60,37 @@ class LocalStorages:
 
     def __init__(self) -> None:
         self._locks: dict[str, asyncio.Lock] = {}
+        self._looks: dict[str, asyncio.Event] = {}
+        """By folder, the looks that nobody has seen the end of."""
         self._undead: dict[str, asyncio.subprocess.Process] = {}
         """By target, mounts that were killed and have not died yet: they may mount there after all."""
         self._namespaces: bool | None = None
 
     async def bring(self, mounts: Sequence[Mount]) -> None:
-        """Have everything mounted on this machine that these are of.
+        """Have everything mounted on this machine that these are of, and know that it answers.
 
-        Raises Unavailable while it cannot be mounted, InvalidInput for what this machine can never mount.
+        Raises Unavailable while it cannot be mounted, or does not answer, InvalidInput for what this machine can never
+        mount.
         """
+        await self._mount(mounts)
+        for mount in mounts:
+            if not mount.is_moved:
+                await self._reach(mount, self._source(mount))
+
+    async def _reach(self, mount: Mount, source: str) -> None:
+        """Look at a folder in a thread of its own, one for each folder: it may never come back."""
+        if source not in self._looks:
+            loop = asyncio.get_running_loop()
+            self._looks[source] = done = asyncio.Event()
+            threading.Thread(target=_look, name=f"look {source}", args=(source, loop, done), daemon=True).start()
+        try:
+            async with asyncio.timeout(_LOOK_SECONDS):
+                await self._looks[source].wait()
+        except TimeoutError:
+            raise _away(mount, f"{source} did not answer in {_LOOK_SECONDS:g} seconds") from None
+        self._looks.pop(source, None)
+
+    async def _mount(self, mounts: Sequence[Mount]) -> None:
         for mount in mounts:
             if mount.host_path or mount.type in ("folder", "uri"):
                 continue
@@ -127,12 +152,16 @@ class LocalStorages:
             if uid >= 0:
                 os.chown(source, uid, uid)
             return Bound(mount.name, source, mount.path, mount.read_only)
-        source = mount.host_path or (mount.source if mount.type == "folder" else self._mounted_at(mount))
+        source = self._source(mount)
         if not os.path.isdir(source):
             raise NotFound("storage-not-here", f"The storage {mount.name} is not on this machine: no folder {source}.")
         if mount.folder:
             source = _own_folder(source, mount, uid)
         return Bound(mount.name, source, mount.path, mount.read_only, bool(mount.folder))
+
+    def _source(self, mount: Mount) -> str:
+        """Where a storage is on this machine, unless its data are moved."""
+        return mount.host_path or (mount.source if mount.type == "folder" else self._mounted_at(mount))
 
     def namespace(self) -> tuple[str, ...]:
         """The words that run a command in a mount namespace of its own; none where that cannot be."""
@@ -164,6 +193,13 @@ class LocalStorages:
         said = (mount.type, mount.server, mount.source, mount.account, mount.credentials_file, *mount.options)
         told = hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:12]
         return str(MOUNTS / f"{mount.name}-{told}")
+
+
+def _look(source: str, loop: asyncio.AbstractEventLoop, done: asyncio.Event) -> None:
+    """Ask the kernel about a folder, whatever it says: what matters is that it does."""
+    os.path.isdir(source)
+    with contextlib.suppress(RuntimeError):  # the server has ended meanwhile
+        loop.call_soon_threadsafe(done.set)
 
 
 def is_mounted(path: str) -> bool:
