@@ -18,6 +18,7 @@ import pytest
 
 from corral.model.launch import PortRequest, RuntimePlan, SecretDelivery
 from corral.storage.blobs import BlobStore
+from corral.workers.pool import Workers
 from tests.engines.local_harness import Harness, attempt, launch
 
 TOKEN = "cjt_the-job-token"
@@ -89,7 +90,11 @@ async def upload(folder: Path, files: dict[str, str]) -> str:
     async def stream() -> AsyncIterator[bytes]:
         yield raw.getvalue()
 
-    return (await BlobStore(folder / "blobs").put(stream(), 1 << 20)).digest
+    workers = Workers()
+    try:
+        return (await BlobStore(folder / "blobs").put(stream(), 1 << 20, workers)).digest
+    finally:
+        await workers.close()
 
 
 async def test_code_is_unpacked_into_the_working_folder(local: Harness) -> None:

@@ -38,13 +38,6 @@ async def stream(data: bytes) -> AsyncIterator[bytes]:
 
 
 @pytest.fixture
-async def workers() -> AsyncIterator[Workers]:
-    made = Workers()
-    yield made
-    await made.close()
-
-
-@pytest.fixture
 def blobs(tmp_path: Path) -> BlobStore:
     store = BlobStore(tmp_path / "code", Limits(entries=50, total_bytes=1_000_000))
     store.open()

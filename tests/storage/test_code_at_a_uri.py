@@ -14,6 +14,7 @@ import pytest
 from corral.kernel.errors import InvalidInput, NotFound, Unavailable
 from corral.storage.blobs import BlobStore
 from corral.storage.remote import RemoteFolder, open_folder
+from corral.workers.pool import Workers
 from tests.storage.test_code_archives import archive, entry, stream
 
 DATA = archive(entry("train.py", b"print(1)"))
@@ -32,9 +33,9 @@ def replica(folder: Path, place: RemoteFolder) -> BlobStore:
     return blobs
 
 
-async def test_what_one_was_sent_the_other_fetches_once(tmp_path: Path, place: RemoteFolder) -> None:
+async def test_what_one_was_sent_the_other_fetches_once(tmp_path: Path, place: RemoteFolder, workers: Workers) -> None:
     one, two = replica(tmp_path / "one", place), replica(tmp_path / "two", place)
-    await one.put(stream(DATA), 1 << 20)
+    await one.put(stream(DATA), 1 << 20, workers)
     assert (tmp_path / "far" / "corral" / "code" / f"{DIGEST}.tar.gz").read_bytes() == DATA
     assert await two.size(DIGEST) == len(DATA)
     first, second = await asyncio.gather(two.fetch(DIGEST), two.fetch(DIGEST))
@@ -54,33 +55,37 @@ async def test_a_damaged_archive_is_never_used(tmp_path: Path, place: RemoteFold
         await two.fetch("0" * 64)
 
 
-async def test_what_is_removed_is_removed_there_too(tmp_path: Path, place: RemoteFolder) -> None:
+async def test_what_is_removed_is_removed_there_too(tmp_path: Path, place: RemoteFolder, workers: Workers) -> None:
     one = replica(tmp_path / "one", place)
-    await one.put(stream(DATA), 1 << 20)
+    await one.put(stream(DATA), 1 << 20, workers)
     await one.remove(DIGEST)
     await one.remove(DIGEST)
     assert await one.size(DIGEST) is None and not one.path(DIGEST).exists()
     assert await place.files("code") == {}
 
 
-async def test_an_upload_that_the_place_does_not_take_is_not_acknowledged(tmp_path: Path, place: RemoteFolder) -> None:
+async def test_an_upload_that_the_place_does_not_take_is_not_acknowledged(
+    tmp_path: Path, place: RemoteFolder, workers: Workers
+) -> None:
     one = replica(tmp_path / "one", place)
     (tmp_path / "far" / "corral").mkdir(exist_ok=True)
     (tmp_path / "far" / "corral" / "code").write_text("a file in the way")
     with pytest.raises(Unavailable, match="cannot be used") as refused:
-        await one.put(stream(DATA), 1 << 20)
+        await one.put(stream(DATA), 1 << 20, workers)
     assert refused.value.retry_after and not list(one.root.iterdir())
 
 
-async def test_what_was_long_not_needed_here_is_fetched_again(tmp_path: Path, place: RemoteFolder) -> None:
+async def test_what_was_long_not_needed_here_is_fetched_again(
+    tmp_path: Path, place: RemoteFolder, workers: Workers
+) -> None:
     one, two = replica(tmp_path / "one", place), replica(tmp_path / "two", place)
-    await one.put(stream(DATA), 1 << 20)
+    await one.put(stream(DATA), 1 << 20, workers)
     other = archive(entry("other.py", b"print(2)"))
 
     async def more() -> AsyncIterator[bytes]:
         yield other
 
-    stored = await one.put(more(), 1 << 20)
+    stored = await one.put(more(), 1 << 20, workers)
     path = await two.fetch(DIGEST)
     os.utime(path, (0, time.time() - 8 * 86_400))
     await two.fetch(stored.digest)
