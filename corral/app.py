@@ -120,6 +120,7 @@ async def _front(settings: Settings) -> None:
         blobs=blobs,
         logs=_logs_for_readers(settings, place, door),
         token_days=settings.token_days,
+        fresh_minutes=settings.fresh_sign_in_minutes,
         code_limit=settings.code_limit_bytes,
         several_users=settings.trust_users or os.getuid() == 0 or settings.engine != "local",
         openpai_fs_uri=settings.openpai_fs_uri,

@@ -241,6 +241,9 @@ class Settings(BaseSettings):
         description="How many such requests may wait for one of them; further ones are answered 503.",
     )
     token_days: float = Field(default=90.0, gt=0, description="How long a token made by signing in is valid.")
+    fresh_sign_in_minutes: float = Field(
+        default=10.0, ge=0, description="How long after a sign-in one may set one's password without the old one."
+    )
     public_url: str = Field(
         default="",
         pattern=r"^$|^https?://[^?#]+$",

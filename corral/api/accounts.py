@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Annotated
 
 import msgspec
@@ -9,10 +10,11 @@ from fastapi import APIRouter, Request
 
 from corral.api.bounds import After, Limit, Name
 from corral.api.callers import Caller, service_of
+from corral.api.guessing import guess
 from corral.api.wire import Json, answers, json_body, no_content, read_json
 from corral.model.accounts import AuditRecord
 from corral.model.records import Page
-from corral.model.views import LoginLink, NewToken, SecretView, TokenView, UserView
+from corral.model.views import LoginLink, NewToken, SecretView, TokenView, UserChanged, UserView
 
 router = APIRouter(tags=["accounts"])
 
@@ -29,13 +31,20 @@ class NewUser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     password: _Password | None = None
 
 
-class UserChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class UserChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """What should be different; None leaves it."""
 
     role: Annotated[str, msgspec.Meta(pattern="^(admin|user)$")] | None = None
     groups: tuple[_Word, ...] | None = None
     password: _Password | None = None
+    old_password: Annotated[str, msgspec.Meta(max_length=1024)] = ""
+    """For one's own password, unless one has just signed in."""
+    keep_tokens: bool = False
+    """Whether API tokens outlive a new password."""
     disabled: bool | None = None
+
+    def __repr__(self) -> str:
+        return "UserChange(…)"
 
 
 class TokenRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,13 +85,22 @@ async def get_user(request: Request, actor: Caller, name: Name) -> Json:
     return Json(await service_of(request).user(actor, name))
 
 
-@router.post("/users/{name}", responses=answers(UserView, also=(409,)), openapi_extra=json_body(UserChange))
+@router.post("/users/{name}", responses=answers(UserChanged, also=(409,)), openapi_extra=json_body(UserChange))
 async def change_user(request: Request, actor: Caller, name: Name) -> Json:
     """Change an account's role, groups, password, or lock it."""
     asked: UserChange = read_json(await request.body(), UserChange)
-    changed = await service_of(request).change_user(
-        actor, name, role=asked.role, groups=asked.groups, password=asked.password, disabled=asked.disabled
-    )
+    guessing = name == actor.user and asked.password is not None and bool(asked.old_password)
+    async with guess(request, actor.user, "wrong-old-password") if guessing else contextlib.nullcontext():
+        changed = await service_of(request).change_user(
+            actor,
+            name,
+            role=asked.role,
+            groups=asked.groups,
+            password=asked.password,
+            old_password=asked.old_password,
+            keep_tokens=asked.keep_tokens,
+            disabled=asked.disabled,
+        )
     return Json(changed)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections import deque
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Annotated, Final
@@ -16,9 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 from fastapi import APIRouter, Header, Query, Request
 
-from corral.api.callers import Caller, service_of, token_of
+from corral.api.callers import Caller, service_of
+from corral.api.holding import HeldStream
 from corral.api.protocol import TOO_SLOW
-from corral.api.streams import EndingResponse, HoldsEvents
+from corral.api.streams import HoldsEvents
 from corral.api.wire import answers
 from corral.kernel.errors import CorralError, Unavailable
 from corral.model.records import EventRecord
@@ -114,11 +114,10 @@ class Tailer:
             if len(events) < _BATCH:
                 await self._service.wait_for_events(HEARTBEAT_SECONDS)
 
-    async def stream(self, actor: Actor, token: str, after: int, job: str) -> AsyncIterator[bytes]:
+    async def stream(self, actor: Actor, after: int, job: str) -> AsyncIterator[bytes]:
         """The stream of one caller, from after sequence number `after`; `job` ("" is any) narrows it."""
         async with self.listen() as listener:
             yield b": corral events\n\n"
-            checked = time.monotonic()
             cursor = after
             while True:
                 listener.news.clear()
@@ -134,12 +133,6 @@ class Tailer:
                     await asyncio.wait_for(listener.news.wait(), HEARTBEAT_SECONDS)
                 except TimeoutError:
                     yield b": still here\n\n"
-                if time.monotonic() - checked > 4 * HEARTBEAT_SECONDS:
-                    checked = time.monotonic()
-                    try:
-                        await self._service.authenticate(token)
-                    except CorralError:
-                        return
 
     async def changes(self, job: str) -> AsyncIterator[None]:
         """Once at the beginning, and then whenever something may have happened to one job."""
@@ -193,13 +186,14 @@ async def events(
     last_event_id: Annotated[
         str, Header(pattern=r"^[0-9]{0,18}$", description="The last event that was received.")
     ] = "",
-) -> EndingResponse:
+) -> HeldStream:
     """What happens, as it happens; a stream resumed with `Last-Event-ID` skips nothing."""
     service = service_of(request)
+    await service.may_listen(actor)
     wanted = (await service.job(actor, job)).id if job else ""
     begin = int(last_event_id) if last_event_id else after
     if begin is None:
         begin = await service.last_event()
-    stream = request.app.state.tailer.stream(actor, token_of(request), begin, wanted)
+    stream = request.app.state.tailer.stream(actor, begin, wanted)
     headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
-    return EndingResponse(stream, cut=_CUT, media_type="text/event-stream", headers=headers)
+    return HeldStream(request, actor, stream, cut=_CUT, media_type="text/event-stream", headers=headers)

@@ -20,14 +20,17 @@ from corral.api.bounds import Index, Ref, Role
 from corral.api.callers import Caller, current_actor, service_of
 from corral.api.streams import streams_of
 from corral.api.wire import Json, answers
-from corral.kernel.errors import CorralError, InvalidInput, Unavailable
+from corral.kernel.errors import CorralError, InvalidInput, Unauthenticated, Unavailable
 from corral.model.views import PortsView
+from corral.service.actor import Actor
 
 router = APIRouter(tags=["exec"])
 
 PortName = Annotated[str, Query(max_length=100, description="The name or the number of one of the task's ports.")]
 _REFUSED: Final = 4000
 """WebSocket close code of a refusal: 4000 + the HTTP status it would have been."""
+_LAST_WORD_SECONDS: Final = 5.0
+"""How long a client that does not read is given to take the reason of its end."""
 
 
 @router.websocket("/jobs/{ref}/tasks/{role}/{index}/exec")
@@ -51,9 +54,7 @@ async def exec_(
         except CorralError as error:
             await _refuse(socket, error)
             return
-        async with control:
-            await socket.accept()
-            await _join(socket, control)
+        await _held(socket, actor, control)
 
 
 @router.websocket("/jobs/{ref}/tasks/{role}/{index}/forward")
@@ -68,9 +69,7 @@ async def forward(socket: WebSocket, ref: Ref, role: Role, index: Index, port: P
         except CorralError as error:
             await _refuse(socket, error)
             return
-        async with control:
-            await socket.accept()
-            await _join(socket, control)
+        await _held(socket, actor, control)
 
 
 @router.get("/jobs/{ref}/tasks/{role}/{index}/ports", responses=answers(PortsView, also=(409,)))
@@ -96,9 +95,25 @@ async def _connect(socket: WebSocket, path: str) -> ClientConnection:
         raise Unavailable("no-control", "Control does not answer, so tasks cannot be entered; try again.") from None
 
 
+async def _held(socket: WebSocket, actor: Actor, control: ClientConnection) -> None:
+    """Join both until either side, the caller's token or the account ends."""
+    try:
+        async with control, service_of(socket).streams.held(actor):
+            await socket.accept()
+            await _join(socket, control)
+    except Unauthenticated as error:
+        with contextlib.suppress(RuntimeError, TimeoutError, WebSocketDisconnect):
+            async with asyncio.timeout(_LAST_WORD_SECONDS):
+                await _close(socket, error)
+
+
 async def _refuse(socket: WebSocket, error: CorralError) -> None:
     """Browsers see a refused handshake without its reason, so it is accepted and closed with one."""
     await socket.accept()
+    await _close(socket, error)
+
+
+async def _close(socket: WebSocket, error: CorralError) -> None:
     await socket.send_json({"error": {"code": error.code, "message": error.message, "status": error.status}})
     await socket.close(_REFUSED + error.status, error.message.encode()[:120].decode(errors="ignore"))
 

@@ -7,18 +7,19 @@ the task writes, and the socket's back pressure is the only pace.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Header, Query, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from corral.api.bounds import Follow, Index, Ref, Role
 from corral.api.callers import Caller, service_of
+from corral.api.holding import HeldStream
 from corral.api.merging import MERGED, Merge
 from corral.api.protocol import TOO_SLOW
 from corral.api.reading import LogSource, follow_source, read_source
-from corral.api.streams import EndingResponse, HoldsLogs
+from corral.api.streams import HoldsLogs
 from corral.api.wire import answers, refused_with
 from corral.kernel.errors import CorralError, InvalidInput
 from corral.model.records import ENDED_PHASES
@@ -26,6 +27,7 @@ from corral.model.records import ENDED_PHASES
 router = APIRouter(tags=["logs"])
 
 _CUT: Final = f"(the log ends here: {TOO_SLOW})\n".encode()
+_MEDIA: Final = "text/plain; charset=utf-8"
 _RANGE: Final = re.compile(r"bytes=(?:(\d{1,18})-(\d{0,18})|-(\d{1,18}))")
 
 
@@ -57,7 +59,8 @@ async def task_log(
     if stream == "all":
         parts = await service.whole_log(actor, ref, role, index, attempt=attempt)
         if len(parts) > 1:
-            return await _merged(role, index, parts, tail=tail, follow=follow)
+            merged = await _merged(role, index, parts, tail=tail, follow=follow)
+            return HeldStream(request, actor, merged, media_type=_MEDIA, headers={"Cache-Control": "no-store"})
         source: LogSource = parts[0]
     else:
         source = await service.task_log(actor, ref, role, index, attempt=attempt, stream=stream)
@@ -73,7 +76,7 @@ async def task_log(
             partial = True
         if follow:
             stream_ = follow_source(source, offset)
-            return StreamingResponse(stream_, media_type="text/plain; charset=utf-8", headers=_headers(offset, None))
+            return HeldStream(request, actor, stream_, media_type=_MEDIA, headers=_headers(offset, None))
     except BaseException:
         await source.close()
         raise
@@ -81,8 +84,7 @@ async def task_log(
     if partial:
         headers["Content-Range"] = f"bytes {offset}-{end - 1}/{size}"
     pieces = read_source(source, min(offset, size), end)
-    media = "text/plain; charset=utf-8"
-    return StreamingResponse(pieces, 206 if partial else 200, media_type=media, headers=headers)
+    return HeldStream(request, actor, pieces, 206 if partial else 200, media_type=_MEDIA, headers=headers)
 
 
 @router.get("/jobs/{ref}/logs", responses=_ANSWERS, dependencies=[HoldsLogs])
@@ -111,17 +113,16 @@ async def job_log(
     stream = merge.stream(scout() if follow else None)
     cut = _CUT if prefix else b""  # whoever reads bytes counts them, to go on where they ended
     headers = {"Cache-Control": "no-store"}
-    return EndingResponse(stream, cut=cut, media_type="text/plain; charset=utf-8", headers=headers)
+    return HeldStream(request, actor, stream, cut=cut, media_type=_MEDIA, headers=headers)
 
 
 async def _merged(
     role: str, index: int, parts: Sequence[LogSource], *, tail: int | None, follow: bool
-) -> StreamingResponse:
+) -> AsyncIterator[bytes]:
     """Both streams of a task that keeps them apart, as their lines come; there are no offsets in it."""
     merge = Merge(prefix=False, tail=tail, follow=follow)
     await merge.add([(role, index, part) for part in parts])
-    headers = {"Cache-Control": "no-store"}
-    return StreamingResponse(merge.stream(None), media_type="text/plain; charset=utf-8", headers=headers)
+    return merge.stream(None)
 
 
 def _headers(offset: int, end: int | None) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -114,14 +114,36 @@ def add_user(name: str, admin: bool, groups: Sequence[str], password: bool) -> N
 @click.argument("name")
 @click.option("--role", type=click.Choice(("admin", "user")), default=None, help="The account's new role.")
 @click.option("-g", "--group", "groups", multiple=True, help="All groups it is in from now on; repeat it.")
-@click.option("--password", is_flag=True, help="Ask for a new password.")
+@click.option("--password", is_flag=True, help="Ask for a new password; sign-ins and API tokens end.")
+@click.option("--keep-tokens", is_flag=True, help="With --password: API tokens stay valid.")
 @click.option("--lock/--unlock", default=None, help="Whether it is refused.")
-def change_user(name: str, role: str | None, groups: Sequence[str], password: bool, lock: bool | None) -> None:
-    """Change an account."""
-    chosen = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True) if password else None
+def change_user(
+    name: str, role: str | None, groups: Sequence[str], password: bool, keep_tokens: bool, lock: bool | None
+) -> None:
+    """Change an account.
+
+    Everybody may set their own password; it asks for the old one, which may be left empty right after `corral login`.
+    """
     with connect() as client:
-        client.change_user(name, role=role, groups=groups or None, password=chosen, disabled=lock)
-    say(f"{name} is changed.")
+        own = password and client.me()["user"] == name
+        old = _hidden("Old password", default="", show_default=False) if own else ""
+        chosen = _hidden("Password", confirmation_prompt=True) if password else None
+        changed = client.change_user(
+            name,
+            role=role,
+            groups=groups or None,
+            password=chosen,
+            old_password=old,
+            keep_tokens=keep_tokens,
+            disabled=lock,
+        )
+    said = [f"{name} is changed.", changed.get("notice", ""), "Sign in again: corral login" if own else ""]
+    say(" ".join(filter(None, said)))
+
+
+def _hidden(text: str, **how: Any) -> str:
+    answer: str = click.prompt(text, hide_input=True, err=True, **how)
+    return answer
 
 
 @users_command.command("link")

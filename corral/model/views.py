@@ -201,6 +201,13 @@ class UserView(Record, frozen=True):
     has_password: bool = False
 
 
+class UserChanged(UserView, frozen=True):
+    """One account after a change."""
+
+    notice: str = ""
+    """After a new password: what it ended, and which tokens are still valid."""
+
+
 class LoginLink(Record, frozen=True):
     """A one-time sign-in link; shown this once."""
 

@@ -18,6 +18,7 @@ from corral.model.accounts import AuditWrite
 from corral.model.writes import JobRecord
 from corral.service.actor import Actor
 from corral.service.logs import Logs
+from corral.service.open_streams import OpenStreams
 from corral.service.refusals import Refusals
 from corral.service.rules import Decision, Resource, decide, meaning_of
 from corral.service.seal import Sealer
@@ -66,6 +67,7 @@ class ServiceBase:
         blobs: BlobStore | None = None,
         logs: Logs | None = None,
         token_days: float = 90.0,
+        fresh_minutes: float = 10.0,
         code_limit: int = 512 * 1024**2,
         several_users: bool = True,
         openpai_fs_uri: str = "",
@@ -81,6 +83,8 @@ class ServiceBase:
         self.logs = logs
         self.key = key
         self.token_days = token_days
+        self.fresh_minutes = fresh_minutes
+        self.streams = OpenStreams(store, clock)
         self.code_limit = code_limit
         self.several_users = several_users
         self.openpai_fs_uri = openpai_fs_uri
@@ -165,6 +169,7 @@ class ServiceBase:
 
     async def close(self) -> None:
         """Wait for what runs behind answers, and end the workers."""
+        await self.streams.close()
         await asyncio.gather(*self._background, return_exceptions=True)
         await self.workers.close()
 

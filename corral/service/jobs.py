@@ -255,6 +255,13 @@ class Jobs(ServiceBase):
         """The events of all jobs after a seq; whoever hands them on asks `may_see`."""
         return await self.store.events(seq, limit)
 
+    async def may_listen(self, actor: Actor) -> None:
+        """Make sure that the actor may hold a stream of events open.
+
+        Raises Forbidden: a running job's token is good for nothing of the kind.
+        """
+        await self.check(actor, "event.read", Resource("event"))
+
     async def last_event(self) -> int:
         """The seq of the last event."""
         return await self.store.last_seq()

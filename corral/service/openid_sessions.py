@@ -59,8 +59,7 @@ class OpenIdSessions(Sessions):
         else:
             tokens = await self.store.tokens_of_identity(issuer, subject)
         for token in tokens:
-            await self.store.revoke_token(token, self.clock.now())
-            self._forget(token_id=token)
+            await self._end_token(token)
         return len(tokens)
 
     async def expect_openid(self, issuer: str, user: str) -> None:

@@ -9,7 +9,6 @@ import msgspec
 from corral.kernel.errors import Conflict
 from corral.model.accounts import ADMIN_GROUP, DEFAULT_GROUP, Group, User
 from corral.model.openpai_accounts import GroupChanges, OpenPaiGroup, OpenPaiMember, OpenPaiUser, UserChanges
-from corral.service import jwts
 from corral.service.actor import Actor
 from corral.service.openpai_directory import Directory, bounded, directory
 from corral.service.openpai_refusals import OpenPaiRefusal, administrators_only, bad_parameters, no_user
@@ -70,10 +69,12 @@ class OpenPaiAccounts(OpenPaiTokens, People):
         except Conflict as error:
             raise taken if error.code == "user-exists" else error from None
 
-    async def openpai_update_user(self, actor: Actor, name: str, told: UserChanges, *, merge: bool) -> None:
+    async def openpai_update_user(self, actor: Actor, name: str, told: UserChanges, *, merge: bool) -> str:
         """Change an account as an administrator does; with `merge` its extension keeps what is not given.
 
-        Raises OpenPaiRefusal.
+        After a new password it says which tokens are still valid. One's own needs a fresh sign-in.
+
+        Raises OpenPaiRefusal, Forbidden.
         """
         resource = Resource("user", name)
         await self.check(actor, "user.change", resource)
@@ -85,15 +86,14 @@ class OpenPaiAccounts(OpenPaiTokens, People):
             known = (await self._directory()).groups
             mine = user.groups if groups is None else groups
             groups = tuple(group for group in mine if group not in known or not known[group].admin)
-        await self.change_user(
+        changed = await self.change_user(
             actor,
             name,
             role=None if told.admin is None else "admin" if told.admin else "user",
             groups=groups,
             **_personal(user, told, merge=merge),
         )
-        if told.password is not None:
-            await self._end_sessions(name)
+        return changed.notice
 
     async def openpai_set_clusters(self, actor: Actor, name: str, clusters: tuple[str, ...]) -> None:
         """Say which virtual clusters an account may use that is no administrator's: those may use all.
@@ -107,7 +107,7 @@ class OpenPaiAccounts(OpenPaiTokens, People):
 
     async def openpai_update_self(
         self, actor: Actor, told: UserChanges, *, old_password: str = "", merge: bool, name: str = ""
-    ) -> None:
+    ) -> str:
         """Change what everybody may of their own account; a new password needs the old one.
 
         Raises OpenPaiRefusal.
@@ -119,21 +119,19 @@ class OpenPaiAccounts(OpenPaiTokens, People):
         await self.check(actor, action, Resource("user", user.name, owner=user.name))
         if told.password is not None and not await self.check_password(user.name, old_password):
             raise _wrong_password()
-        await self.change_user(actor, user.name, **_personal(user, told, merge=merge))
-        if told.password is not None:
-            await self._end_sessions(user.name)
+        changed = await self.change_user(actor, user.name, proven=True, **_personal(user, told, merge=merge))
+        return changed.notice
 
-    async def openpai_change_profile(self, actor: Actor, name: str, told: UserChanges, old_password: str = "") -> None:
+    async def openpai_change_profile(self, actor: Actor, name: str, told: UserChanges, old_password: str = "") -> str:
         """Change the address, the extension or the password: one's own, or as an administrator anybody's.
 
         Raises OpenPaiRefusal.
         """
         if actor.is_admin and (actor.user != name or told.password is None):
-            await self.openpai_update_user(actor, name, told, merge=True)
-        elif name != actor.user:
+            return await self.openpai_update_user(actor, name, told, merge=True)
+        if name != actor.user:
             raise _wrong_password() if told.extension is None else administrators_only()
-        else:
-            await self.openpai_update_self(actor, told, old_password=old_password, merge=True, name=name)
+        return await self.openpai_update_self(actor, told, old_password=old_password, merge=True, name=name)
 
     async def openpai_delete_user(self, actor: Actor, name: str) -> None:
         """Remove an account that is no administrator's.
@@ -278,11 +276,6 @@ class OpenPaiAccounts(OpenPaiTokens, People):
         for group in new:
             await self.put_group(actor, group)
         return groups
-
-    async def _end_sessions(self, name: str) -> None:
-        """After a new password: whoever knew the old one signs in again; programs go on."""
-        await self.store.revoke_tokens(name, self.clock.now(), but=jwts.APPLICATION)
-        self._forget(user=name)
 
 
 def _wrong_password() -> OpenPaiRefusal:

@@ -22,6 +22,7 @@ from corral.model.openpai_import import (
     ImportUser,
     OpenPaiImport,
 )
+from corral.service import jwts
 from corral.service.actor import Actor
 from corral.service.base import LIGHT
 from corral.service.credentials import IMPORTED_PREFIX, digest
@@ -51,6 +52,8 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
         for group in given.groups:
             done.append(await self._import_group(group, dry_run, replace))
         for user in given.users:
+            if user.name == actor.user:  # one's own password is set with a fresh sign-in only
+                user = msgspec.structs.replace(user, password_hash="")
             done.append(await self._import_user(user, given.issuer, dry_run, replace))
         if given.jwt_secret:
             done.append(await self._import_secret(given, dry_run))
@@ -123,6 +126,8 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
                 email=user.email if replace else None,
                 extension=user.extension if replace else None,
                 password_hash=fits or None,
+                at=self.clock.now(),
+                kept_kinds=(jwts.APPLICATION,),
             )
         return Imported("user", user.name, "changed")
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+import msgspec
+
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
 from corral.model.accounts import AuditRecord, Group, User
 from corral.model.records import LIVE_PHASES, JobFilter, Page, rfc3339
-from corral.model.views import SecretView, UserView
+from corral.model.views import SecretView, UserChanged, UserView
+from corral.service import jwts
 from corral.service.actor import Actor
 from corral.service.rules import Resource
-from corral.service.sessions import Sessions
+from corral.service.sessions import API, Sessions
 
 _USER: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]{1,126}")
 _SECRET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
@@ -87,15 +90,21 @@ class People(Sessions):
         role: str | None = None,
         groups: tuple[str, ...] | None = None,
         password: str | None = None,
+        old_password: str = "",
+        keep_tokens: bool = False,
+        proven: bool = False,
         disabled: bool | None = None,
         uid: int | None = None,
         email: str | None = None,
         extension: dict[str, Any] | None = None,
         shortest: int = _SHORTEST,
-    ) -> UserView:
+    ) -> UserChanged:
         """Change what is given; everybody may change their own password, address and extension.
 
-        Raises NotFound, InvalidInput, Conflict `last-admin`.
+        One's own password needs the old one or a fresh sign-in, unless that was `proven` before. A new password ends the
+        account's sign-ins and unused sign-in links and, without `keep_tokens`, its API tokens.
+
+        Raises NotFound, InvalidInput, Forbidden, Conflict `last-admin`.
         """
         own = role is None and groups is None and disabled is None and uid is None
         action = "user.change"
@@ -105,7 +114,10 @@ class People(Sessions):
         decision = await self.check(actor, action, resource)
         if role is not None:
             _check_role(role)
+        if password is not None and name == actor.user and not proven:
+            await self.prove(actor, old_password)
         hashed = await self._hash(password, shortest) if password is not None else None
+        kept = (jwts.APPLICATION, API) if keep_tokens else (jwts.APPLICATION,)
         user = await self.store.change_user(
             name,
             role=role,
@@ -113,10 +125,13 @@ class People(Sessions):
             uid=uid,
             disabled=disabled,
             password_hash=hashed,
+            at=self.clock.now(),
+            kept_kinds=kept,
             email=email,
             extension=extension,
         )
         self._forget(user=name)
+        await self.streams.look()
         await self.note(
             actor,
             action,
@@ -126,7 +141,22 @@ class People(Sessions):
             disabled=disabled,
             groups=None if groups is None else list(groups),
         )
-        return _view(user)
+        notice = "" if hashed is None else await self._left_after_password(name, keep_tokens=keep_tokens)
+        return UserChanged(**msgspec.structs.asdict(_view(user)), notice=notice)
+
+    async def _left_after_password(self, name: str, *, keep_tokens: bool) -> str:
+        """What a new password ended, and what goes on."""
+        now = self.clock.now()
+        left = [
+            token.kind
+            for token in await self.store.tokens(name)
+            if token.revoked_at is None and (token.expires_at is None or token.expires_at > now)
+        ]
+        ended = "All sign-ins have ended" if keep_tokens else "All sign-ins and API tokens have ended"
+        return (
+            f"{ended}. Still valid: {left.count(jwts.APPLICATION)} application tokens, {left.count(API)} API tokens; "
+            "revoke those that are not wanted."
+        )
 
     async def delete_user(self, actor: Actor, name: str) -> None:
         """Delete an account whose jobs are all over.
@@ -140,6 +170,7 @@ class People(Sessions):
             raise Conflict("user-has-jobs", f"{name} still has jobs that are not over; stop them first.")
         await self.store.remove_user(name)
         self._forget(user=name)
+        await self.streams.look()
         await self.note(actor, "user.delete", resource, decision)
 
     async def groups(self, actor: Actor) -> list[Group]:

@@ -31,6 +31,10 @@ _CACHE_SECONDS: Final = 5.0
 _CACHE_SIZE: Final = 10_000
 _TOUCH_SECONDS: Final = 60.0
 _DAY: Final = 86_400.0
+API: Final = "api"
+"""The kind of the tokens that people make for programs."""
+_SESSION: Final = "session"
+"""The kind of the tokens that signing in gives."""
 MAX_TOKEN_DAYS: Final = 3650.0
 
 
@@ -158,11 +162,33 @@ class Sessions(ServiceBase):
         await self.store.replace_password_hash(user, stored, await self.passwords.hash(password))
         return True
 
+    async def prove(self, actor: Actor, old_password: str) -> None:
+        """Make sure that who sets the password of the actor's own account knows the old one, or has just signed in.
+
+        Raises Forbidden `wrong-old-password` or `old-password-needed`.
+        """
+        if old_password:
+            if not await self.check_password(actor.user, old_password):
+                raise Forbidden("wrong-old-password", "The old password is wrong.")
+        elif not await self.has_just_signed_in(actor):
+            raise Forbidden(
+                "old-password-needed",
+                "Send the old password with the new one, or sign in again and "
+                f"set it within {self.fresh_minutes:g} minutes; a token for programs cannot.",
+            )
+
+    async def has_just_signed_in(self, actor: Actor) -> bool:
+        """Whether the actor's token was given by a sign-in a short while ago."""
+        token = await self.store.token(actor.token_id)
+        if token is None or token.kind not in (_SESSION, jwts.LOGIN):
+            return False
+        return self.clock.now() - token.created_at <= self.fresh_minutes * 60
+
     async def _sign_in(self, name: str, what: str, rule: str) -> SignedIn:
         user = await self.store.user(name)
         if user is None or user.disabled:
             raise Unauthenticated("account-disabled", f"The account {name} is disabled; ask an administrator.")
-        secret, token = await self._make_token(user.name, what, "session", self.token_days)
+        secret, token = await self._make_token(user.name, what, _SESSION, self.token_days)
         await self.note(Actor(name), "session.sign-in", Resource("user", name), Decision(True, rule))
         assert token.expires_at is not None
         return SignedIn(secret, user.name, user.role, rfc3339(token.expires_at))
@@ -175,8 +201,12 @@ class Sessions(ServiceBase):
 
     async def sign_out(self, actor: Actor) -> None:
         """End the token that this call came with."""
-        await self.store.revoke_token(actor.token_id, self.clock.now())
-        self._forget(token_id=actor.token_id)
+        await self._end_token(actor.token_id)
+
+    async def _end_token(self, token_id: str) -> None:
+        await self.store.revoke_token(token_id, self.clock.now())
+        self._forget(token_id=token_id)
+        await self.streams.look()
 
     async def tokens(self, actor: Actor) -> list[TokenView]:
         """The actor's tokens that are not revoked."""
@@ -192,7 +222,7 @@ class Sessions(ServiceBase):
         decision = await self.check(actor, "token.create", resource)
         if not 0 < days <= MAX_TOKEN_DAYS:
             raise InvalidInput("bad-days", f"A token is valid for at most {MAX_TOKEN_DAYS:.0f} days.")
-        secret, token = await self._make_token(actor.user, name or "token", "api", days)
+        secret, token = await self._make_token(actor.user, name or "token", API, days)
         await self.note(actor, "token.create", resource, decision, id=token.id)
         return NewToken(
             token.id,
@@ -216,8 +246,7 @@ class Sessions(ServiceBase):
             )
         resource = Resource("token", token_id, owner=token.user)
         decision = await self.check(actor, "token.revoke", resource)
-        await self.store.revoke_token(token_id, self.clock.now())
-        self._forget(token_id=token_id)
+        await self._end_token(token_id)
         await self.note(actor, "token.revoke", resource, decision)
 
     async def login_link(self, actor: Actor, user: str) -> LoginLink:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +20,8 @@ from corral.store.writer import Transaction
 _users, _tokens, _links = tables.users, tables.tokens, tables.login_links
 _EXTENSION: Final = msgspec.json.Decoder(dict[str, Any])
 _NAMES: Final = msgspec.json.Decoder(tuple[str, ...])
+_ASKED: Final = 500
+"""Tokens that one statement asks about."""
 _USER: Final = select(_users).where(_users.c.name == bindparam("n"))
 
 
@@ -58,10 +61,15 @@ class Accounts(Database):
         uid: int | None = None,
         disabled: bool | None = None,
         password_hash: str | None = None,
+        at: float = 0.0,
+        kept_kinds: tuple[str, ...] = (),
         email: str | None = None,
         extension: dict[str, Any] | None = None,
     ) -> User:
         """Change what is given; the last administrator stays one.
+
+        With a new password all of the user's tokens but those of `kept_kinds` are revoked as of `at` (seconds since
+        1970), and unused sign-in links are forgotten.
 
         Raises NotFound, Conflict `last-admin`.
         """
@@ -78,6 +86,10 @@ class Accounts(Database):
                 _keep_an_admin(transaction, name)
             if changes:
                 transaction.write(update(_users).where(_users.c.name == name).values(**changes))
+            if password_hash is not None:
+                theirs = (_tokens.c.user == name, _tokens.c.kind.not_in(kept_kinds), _tokens.c.revoked_at.is_(None))
+                transaction.write(update(_tokens).where(*theirs).values(revoked_at=at))
+                transaction.write(delete(_links).where(_links.c.user == name))
             return _user(transaction.read(_USER, {"n": name}).one())
 
         return await self.write(run)
@@ -254,10 +266,20 @@ class Accounts(Database):
         )
         await self.change(statement)
 
-    async def revoke_tokens(self, user: str, at: float, *, but: str) -> None:
-        """End all of a user's tokens, except those of the kind `but`."""
-        theirs = (_tokens.c.user == user, _tokens.c.kind != but, _tokens.c.revoked_at.is_(None))
-        await self.change(update(_tokens).where(*theirs).values(revoked_at=at))
+    async def good_tokens(self, ids: Sequence[str], at: float) -> set[str]:
+        """Which of these tokens are neither revoked nor over, and of an account that is not disabled."""
+        good = _tokens.c.revoked_at.is_(None) & (_tokens.c.expires_at.is_(None) | (_tokens.c.expires_at > at))
+        query = select(_tokens.c.id).join(_users, _users.c.name == _tokens.c.user)
+        query = query.where(good, _users.c.disabled.is_(False))
+
+        def run(connection: Any) -> set[str]:
+            found: set[str] = set()
+            for first in range(0, len(ids), _ASKED):
+                some = query.where(_tokens.c.id.in_(ids[first : first + _ASKED]))
+                found |= set(connection.execute(some).scalars())
+            return found
+
+        return await self.read(run)
 
     async def touch_tokens(self, used: dict[str, float]) -> None:
         """Note when tokens were last used."""

@@ -53,7 +53,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
                 raise NotFound("task-not-found", "There is no such task.")
             return AttemptId(f"{record.id}.0.{role}.{index}.0")
 
+        async def open_port(actor: Actor, ref: str, role: str, index: int, port: str) -> tuple[AttemptId, int]:
+            return await open_exec(actor, ref, role, index), int(port)
+
         running.service.open_exec = open_exec  # type: ignore[method-assign]
+        running.service.open_port = open_port  # type: ignore[method-assign]
         yield running
         running.loop.call_soon_threadsafe(closed.set)
         done[0].result(10)
@@ -120,6 +124,24 @@ def test_without_control_it_is_unavailable(server: Server, alice: Client, tmp_pa
             list(alice.exec("no-control", "worker", 0, ["true"]))
     finally:
         server.app.state.connect = there
+
+
+@pytest.mark.parametrize("kind", ["exec", "forward"])
+def test_a_terminal_and_a_forward_end_at_once_with_the_account(server: Server, root: Client, kind: str) -> None:
+    from websockets.exceptions import ConnectionClosed
+    from websockets.sync.client import connect
+
+    with server.client(f"leaving-{kind}") as client:
+        client.submit(job("left"))
+        where = {"exec": "exec?cmd=sh", "forward": "forward?port=1"}[kind]
+        address = f"ws{server.url.removeprefix('http')}/api/v3/jobs/left/tasks/worker/0/{where}"
+        with connect(address, additional_headers={"Authorization": f"Bearer {client.token}"}, proxy=None) as socket:
+            assert isinstance(socket.recv(120), bytes)
+            root.change_user(f"leaving-{kind}", disabled=True)
+            assert json.loads(socket.recv(120))["error"]["code"] == "signed-out"
+            with pytest.raises(ConnectionClosed) as closed:
+                socket.recv(120)
+        assert closed.value.rcvd is not None and closed.value.rcvd.code == 4401
 
 
 def test_what_the_server_refuses_is_raised(alice: Client) -> None:

@@ -55,7 +55,7 @@ async def test_the_first_link_makes_the_administrator(service: Service) -> None:
 
 
 async def test_a_password_opens_only_its_own_account(service: Service) -> None:
-    await service.change_user(ANN, "ann", password="correct horse")
+    await service.change_user(ROOT, "ann", password="correct horse")
     signed = await service.sign_in_password("ann", "correct horse")
     assert (await service.authenticate(signed.token)).user == "ann"
     for user, password in (
@@ -69,7 +69,7 @@ async def test_a_password_opens_only_its_own_account(service: Service) -> None:
             await service.sign_in_password(user, password)
         assert refused.value.code == "wrong-password"
     with pytest.raises(InvalidInput):
-        await service.change_user(ANN, "ann", password="short")
+        await service.change_user(ROOT, "ann", password="short")
 
 
 async def test_a_token_ends_by_time_revocation_sign_out_and_with_its_account(
@@ -117,7 +117,7 @@ async def test_a_users_groups_grant_its_queues(service: Service) -> None:
 async def test_only_hashes_reach_the_disk(service: Service, store: Store, tmp_path: Path) -> None:
     token = await service.create_token(ANN)
     link = await service.login_link(ROOT, "ann")
-    await service.change_user(ANN, "ann", password="correct horse")
+    await service.change_user(ROOT, "ann", password="correct horse")
     await service.put_secret(ANN, "KEY", "the-secret-value")
     await store.close()
     connection = sqlite3.connect(tmp_path / "corral.db")

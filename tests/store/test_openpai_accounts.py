@@ -61,7 +61,7 @@ async def test_all_tokens_of_one_user_end_but_those_of_a_kind(store: Store) -> N
         [("ann", "openpai"), ("ann", "application"), ("ann", "api"), ("bob", "openpai")]
     ):
         await store.add_token(Token(str(number), name, "", kind, AT + number), f"hash {number}")
-    await store.revoke_tokens("ann", AT + 10, but="application")
+    await store.change_user("ann", password_hash="new", at=AT + 10, kept_kinds=("application",))
     ended = {token.id for name in ("ann", "bob") for token in await store.tokens(name) if token.revoked_at is not None}
     assert ended == {"0", "2"}
 

@@ -174,8 +174,8 @@ async def update_user(request: Request, actor: AdministratorInPerson) -> Json:
     )
     if not update.patch:
         _complete(told)
-    await service_of(request).openpai_update_user(actor, asked.username, told, merge=update.patch)
-    return _done(f"update group {asked.username} successfully.")
+    notice = await service_of(request).openpai_update_user(actor, asked.username, told, merge=update.patch)
+    return _done(f"update group {asked.username} successfully.", notice)
 
 
 @router.put("/me")
@@ -187,10 +187,10 @@ async def update_self(request: Request, actor: Person) -> Json:
     if not update.patch:
         _complete(told, ("email", "password", "extension"))
     async with _old_password(request, actor, told):
-        await service_of(request).openpai_update_self(
+        notice = await service_of(request).openpai_update_self(
             actor, told, old_password=asked.old_password, merge=update.patch, name=asked.username
         )
-    return _done(f"update group {asked.username} successfully.")
+    return _done(f"update group {asked.username} successfully.", notice)
 
 
 @router.get("/{user}")
@@ -252,8 +252,8 @@ async def update_password(request: Request, actor: Person, user: str) -> Json:
     asked = await body_of(request, NewPassword)
     told = UserChanges(password=asked.new_password)
     async with _old_password(request, actor, told):
-        await service_of(request).openpai_change_profile(actor, user, told, asked.old_password)
-    return _done("update user password successfully.")
+        notice = await service_of(request).openpai_change_profile(actor, user, told, asked.old_password)
+    return _done("update user password successfully.", notice)
 
 
 @router.put("/{user}/email")
@@ -283,13 +283,14 @@ async def register_user(request: Request, actor: AdministratorInPerson) -> Json:
     """Make an account, or change it."""
     asked = await body_of(request, Registration)
     told = UserChanges(admin=asked.admin, password=asked.password)
+    notice = ""
     if asked.modify:
-        await service_of(request).openpai_update_user(actor, asked.username, told, merge=True)
+        notice = await service_of(request).openpai_update_user(actor, asked.username, told, merge=True)
     elif asked.password is None:
         raise bad_parameters("A new account needs a password.")
     else:
         await service_of(request).openpai_create_user(actor, asked.username, told)
-    return _done("update successfully")
+    return _done("update successfully", notice)
 
 
 @legacy.delete("")
@@ -314,8 +315,9 @@ def _old_password(request: Request, actor: Actor, told: UserChanges) -> contextl
     return contextlib.nullcontext() if told.password is None else guess(request, actor.user, "ForbiddenUserError")
 
 
-def _done(message: str) -> Json:
-    return Json({"message": message}, 201)
+def _done(message: str, notice: str = "") -> Json:
+    """OpenPAI's answer; `notice` says which tokens a new password left valid."""
+    return Json({"message": message} | ({"notice": notice} if notice else {}), 201)
 
 
 def _complete(told: UserChanges, fields: tuple[str, ...] = UserChanges.__struct_fields__) -> None:

@@ -54,10 +54,18 @@ def change_user(
     role: str | None = None,
     groups: Sequence[str] | None = None,
     password: str | None = None,
+    old_password: str = "",
+    keep_tokens: bool = False,
     disabled: bool | None = None,
 ) -> Call[Record]:
-    """Change an account; None leaves a field."""
+    """Change an account; None leaves a field.
+
+    One's own password needs the old one or a fresh sign-in; a new password ends sign-ins and, unless `keep_tokens`, API
+    tokens.
+    """
     data = {"role": role, "groups": groups and list(groups), "password": password, "disabled": disabled}
+    if password is not None:
+        data |= {"oldPassword": old_password, "keepTokens": keep_tokens}
     return call("POST", f"/users/{name}", data=data)
 
 
