@@ -112,3 +112,10 @@ def test_the_kernels_own_count_tells_of_memory(tmp_path: Path, file: str, text: 
 
 def test_without_control_groups_none_are_found(tmp_path: Path) -> None:
     assert cgroups.detect("corral", tmp_path / "nothing", tmp_path / "nowhere") is None
+
+
+async def test_an_engine_leaves_no_group_of_its_own_when_nothing_runs(tmp_path: Path) -> None:
+    async with Harness(tmp_path) as local:
+        await local.run("true")
+        name = cgroups.parent_name(tmp_path / "engine")
+    assert not [*cgroups.ROOT.glob(f"{name}"), *cgroups.ROOT.glob(f"*/{name}")]

@@ -106,7 +106,8 @@ class CgroupsV1:
 def detect(name: str, root: Path = ROOT, own: Path = Path("/proc/self/cgroup")) -> CgroupsV2 | CgroupsV1 | None:
     """The control groups that this server may use, its own parent group (`name`) made in them; None when there are none."""
     places = _own_places(own)
-    unified = _usable(root, places.get("", ""), name)
+    is_unified = (root / "cgroup.controllers").exists()  # version 1 has a plain folder there, which would keep ours
+    unified = _usable(root, places.get("", ""), name) if is_unified else None
     if unified is not None and (unified / "cgroup.controllers").exists() and _delegate(unified):
         return CgroupsV2(unified)
     memory = _usable(root / "memory", places.get("memory", ""), name)
