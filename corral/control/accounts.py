@@ -36,11 +36,11 @@ class Accounts:
         return self._uids[user]
 
     async def ready(self, user: str) -> None:
-        """Settle the uid of `user`, for ever.
+        """Settle the uid of `user`, for as long as the account is there; one made anew has another.
 
         Raises NotFound when the account is gone.
         """
-        if not self._allot or user in self._uids:
+        if not self._allot:
             return
         account = await self._store.user(user)
         if account is None:

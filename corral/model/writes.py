@@ -121,6 +121,8 @@ class JobRecord(msgspec.Struct, frozen=True):
     summary: JobSummary
     live: bool
     array_parent: str = ""
+    orphaned: bool = False
+    """Whether its account was deleted: one that is made under the same name later does not own it."""
 
 
 class LiveJob(msgspec.Struct, frozen=True):

@@ -188,4 +188,5 @@ async def _logged(work: Any) -> None:
 
 def job_resource(record: JobRecord) -> Resource:
     """A job as the rules see it."""
-    return Resource("job", record.id, owner=record.user, queue=record.queue)
+    owner = "" if record.orphaned else record.user
+    return Resource("job", record.id, owner=owner, queue=record.queue)

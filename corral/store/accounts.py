@@ -20,6 +20,9 @@ from corral.store.writer import Transaction
 _users, _tokens, _links = tables.users, tables.tokens, tables.login_links
 _EXTENSION: Final = msgspec.json.Decoder(dict[str, Any])
 _NAMES: Final = msgspec.json.Decoder(tuple[str, ...])
+_jobs = tables.jobs
+_UID: Final = "uid"
+"""The counter of uids: the highest that an account has or had."""
 _ASKED: Final = 500
 """Tokens that one statement asks about."""
 _USER: Final = select(_users).where(_users.c.name == bindparam("n"))
@@ -95,7 +98,7 @@ class Accounts(Database):
         return await self.write(run)
 
     async def allot_uid(self, name: str, first: int) -> User:
-        """Give an account that has none the next uid from `first` on that no account has.
+        """Give an account that has none the next uid from `first` on that no account has or ever had.
 
         Raises NotFound.
         """
@@ -103,22 +106,25 @@ class Accounts(Database):
         def run(transaction: Transaction) -> User:
             _existing(transaction, name)
             if transaction.read(_USER, {"n": name}).one().uid is None:
-                highest = transaction.read(select(func.max(_users.c.uid))).scalar()
-                uid = max(first, (highest or 0) + 1)
+                _pass_uid(transaction, max(first - 1, transaction.read(select(func.max(_users.c.uid))).scalar() or 0))
+                uid = transaction.take(_UID)
                 transaction.write(update(_users).where(_users.c.name == name).values(uid=uid))
             return _user(transaction.read(_USER, {"n": name}).one())
 
         return await self.write(run)
 
     async def remove_user(self, name: str) -> None:
-        """Delete an account with its tokens and links; its jobs stay.
+        """Delete an account with its tokens and links; its jobs stay and belong to nobody.
 
-        Raises NotFound, Conflict `last-admin`.
+        Raises NotFound, Conflict `last-admin` or `user-has-jobs`.
         """
 
         def run(transaction: Transaction) -> None:
             _existing(transaction, name)
             _keep_an_admin(transaction, name)
+            if transaction.read(select(_jobs.c.id).where(_jobs.c.user == name, _jobs.c.live).limit(1)).first():
+                raise Conflict("user-has-jobs", f"{name} still has jobs that are not over; stop them first.")
+            _pass_uid(transaction, transaction.read(_USER, {"n": name}).one().uid or 0)
             for table, column in (
                 (_users, _users.c.name),
                 (_tokens, _tokens.c.user),
@@ -128,6 +134,7 @@ class Accounts(Database):
                 transaction.write(delete(table).where(column == name))
             owned = tables.secrets.c.owner.in_((f"user:{name}", f"openpai-tokens:{name}"))
             transaction.write(delete(tables.secrets).where(owned))
+            _disown(transaction, name)
 
         await self.write(run)
 
@@ -314,6 +321,25 @@ class Accounts(Database):
             return str(row.user)
 
         return await self.write(run)
+
+
+def _pass_uid(transaction: Transaction, uid: int) -> None:
+    """Let no account get this uid or a lower one any more."""
+    behind = uid - transaction.current(_UID)
+    if behind > 0:
+        transaction.take(_UID, behind)
+
+
+def _disown(transaction: Transaction, name: str) -> None:
+    """Leave nothing to an account that is made under this name later: not its jobs, code, answers or templates."""
+    theirs = select(_jobs.c.id).where(_jobs.c.user == name, _jobs.c.id.not_in(select(tables.orphaned_jobs.c.job)))
+    transaction.write(insert(tables.orphaned_jobs).from_select(["job"], theirs))
+    transaction.write(delete(tables.idempotency).where(tables.idempotency.c.user == name))
+    transaction.write(update(tables.openpai_kept).where(tables.openpai_kept.c.owner == name).values(owner=""))
+    blobs, nobody = tables.blobs, f"{name} (deleted)"  # no account has such a name
+    again = select(blobs.c.digest).where(blobs.c.user == name).scalar_subquery()
+    transaction.write(delete(blobs).where(blobs.c.user == nobody, blobs.c.digest.in_(again)))
+    transaction.write(update(blobs).where(blobs.c.user == name).values(user=nobody))
 
 
 def _user(row: Any) -> User:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, exists, func, or_, select
 
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import JobId, job_id
@@ -41,6 +41,8 @@ class _Placed(msgspec.Struct, frozen=True):
 
 
 _jobs, _runs, _tasks, _pai = tables.jobs, tables.job_runs, tables.tasks, tables.openpai_jobs
+ORPHANED: Final = exists().where(tables.orphaned_jobs.c.job == _jobs.c.id).label("orphaned")
+"""Whether a job's account was deleted."""
 _RUN: Final = msgspec.json.Decoder(JobRun)
 _SUMMARY: Final = msgspec.json.Decoder(JobSummary)
 _TASK: Final = msgspec.json.Decoder(TaskRun)
@@ -97,7 +99,7 @@ class JobViews(Database):
         A user's job in OpenPAI's language is found by the name that it came with, too.
         """
         query = (
-            select(_jobs, tables.job_documents.c.doc, _runs.c.run, _runs.c.summary)
+            select(_jobs, tables.job_documents.c.doc, _runs.c.run, _runs.c.summary, ORPHANED)
             .join(tables.job_documents, tables.job_documents.c.job == _jobs.c.id)
             .join(_runs, _runs.c.job == _jobs.c.id)
         )
@@ -122,7 +124,7 @@ class JobViews(Database):
     async def jobs_by_id(self, ids: Sequence[str]) -> dict[str, JobRecord]:
         """Those of the jobs that are there, by their ids."""
         query = (
-            select(_jobs, tables.job_documents.c.doc, _runs.c.run, _runs.c.summary)
+            select(_jobs, tables.job_documents.c.doc, _runs.c.run, _runs.c.summary, ORPHANED)
             .join(tables.job_documents, tables.job_documents.c.job == _jobs.c.id)
             .join(_runs, _runs.c.job == _jobs.c.id)
         )
@@ -334,6 +336,7 @@ def job_record(row: Any) -> JobRecord:
         summary=_SUMMARY.decode(row.summary),
         live=row.live,
         array_parent=row.array_parent,
+        orphaned=bool(row.orphaned),
     )
 
 

@@ -22,7 +22,7 @@ from corral.model.writes import JobRecord
 from corral.spec.openpai.names import JOB_TYPE
 from corral.store import tables
 from corral.store.database import Database, rows
-from corral.store.job_views import event_record, job_record
+from corral.store.job_views import ORPHANED, event_record, job_record
 
 _AT_ONCE: Final = 500
 """How many ids one question names at most."""
@@ -120,7 +120,7 @@ class OpenPaiViews(Database):
     async def openpai_job(self, user: str, name: str) -> tuple[JobRecord, OpenPaiListing | None] | None:
         """The job that was submitted under that name, in OpenPAI's language before any other, live ones first."""
         found = (
-            select(_jobs, tables.job_documents.c.doc, _runs.c.run, _runs.c.summary)
+            select(_jobs, tables.job_documents.c.doc, _runs.c.run, _runs.c.summary, ORPHANED)
             .add_columns(_pai.c.name.label("pai_name"), _pai.c.job_priority, _pai.c.roles)
             .join(tables.job_documents, tables.job_documents.c.job == _jobs.c.id)
             .join(_runs, _runs.c.job == _jobs.c.id)

@@ -16,6 +16,7 @@ _PARTS: Final = (
     (tables.job_documents, tables.job_documents.c.job),
     (tables.job_runs, tables.job_runs.c.job),
     (tables.job_tags, tables.job_tags.c.job),
+    (tables.orphaned_jobs, tables.orphaned_jobs.c.job),
     (tables.openpai_jobs, tables.openpai_jobs.c.job),
     (tables.job_dependencies, tables.job_dependencies.c.job),
     (tables.tasks, tables.tasks.c.job),

@@ -56,6 +56,12 @@ job_runs = Table(
     Column("summary", Text, nullable=False),
 )
 
+orphaned_jobs = Table(
+    "orphaned_jobs",
+    metadata,
+    Column("job", Text, primary_key=True),
+)
+
 job_tags = Table(
     "job_tags",
     metadata,

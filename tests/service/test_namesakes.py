@@ -1,0 +1,70 @@
+"""An account that is made again under a deleted one's name begins with nothing."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import update
+
+from corral.control.accounts import FIRST_ALLOTTED, Accounts
+from corral.kernel.errors import Conflict, Forbidden
+from corral.model.accounts import User
+from corral.service import Service
+from corral.store import Store, tables
+from tests.service.conftest import ANN, ROOT, START, job_text
+
+
+async def _end(store: Store, job: str) -> None:
+    """End a job as if it had been stopped before it ran."""
+    await store.change(update(tables.jobs).where(tables.jobs.c.id == job).values(live=False, phase="Stopped"))
+
+
+async def test_a_namesake_owns_no_job_of_the_one_before(service: Service, store: Store) -> None:
+    made = await service.submit(ANN, job_text(), idempotency_key="again")
+    assert made.detail is not None
+    old = made.detail.id
+    with pytest.raises(Conflict) as refused:
+        await store.remove_user("ann")
+    assert refused.value.code == "user-has-jobs"
+    await _end(store, old)
+    await service.delete_user(ROOT, "ann")
+    await service.create_user(ROOT, "ann")
+    for ref in (old, "digits", "ann~digits"):
+        for work in (
+            service.stop(ANN, ref),
+            service.job_for(ANN, ref, "job.logs"),
+            service.job_for(ANN, ref, "job.exec"),
+        ):
+            with pytest.raises(Forbidden):
+                await work
+    await service.job_for(ROOT, old, "job.logs")
+    new = await service.submit(ANN, job_text(), idempotency_key="again")
+    assert new.detail is not None and new.detail.id != old
+    await service.job_for(ANN, new.detail.id, "job.logs")
+
+
+async def test_a_namesake_reads_no_code_of_the_one_before(service: Service, store: Store) -> None:
+    for _ in range(2):
+        await store.put_blob("sha256:abc", "ann", 1, START)
+        assert await store.use_blob("sha256:abc", "ann", START) is not None
+        await service.delete_user(ROOT, "ann")
+        await service.create_user(ROOT, "ann")
+        assert await store.use_blob("sha256:abc", "ann", START) is None
+
+
+async def test_a_uid_is_never_given_twice(service: Service, store: Store) -> None:
+    accounts = Accounts(store, service.sealer, allot=True)
+    given = []
+    for _ in range(3):
+        for name in ("ann", "bob"):
+            await accounts.ready(name)
+            given.append(accounts.uid_of(name))
+        for name in ("bob", "ann"):
+            await service.delete_user(ROOT, name)
+            await service.create_user(ROOT, name)
+    assert given == list(range(FIRST_ALLOTTED, FIRST_ALLOTTED + 6))
+
+
+async def test_a_uid_that_was_set_by_hand_is_not_given_later(service: Service, store: Store) -> None:
+    await store.add_user(User("eve", uid=FIRST_ALLOTTED + 7, created_at=START))
+    await service.delete_user(ROOT, "eve")
+    assert (await store.allot_uid("ann", FIRST_ALLOTTED)).uid == FIRST_ALLOTTED + 8
