@@ -144,10 +144,13 @@ def test_a_v1_job_runs_its_code_with_its_variables_and_ends_by_its_policy(yarn: 
 
 
 def test_a_retry_count_of_minus_two_runs_a_v1_job_again_after_it_succeeded(yarn: Yarn) -> None:
-    roles = [{"name": "a", "command": "true", "memoryMB": 200}]
+    roles = [{"name": "a", "command": '[ "$CORRAL_JOB_ATTEMPT" -lt 2 ] || sleep 1000', "memoryMB": 200}]
     job = {"jobName": "again", "image": "an/image", "retryCount": -2, "taskRoles": roles}
     yarn.asked("POST", f"/api/v1/user/{yarn.user}/jobs", job)
-    yarn.job("again", lambda found: found["jobStatus"]["retries"] >= 2)
+    yarn.job(
+        "again",
+        lambda found: found["jobStatus"]["retries"] == 2 and found["jobStatus"]["subState"] == "APPLICATION_RUNNING",
+    )
     yarn.asked("PUT", f"/api/v1/user/{yarn.user}/jobs/again/executionType", {"value": "STOP"})
     found = yarn.job("again", lambda each: each["jobStatus"]["state"] not in ("WAITING", "RUNNING"))
     assert found["jobStatus"]["state"] == "STOPPED"
