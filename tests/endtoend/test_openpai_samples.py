@@ -135,7 +135,8 @@ class Ran:
             everybody = f"{self.folder}/{sample.name}.everybody"
             if written:
                 tell += f'\nif [ "$PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX" = 0 ]; then {wait}; touch {everybody}; fi'
-            return f"{tell}\nuntil [ -e {everybody} ]; do sleep 1; done"
+            once = '[ "$CORRAL_JOB_ATTEMPT" = 0 ] || exec sleep 1000' if sample.endless else ":"
+            return f"{tell}\nuntil [ -e {everybody} ]; do sleep 1; done\n{once}"
         others = '[ "$CORRAL_JOB_ATTEMPT" = 0 ] && exec sleep 1000; exit 0'
         if not written:
             return f"{tell}\n{others}"
@@ -148,8 +149,8 @@ class Ran:
         return self._until(sample, lambda status: status["state"] in states)
 
     def begun_anew(self, sample: Sample) -> dict[str, Any]:
-        """A job's detail once it has begun a second time."""
-        return self._until(sample, lambda status: status["retries"] > 0)
+        """A job's detail once its second attempt runs, which goes on."""
+        return self._until(sample, lambda status: status["retries"] == 1 and status["subState"] == "AttemptRunning")
 
     def stop(self, sample: Sample) -> None:
         """Stop a job in its own protocol's words."""
