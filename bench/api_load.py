@@ -1,4 +1,4 @@
-"""Why: a long scheduling cycle and many followers must never be felt by whoever opens the list of jobs."""
+"""A long scheduling cycle, many followers and large documents must never be felt by whoever opens the list of jobs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from pathlib import Path
 
 import httpx2
 
+from bench.abuse import one_after_the_other
 from bench.harness import running_server
 from bench.stats import median, percentile
 
 JOBS, FOLLOWERS, CONNECTIONS = 4_000, 200, 8
+READERS = ("followers", "validations", "starts")
+"""20 followers of 100 MB, 60 validations of 877 kB at once, 2,000 starts at once (`bench.hostile`)."""
 CLUSTER = Path(__file__).resolve().parents[1] / "examples" / "cluster.yaml"
 PAGE = "/api/v3/jobs?limit=50&state=waiting"
 PAUSE_SECONDS = 0.02
@@ -25,7 +28,9 @@ PATIENCE_SECONDS = 400.0
 
 def measure() -> dict[str, float]:
     """Milliseconds of the list's page, asked for all the time while another process makes the load."""
-    with running_server("--cluster", str(CLUSTER)) as server, server.client() as client:
+    settings = {"CORRAL_LOGS_PER_USER": str(2 * FOLLOWERS)}
+    with running_server("--cluster", str(CLUSTER), settings=settings) as server, server.client() as client:
+        rows = one_after_the_other(server, client, READERS)
         load = subprocess.Popen(
             [sys.executable, "-m", "bench.api_load", server.url],
             env=server.environment,
@@ -47,7 +52,7 @@ def measure() -> dict[str, float]:
             load.wait()
         if load.returncode:
             raise RuntimeError(f"the load ended with exit code {load.returncode}")
-    return {"page-p99": percentile(times, 0.99), "page p50": median(times), "pages": float(len(times))}
+    return {"page-p99": percentile(times, 0.99), "page p50": median(times), "pages": float(len(times)), **rows}
 
 
 async def make_load(url: str, token: str) -> None:

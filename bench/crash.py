@@ -1,13 +1,16 @@
 """Why: nothing is lost and nothing runs twice, whoever is killed and whenever; this kills for real and counts.
 
-Each job takes a lock folder for itself and one for every device it was given, prints numbered lines and ends with a code
-chosen beforehand. While they run, the supervisor, front, control or all of them are killed (SIGKILL) at random moments.
-Afterwards every acknowledged job must have ended with its own code, printed every line once, and never have run twice at
-once; and no device may have been two jobs' at once.
+Each job locks a file of its own and one for every device that it was given, prints numbered lines and ends with a code
+chosen beforehand. Some remove their own folder in their first attempt, with the engine's record of it, and are to be ended
+and begun again; some leave a process behind that tells nothing of whose it is. It inherits the locks, so they are held for
+as long as anything of an attempt lives. While they run, the supervisor, front, control or all of them are killed (SIGKILL)
+at random moments. Afterwards every acknowledged job must have ended with its own code, printed every line once, and never
+have run twice at once; no device may have been two jobs' at once; and nothing may be left behind.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -18,7 +21,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -28,21 +31,29 @@ from corral import supervisor
 LINES: Final = 20
 _TASK: Final = """
 trap '' HUP
-mkdir "$CRASH_FOLDER/lock-$CORRAL_JOB_ID" 2>/dev/null || echo "$CORRAL_ATTEMPT" >> "$CRASH_FOLDER/doubled"
-mine=
+hold() {
+  eval "exec $1>>'$CRASH_FOLDER/$2'"
+  flock -n "$1" || echo "$CORRAL_ATTEMPT:$2" >> "$CRASH_FOLDER/$3"
+}
+hold 9 "lock-$CORRAL_JOB_ID" doubled
+mine= number=3
 for index in $(echo "$CORRAL_DEVICES" | tr , ' '); do
-  device="$CRASH_FOLDER/device-${CORRAL_NODE##*/}-$index"
-  mkdir "$device" 2>/dev/null || echo "$CORRAL_ATTEMPT:${device##*/}" >> "$CRASH_FOLDER/devices-doubled"
-  mine="$mine $device"
+  hold $number "device-${CORRAL_NODE##*/}-$index" devices-doubled
+  mine="$mine $index" number=$((number+1))
 done
 [ -z "$mine" ] || echo "$mine" >> "$CRASH_FOLDER/devices-taken"
 echo "$CORRAL_ATTEMPT" >> "$CRASH_FOLDER/runs"
+%(first)s
 i=0
 while [ $i -lt %(lines)d ]; do echo "line $i"; i=$((i+1)); sleep %(pause)s; done
-[ -z "$mine" ] || rmdir $mine
-rmdir "$CRASH_FOLDER/lock-$CORRAL_JOB_ID"
 exit %(code)d
 """
+_PLAIN: Final = ":"
+_REMOVES: Final = """
+case $CORRAL_ATTEMPT in *.0) echo "$CORRAL_ATTEMPT" >> "$CRASH_FOLDER/removed"; rm -rf "${PWD%%/work}"; sleep 100000;; esac
+"""
+_LEAVES: Final = 'env -i setsid sleep %(left)s & echo "$CORRAL_ATTEMPT" >> "$CRASH_FOLDER/left"'
+_KINDS: Final = (_PLAIN,) * 8 + (_REMOVES, _LEAVES)
 _CLUSTER: Final = Path(__file__).parent.parent / "examples" / "cluster.yaml"
 """16 described devices, so that at times jobs wait for one that another has just left."""
 _CORRAL: Final = (sys.executable, "-m", "corral.cli.main")
@@ -61,14 +72,21 @@ class Tally:
     wrong_log: list[str] = field(default_factory=list)
     doubled: list[str] = field(default_factory=list)
     devices_doubled: list[str] = field(default_factory=list)
+    left_behind: list[str] = field(default_factory=list)
+    """Processes that jobs left, and that are alive after their end."""
     devices_taken: int = 0
     """How often a job held devices: the count above would be empty, too, if none ever had."""
+    removed: int = 0
+    """How often a job removed its folder."""
+    left: int = 0
+    """How often a job left a process behind."""
     seconds: float = 0.0
 
     @property
     def kept(self) -> bool:
         """Whether nothing was lost, changed or doubled."""
-        return not (self.lost or self.wrong_code or self.wrong_log or self.doubled or self.devices_doubled)
+        broken = self.lost or self.wrong_code or self.wrong_log
+        return not (broken or self.doubled or self.devices_doubled or self.left_behind)
 
 
 class Victim:
@@ -132,16 +150,7 @@ class Victim:
         record = supervisor.running(self.data)
         if record is None:
             return {}
-        found = {"supervisor": int(record["pid"])}
-        for child in Path(f"/proc/{record['pid']}/task/{record['pid']}/children").read_text().split():
-            try:
-                words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
-            except FileNotFoundError:
-                continue
-            for name in ("front", "control"):
-                if name.encode() in words:
-                    found[name] = int(child)
-        return found
+        return {"supervisor": int(record["pid"])} | supervisor.children_of(int(record["pid"]))
 
     def kill(self, chosen: str) -> None:
         """SIGKILL one of the three, or all."""
@@ -154,15 +163,20 @@ class Victim:
                     continue
 
 
-def task_script(pause: str, code: int) -> str:
-    """What a job's only task runs: it locks itself and its devices, prints, and ends with `code`."""
-    return _TASK % {"lines": LINES, "pause": pause, "code": code}
+def task_script(pause: str, code: int, first: str = _PLAIN) -> str:
+    """What a job's only task runs: it locks itself and its devices, does `first`, prints, and ends with `code`."""
+    return _TASK % {"lines": LINES, "pause": pause, "code": code, "first": first % {"left": _left()}}
+
+
+def _left() -> str:
+    """How long what is left behind would sleep, by which it is known."""
+    return str(1_000_000 + os.getpid())
 
 
 def submit(victim: Victim, number: int, draw: random.Random) -> tuple[str, int]:
     """One job that writes its lines and ends with its own code; its id and that code."""
     code, devices = draw.choice((0, 0, 0, 3, 7)), draw.choice((0, 0, 1, 1, 2))
-    script = task_script(draw.choice(("0.005", "0.02", "0.05")), code)
+    script = task_script(draw.choice(("0.005", "0.02", "0.05")), code, draw.choice(_KINDS))
     document = {
         "name": f"crash-{number}",
         "framework": "shell",
@@ -214,6 +228,7 @@ def measure() -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="corral-crash-") as folder:
         tally = run(Path(folder), kills=1000, seed=1)
     seen = {"lost": tally.lost, "code": tally.wrong_code, "log": tally.wrong_log, "device": tally.devices_doubled}
+    seen |= {"doubled": tally.doubled, "left": tally.left_behind}
     for kind, found in seen.items():
         for each in found:
             print(f"{kind}: {each}", file=sys.stderr)
@@ -221,6 +236,9 @@ def measure() -> dict[str, float]:
         "lost": float(len(tally.lost) + len(tally.wrong_code) + len(tally.wrong_log)),
         "doubled": float(len(tally.doubled)),
         "devices": float(len(tally.devices_doubled)),
+        "left-behind": float(len(tally.left_behind)),
+        "folders removed": float(tally.removed),
+        "processes left": float(tally.left),
         "kills": float(tally.kills),
         "jobs": float(tally.jobs),
     }
@@ -234,12 +252,34 @@ def _count(victim: Victim, expected: dict[str, int], tally: Tally) -> None:
             continue
         if (found["exit"] or {}).get("code") != code:
             tally.wrong_code.append(f"{job}: {found['exit']} instead of {code}")
-        log = _log(victim, job)
-        if log != [f"line {number}" for number in range(LINES)]:
-            tally.wrong_log.append(f"{job}: {len(log)} lines")
+        wrong = _wrong(_log(victim, job))
+        if wrong:
+            tally.wrong_log.append(f"{job}: {wrong}")
     tally.doubled = _noted(victim.shared / "doubled")
     tally.devices_doubled = _noted(victim.shared / "devices-doubled")
+    tally.left_behind = _sleeping(_left())
     tally.devices_taken = len(_noted(victim.shared / "devices-taken"))
+    tally.removed, tally.left = (len(_noted(victim.shared / name)) for name in ("removed", "left"))
+
+
+def _wrong(log: list[str]) -> str:
+    """What a job's log has too much or too little, or in another order; "" when nothing."""
+    expected = [f"line {number}" for number in range(LINES)]
+    if log == expected:
+        return ""
+    found = Counter(log)
+    strange, missing = found - Counter(expected), Counter(expected) - found
+    return f"{len(log)} lines, too many: {sorted(strange.elements())[:5]}, missing: {sorted(missing.elements())[:5]}"
+
+
+def _sleeping(seconds: str) -> list[str]:
+    """The pids of those that sleep for so long."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (process / "cmdline").read_bytes().split(b"\0")[:2] == [b"sleep", seconds.encode()]:
+                found.append(process.name)
+    return found
 
 
 def _noted(file: Path) -> list[str]:

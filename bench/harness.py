@@ -22,6 +22,8 @@ CORRAL = Path(sys.executable).with_name("corral")
 LINK = re.compile(r"(https?://\S+)/sign-in#link=(\S+)")
 READY_SECONDS = 30.0
 STOP_SECONDS = 30.0
+_UNBOUNDED = {"CORRAL_SUBMITS_PER_HOUR": "0", "CORRAL_TASKS_PER_USER": "0"}
+"""One account of a benchmark has what many have elsewhere."""
 
 
 @dataclass
@@ -72,7 +74,12 @@ def running_server(
         data = home / "data"
         environment = {key: value for key, value in os.environ.items() if not key.startswith("CORRAL_")}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed Corral has its bytecode
-        environment |= {"XDG_CONFIG_HOME": str(home / "config"), "PYTHONUNBUFFERED": "1", **(settings or {})}
+        environment |= {
+            "XDG_CONFIG_HOME": str(home / "config"),
+            "PYTHONUNBUFFERED": "1",
+            **_UNBOUNDED,
+            **(settings or {}),
+        }
         command = [str(CORRAL), "up", "--data", str(data), "--port", "0", *options]
         if prepare is not None:
             prepare(data)

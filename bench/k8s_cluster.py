@@ -16,7 +16,8 @@ from typing import Any
 import aiohttp
 
 from bench.harness import Server, running_server
-from bench.processes import cpu_seconds, tree
+from bench.processes import cpu_seconds
+from corral.supervisor import children_of
 from tests.testbeds.kubernetes import binaries, images
 from tests.testbeds.kubernetes.controlplane import ControlPlane
 from tests.testbeds.kubernetes.kwok import Kwok
@@ -61,12 +62,7 @@ class ServedCluster:
 
     def processes(self) -> dict[str, int]:
         """The processes of the server that work, by what they are."""
-        found: dict[str, int] = {}
-        for pid in tree(self.server.supervisor):
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                words = file.read().split(b"\0")
-            found |= {name.decode(): pid for name in (b"front", b"control") if name in words}
-        return found
+        return children_of(self.server.supervisor)
 
     def session(self) -> aiohttp.ClientSession:
         """A signed-in client of few processor seconds; the caller closes it."""

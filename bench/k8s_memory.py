@@ -16,6 +16,7 @@ from pathlib import Path
 from bench.harness import Server, running_server
 from bench.k8s_events import CONFIG
 from bench.processes import cpu_seconds, pss, tree
+from corral.supervisor import children_of
 
 NODES, PODS, CHANGES = 5_000, 50_000, 20_000
 PATIENCE_SECONDS = 240.0
@@ -31,7 +32,7 @@ def measure() -> dict[str, float]:
         begun = time.perf_counter()
         with running_server(*words, settings={"CORRAL_LOG_LEVEL": "warning"}, patience=PATIENCE_SECONDS) as server:
             seconds = time.perf_counter() - begun
-            control = next(pid for pid in tree(server.supervisor) if b"control" in _words(pid))
+            control = children_of(server.supervisor)["control"]
             _rest(control)
             with server.client() as client:
                 total = client.get("/api/v3/top").raise_for_status().json()["total"]
@@ -42,10 +43,6 @@ def measure() -> dict[str, float]:
 
 def _whole(server: Server) -> float:
     return pss(tree(server.supervisor))
-
-
-def _words(pid: int) -> list[bytes]:
-    return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
 
 
 def _rest(control: int) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from corral.model.inventory import Inventory
     from corral.model.writes import Holder
     from corral.service import Service
+    from corral.service.allowance import Allowance
     from corral.service.logs import SharedLogs
     from corral.service.openid import OpenId, OpenIdSettings
     from corral.spec.cluster import ClusterDocument
@@ -94,13 +96,15 @@ def _guarded(settings: Settings, what: str, serve: Callable[[Settings], Coroutin
 async def _front(settings: Settings) -> None:
     from corral.api import create_app
     from corral.front import ControlSocket, LeadersDoor, Server, configuration, listener_of, portal_folder
+    from corral.kernel.garbage import map_large_blocks
     from corral.service import Service
-    from corral.service.health import raise_descriptor_limit
+    from corral.service.health_events import HealthWatch
     from corral.service.kin import make_kin
     from corral.store import open_store
     from corral.systemclock import SystemClock
     from corral.workers.pool import Workers
 
+    map_large_blocks()
     clock = SystemClock()
     place = await _blob_place(settings)
     store = await open_store(settings.store_url, clock=clock, run_folder=settings.run_folder, role="front")
@@ -126,8 +130,8 @@ async def _front(settings: Settings) -> None:
         openpai_fs_uri=settings.openpai_fs_uri,
         folder=settings.data_folder,
         workers=Workers(settings.worker_processes, settings.worker_queue),
+        allowance=_allowance(settings),
     )
-    raise_descriptor_limit()
     application = create_app(
         service,
         clock=clock,
@@ -145,7 +149,8 @@ async def _front(settings: Settings) -> None:
         link = (await service.first_link(settings.administrator, uid=os.getuid())).link
         url = os.environ.get("CORRAL_LISTENING_URL", "")
         told = when(server.ready, lambda: begin({"link": f"{url}/sign-in#link={link}"}))
-        await until_told(server.serve_on(listener), told)
+        health = HealthWatch(service.ready, store.tell_of_server, clock, f"front on {socket.gethostname()}")
+        await until_told(server.serve_on(listener), health.run(), told)
     finally:
         await service.close()
         await door.close()
@@ -227,6 +232,17 @@ def _secret_in(file: Path) -> str:
 def _listed(text: str) -> tuple[str, ...]:
     """What stands between commas."""
     return tuple(each.strip() for each in text.split(",") if each.strip())
+
+
+def _allowance(settings: Settings) -> Allowance:
+    from corral.service.allowance import Allowance
+
+    return Allowance(
+        settings.tasks_per_user,
+        settings.code_bytes_per_user,
+        settings.log_limit_bytes,
+        settings.folder_limit_bytes if settings.engine == "local" else settings.pod_storage_limit_bytes,
+    )
 
 
 def _call_limits(settings: Settings) -> CallLimits:
@@ -432,6 +448,7 @@ def _local_engine(settings: Settings, accounts: Accounts, logs_of: LogStore, cod
         port_range=(settings.port_range_start, settings.port_range_end),
         blobs=code,
         log_limit_bytes=settings.log_limit_bytes,
+        folder_limit_bytes=settings.folder_limit_bytes,
         process_limit=settings.process_limit,
     )
 
@@ -497,6 +514,8 @@ def cluster_of(settings: Settings, server: str) -> tuple[Transport, KubernetesSe
         runtime_image=settings.runtime_image,
         storage_places=settings.storage_places,
         log_copying=settings.log_copying,
+        log_limit_bytes=settings.log_limit_bytes,
+        storage_limit_bytes=settings.pod_storage_limit_bytes,
         pod_templates=settings.pod_templates,
         topology=settings.topology_labels,
         devices=settings.device_resources,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import resource
 import socket
 import ssl
 import time
@@ -20,10 +19,13 @@ from starlette.types import ASGIApp
 from websockets.asyncio.client import ClientConnection, connect, unix_connect
 
 from corral.api.addresses import networks
-from corral.api.connections import Door, DoorBounds
-from corral.api.protocol import Configuration, sweep
+from corral.api.connections import Door, DoorBounds, Place
+from corral.api.protocol import BoundedHttp, Configuration, sweep
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
+from corral.kernel.garbage import Slack
 from corral.model.writes import Holder
+from corral.service.handshakes import Acceptor, Entered, uvicorns_terms
+from corral.service.health import raise_descriptor_limit
 from corral.service.kin import NAME, Kin
 from corral.settings import Settings
 from corral.supervisor import LISTEN_FD, listen
@@ -36,7 +38,7 @@ _KNOWN_SECONDS: Final = 1.0
 _KIN: Final = {"sni_hostname": NAME}
 _T = TypeVar("_T")
 MAX_FRAME: Final = 1024 * 1024
-_MOST_DESCRIPTORS: Final = 65_536
+_TRIM_TICKS: Final = 150
 _OTHER_DESCRIPTORS: Final = 200
 """Files that are open beside connections: the store's, logs that are read, control's socket."""
 
@@ -48,8 +50,9 @@ def configuration(application: ASGIApp, settings: Settings, bounds: DoorBounds |
     """
     proxies = networks(each.strip() for each in settings.trusted_proxies.split(",") if each.strip())
     bounds = (bounds or DoorBounds())._replace(
-        connections=max(16, min(settings.connections, _descriptors() - _OTHER_DESCRIPTORS)),
+        connections=max(16, min(settings.connections, raise_descriptor_limit() - _OTHER_DESCRIPTORS)),
         strangers_per_address=settings.strangers_per_address,
+        connections_per_user=settings.connections_per_user,
         reading_seconds=settings.reading_seconds,
     )
     return Configuration(
@@ -67,17 +70,6 @@ def configuration(application: ASGIApp, settings: Settings, bounds: DoorBounds |
     )
 
 
-def _descriptors() -> int:
-    """How many files may be open; as many as the system allows, from now on."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return _MOST_DESCRIPTORS
-    most = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
-    if soft < most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    return max(soft, most)
-
-
 class Server(uvicorn.Server):
     """uvicorn on a socket that may be the supervisor's; it says when it serves, and leaves signals to the process."""
 
@@ -85,10 +77,14 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self.ready = asyncio.Event()
         self._door = config.door
+        self._slack = Slack()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to serve."""
-        await super().startup(sockets)
+        await super().startup([] if self.config.ssl else sockets)
+        if self.config.ssl:
+            terms = uvicorns_terms(self, self._door.let_in, _hand_on, self._door.bounds.header_seconds)
+            self.servers += [Acceptor(each, terms) for each in sockets or ()]  # type: ignore[misc]
         self.ready.set()
 
     async def on_tick(self, counter: int) -> bool:
@@ -97,6 +93,8 @@ class Server(uvicorn.Server):
             now = asyncio.get_running_loop().time()
             sweep(self.server_state, now)
             self._door.tell(now)
+        if counter % _TRIM_TICKS == 0:
+            self._slack.look()
         return await super().on_tick(counter)
 
     @contextlib.contextmanager
@@ -113,6 +111,11 @@ class Server(uvicorn.Server):
             self.should_exit = True
             await serving
             raise
+
+
+def _hand_on(protocol: asyncio.Protocol, place: Entered) -> None:
+    assert isinstance(protocol, BoundedHttp) and isinstance(place, Place)
+    protocol.take(place)
 
 
 class ControlSocket:

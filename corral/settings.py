@@ -73,6 +73,12 @@ class Settings(BaseSettings):
         description="How many connections of one address may be open on which nobody has signed in, "
         "those of `trusted_proxies` excepted; others get a 429. 0 is no limit.",
     )
+    connections_per_user: int = Field(
+        default=1024,
+        ge=0,
+        description="How many connections may be open on which one user, or the tasks of one job, called last, those of "
+        "`trusted_proxies` excepted; others get a 429. 0 is no limit.",
+    )
     reading_seconds: float = Field(
         default=60.0,
         gt=0,
@@ -214,9 +220,22 @@ class Settings(BaseSettings):
         default=30.0, ge=0, description="How long ended jobs keep their tasks and logs; 0 keeps them for ever."
     )
     log_limit_bytes: int = Field(
-        default=0,
+        default=10 * 1024**3,
         ge=0,
         description="How much of a running task's log is kept, the newest of each stream; 0 keeps everything.",
+    )
+    folder_limit_bytes: int = Field(
+        default=256 * 1024**3,
+        ge=0,
+        description="How much the working folder that a task of this machine is given may hold, looked at twice a minute: "
+        "a task with more is ended. Storages and a `workingDir` of the job's own do not count; 0 is no limit.",
+    )
+    pod_storage_limit_bytes: int = Field(
+        default=256 * 1024**3,
+        ge=0,
+        description="How much a pod may write to its node, its containers' layers, logs and emptyDirs together: one with "
+        "more is evicted, and its task has failed. A role that reserves more `disk` may write that. 0 sets no limit, and "
+        "leaves it to the namespace's LimitRange: needed where that, or a quota, does not allow so much.",
     )
     process_limit: int = Field(
         default=16384,
@@ -226,6 +245,16 @@ class Settings(BaseSettings):
     )
     code_limit_bytes: int = Field(
         default=512 * 1024**2, ge=1024, description="The largest code archive that may be uploaded."
+    )
+    code_bytes_per_user: int = Field(
+        default=20 * 1024**3,
+        ge=0,
+        description="How much code one user may have uploaded and kept at once; 0 is no limit.",
+    )
+    tasks_per_user: int = Field(
+        default=20_000,
+        ge=0,
+        description="How many tasks the waiting and running jobs of one user may have together; 0 is no limit.",
     )
     worker_processes: int = Field(
         default=2,
@@ -327,7 +356,9 @@ class Settings(BaseSettings):
         default=0, ge=0, description="How many of them may be lists of jobs; 0 is no limit of their own."
     )
     submits_per_hour: int = Field(
-        default=0, ge=0, description="How many jobs one user may submit in an hour at Corral's own API; 0 is no limit."
+        default=10_000,
+        ge=0,
+        description="How many jobs one user may submit in an hour at Corral's own API, an array being one; 0 is no limit.",
     )
     openpai_calls_per_minute: int = Field(
         default=600, ge=0, description="How many calls one user may make in a minute at OpenPAI's API; 0 is no limit."

@@ -11,10 +11,11 @@ from fastapi import APIRouter, Request
 from corral.api.bounds import After, Limit, Name
 from corral.api.callers import Caller, service_of
 from corral.api.guessing import guess
+from corral.api.limits import Counting
 from corral.api.wire import Json, answers, json_body, no_content, read_json
 from corral.model.accounts import AuditRecord
 from corral.model.records import Page
-from corral.model.views import LoginLink, NewToken, SecretView, TokenView, UserChanged, UserView
+from corral.model.views import AccountUse, Amount, LoginLink, NewToken, SecretView, TokenView, UserChanged, UserView
 
 router = APIRouter(tags=["accounts"])
 
@@ -83,6 +84,15 @@ async def create_user(request: Request, actor: Caller) -> Json:
 async def get_user(request: Request, actor: Caller, name: Name) -> Json:
     """One account."""
     return Json(await service_of(request).user(actor, name))
+
+
+@router.get("/users/{name}/use", responses=answers(AccountUse))
+async def use_of_user(request: Request, actor: Caller, name: Name) -> Json:
+    """What an account has waiting, running and kept, of what one account may have."""
+    calls: Counting = request.app.state.calls
+    found = await service_of(request).use_of(actor, name)
+    submissions = Amount(calls.submits(name), calls.submits_per_hour)
+    return Json(msgspec.structs.replace(found, submissions=submissions))
 
 
 @router.post("/users/{name}", responses=answers(UserChanged, also=(409,)), openapi_extra=json_body(UserChange))

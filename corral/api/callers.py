@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Annotated, Final
 
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
-from corral.api.connections import signed_in
+from corral.api.connections import WAIT_SECONDS, signed_in
 from corral.api.limits import Counting
-from corral.kernel.errors import Forbidden, Unauthenticated
+from corral.kernel.errors import CorralError, Forbidden, Unauthenticated
 from corral.service.actor import Actor
+from corral.service.base import LIGHT
 
 if TYPE_CHECKING:
     from corral.service import Service
@@ -56,11 +58,27 @@ async def current_actor(connection: HTTPConnection) -> Actor:
     Raises Unauthenticated, Forbidden, and TooManyRequests where calls are limited.
     """
     actor = await service_of(connection).authenticate(token_of(connection))
-    signed_in(connection)
+    await signed_in(connection, actor)
+    await check_room(connection)
     if actor.kind != "job":
         calls: Counting = connection.app.state.calls
         calls.take(actor.user, connection.scope.get("method", ""), connection.scope["path"])
     return actor
+
+
+async def check_room(connection: HTTPConnection) -> None:
+    """Refuse a large body before it is read, when there is no room to work on it.
+
+    Raises as `Workers.check_room`, a moment later: whoever sends it again and again has to wait for that.
+    """
+    length = connection.headers.get("content-length", "")
+    if not length.isdigit() or int(length) <= LIGHT:
+        return
+    try:
+        service_of(connection).workers.check_room()
+    except CorralError:
+        await asyncio.sleep(WAIT_SECONDS)
+        raise
 
 
 Caller = Annotated[Actor, Depends(current_actor)]

@@ -10,7 +10,7 @@ from corral.api.bounds import After, Limit, Name, NodeName
 from corral.api.callers import Caller, service_of
 from corral.api.wire import Json, answers
 from corral.model.overview import CellTree, QueueView, WaitingLine
-from corral.model.records import Page
+from corral.model.records import EventRecord, Page
 from corral.model.views import CellView, DeviceView, NodeView, Top
 
 router = APIRouter(tags=["cluster"])
@@ -77,6 +77,12 @@ async def get_cells(
     """Part of the tree of cells: whose each is, who uses it, as guaranteed or as guest, what leaves and what is bad."""
     found = await service_of(request).cells(actor, engine=engine, under=under, depth=depth, limit=limit, after=after)
     return Json(found)
+
+
+@router.get("/server/events", responses=answers(Page[EventRecord]))
+async def list_server_events(request: Request, actor: Caller, limit: Limit = 100, after: After = "") -> Json:
+    """What happened to the server itself, the latest first: what stopped working, and that it works again."""
+    return Json(await service_of(request).server_events(actor, limit=limit, after=after))
 
 
 @router.get("/top", responses=answers(Top))

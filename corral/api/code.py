@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import re
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Header, Path, Request
 from starlette.requests import ClientDisconnect
 
 from corral.api.callers import Caller, service_of
@@ -17,6 +19,14 @@ from corral.model.views import Uploaded
 
 router = APIRouter(tags=["code"])
 Digest = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="The SHA-256 of the archive.")]
+ContentDigest = Annotated[
+    str,
+    Header(
+        description="The archive's SHA-256, as `sha-256=:BASE64:` ([RFC 9530](https://www.rfc-editor.org/rfc/rfc9530)). "
+        "An archive that the account keeps already is then taken again, however little more the account may keep."
+    ),
+]
+_SHA_256 = re.compile(r"(?:^|,)[ \t]*sha-256=:([A-Za-z0-9+/]{43}=):")
 
 _ARCHIVE = {
     "requestBody": {
@@ -31,10 +41,12 @@ _ARCHIVE = {
 
 
 @router.put("/blobs/code", responses=answers(Uploaded, also=(413,)), openapi_extra=_ARCHIVE)
-async def put_code(request: Request, actor: Caller) -> Json:
+async def put_code(request: Request, actor: Caller, content_digest: ContentDigest = "") -> Json:
     """Store a code archive; it is written as it arrives and never held in memory."""
     declared = request.headers.get("content-length", "")
     size = int(declared) if declared.isdigit() else None
+    said = _SHA_256.search(content_digest)
+    digest = base64.b64decode(said[1]).hex() if said else ""
     received = asyncio.Event()
 
     async def chunks() -> AsyncIterator[bytes]:
@@ -43,7 +55,7 @@ async def put_code(request: Request, actor: Caller) -> Json:
         received.set()
 
     try:
-        work = service_of(request).put_code(actor, chunks(), declared=size)
+        work = service_of(request).put_code(actor, chunks(), declared=size, digest=digest)
         return Json(await unless_left(request, work, received))
     except ClientDisconnect:
         raise InvalidInput("upload-broken", "The upload ended early; send it again.") from None

@@ -1,7 +1,8 @@
-"""The bounds of the HTTP door, and how many connections there are: in all, and of strangers at each address."""
+"""The bounds of the HTTP door, and how many connections there are: in all, of one caller, of strangers at an address."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from collections import Counter
@@ -13,9 +14,17 @@ from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
 from corral.api.addresses import Network, counted_as
+from corral.kernel.errors import TooManyRequests
+from corral.service.actor import Actor
+from corral.workers.pool import CALLER
 
 _STATE: Final = "connection"
+TOO_MANY: Final = "too-many-connections"
+"""The code of a refusal after which the connection is closed."""
 _LOG_SECONDS: Final = 60.0
+WAIT_SECONDS: Final = 2.0
+"""How long a connection that is its user's one too many waits for its refusal. It counts as a stranger's meanwhile, so
+that of a flood of them all but a few are turned away before anything of theirs is read."""
 _log = logging.getLogger("corral.api")
 
 
@@ -25,6 +34,8 @@ class DoorBounds(NamedTuple):
     connections: int = 4096
     strangers_per_address: int = 256
     """Connections of one address on which nobody has signed in; 0 is no limit."""
+    connections_per_user: int = 1024
+    """Connections on which one user, or one job's tasks, called last; 0 is no limit."""
     header_bytes: int = 64 * 1024
     """Of a request's line and headers, and of everything between two pieces of its body: trailers, chunk extensions."""
     headers: int = 128
@@ -46,10 +57,14 @@ class DoorBounds(NamedTuple):
 class Place:
     """One connection's place among all; `state` hands it to the application."""
 
-    def __init__(self, door: Door, address: str) -> None:
+    def __init__(self, door: Door, address: str, *, shared: bool) -> None:
         self._door = door
         self._address = address
         """What the connection counts under; "" once somebody has signed in on it, or where addresses do not count."""
+        self._shared = shared
+        """Whether a proxy has the calls of many on it."""
+        self._caller = ""
+        self._left = False
         self.last_words = b""
         """What the response under way ends with when its reader is too slow."""
 
@@ -57,15 +72,29 @@ class Place:
         """What the application finds in the scope's state."""
         return {_STATE: self}
 
-    def known(self) -> None:
-        """Somebody has signed in: it is no stranger's connection any more."""
-        self._door.forget_stranger(self._address)
-        self._address = ""
+    def known(self, caller: str) -> None:
+        """Somebody has signed in: it is the caller's connection from now on, and no stranger's.
+
+        Raises TooManyRequests when the caller has too many; then it stays what it was.
+        """
+        if self._left:
+            return  # the call was still being looked at when its connection ended
+        if caller != self._caller and not self._shared:
+            self._door.admit(caller)
+            self._door.dismiss(self._caller)
+            self._caller = caller
+        self._forget_stranger()
 
     def leave(self) -> None:
         """The connection has ended."""
-        self.known()
+        self._left = True
+        self._forget_stranger()
+        self._door.dismiss(self._caller)
         self._door.count -= 1
+
+    def _forget_stranger(self) -> None:
+        self._door.forget_stranger(self._address)
+        self._address = ""
 
 
 class Pace:
@@ -97,6 +126,7 @@ class Door:
         self.count = 0
         self._proxies = proxies
         self._strangers: Counter[str] = Counter()
+        self._callers: Counter[str] = Counter()
         self._turned_away = 0
         self._told_at = 0.0
 
@@ -104,15 +134,39 @@ class Door:
         """A place for a new connection from `host`; or the status, code and message that it is refused with."""
         if self.count >= self.bounds.connections:
             self._turned_away += 1
-            return 503, "too-many-connections", "The server has too many connections; try again in a moment."
-        address = "" if not self.bounds.strangers_per_address or self._is_proxy(host) else counted_as(host)
+            return 503, TOO_MANY, "The server has too many connections; try again in a moment."
+        shared = self._is_proxy(host)
+        address = "" if not self.bounds.strangers_per_address or shared else counted_as(host)
         if address and self._strangers[address] >= self.bounds.strangers_per_address:
             self._turned_away += 1
-            return 429, "too-many-connections", "Too many connections of this address wait for a sign-in."
+            return 429, TOO_MANY, "Too many connections of this address wait for a sign-in."
         self.count += 1
         if address:
             self._strangers[address] += 1
-        return Place(self, address)
+        return Place(self, address, shared=shared)
+
+    def let_in(self, host: str) -> Place | None:
+        """A place for a new connection whose handshake is still to come; None for one too many."""
+        entered = self.enter(host)
+        return entered if isinstance(entered, Place) else None
+
+    def admit(self, caller: str) -> None:
+        """One connection more is this caller's.
+
+        Raises TooManyRequests when that is one too many.
+        """
+        if 0 < self.bounds.connections_per_user <= self._callers[caller]:
+            self._turned_away += 1
+            message = f"You have {self._callers[caller]:,} connections to the server; close some, and use them again."
+            raise TooManyRequests(TOO_MANY, message, retryAfter=1)
+        self._callers[caller] += 1
+
+    def dismiss(self, caller: str) -> None:
+        """One connection fewer is this caller's."""
+        if caller:
+            self._callers[caller] -= 1
+            if self._callers[caller] <= 0:
+                del self._callers[caller]
 
     def forget_stranger(self, address: str) -> None:
         """One connection fewer counts under `address`."""
@@ -151,8 +205,16 @@ def last_words(scope: Scope, words: bytes) -> Iterator[None]:
         place.last_words = b""
 
 
-def signed_in(connection: HTTPConnection) -> None:
-    """Somebody has proved who calls on this connection."""
+async def signed_in(connection: HTTPConnection, actor: Actor) -> None:
+    """This actor has proved to be who calls on this connection.
+
+    Raises TooManyRequests when the actor has too many of them.
+    """
+    CALLER.set(f"job {actor.job}" if actor.kind == "job" else f"user {actor.user}")
     place = connection.scope.get("state", {}).get(_STATE)
     if isinstance(place, Place):
-        place.known()
+        try:
+            place.known(CALLER.get())
+        except TooManyRequests:
+            await asyncio.sleep(WAIT_SECONDS)
+            raise

@@ -158,6 +158,11 @@ class CallLimit:
         while len(self._seen) > _REMEMBERED:
             self._seen.popitem(last=False)
 
+    def taken(self, key: str) -> int:
+        """How many calls of this key were counted in its window."""
+        begun, taken = self._seen.get(key, (0.0, 0))
+        return taken if taken and self._now() - begun < self._window else 0
+
 
 class Counting:
     """The limits of one API, each call counted as what it is."""
@@ -167,6 +172,11 @@ class Counting:
         self._all = CallLimit(calls.per_minute, MINUTE, now)
         self._lists = CallLimit(calls.lists_per_minute, MINUTE, now)
         self._submits = CallLimit(calls.submits_per_hour, HOUR, now)
+        self.submits_per_hour = calls.submits_per_hour
+
+    def submits(self, user: str) -> int:
+        """How many submissions of a user were counted in this hour; 0 where there is no limit."""
+        return self._submits.taken(user)
 
     def take(self, user: str, method: str, path: str) -> None:
         """Count a call of a user's, or refuse it.

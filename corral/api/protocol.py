@@ -99,7 +99,7 @@ class BoundedHttp(HttpToolsProtocol):
         """Take a place, or turn the client away."""
         super().connection_made(transport)
         self._since = self.loop.time()
-        entered = self._door.enter(self.client[0] if self.client else "")
+        entered = self._place or self._door.enter(self.client[0] if self.client else "")
         if isinstance(entered, Place):
             self._place = entered
             self.app_state = {**self.app_state, **entered.state()}
@@ -107,6 +107,10 @@ class BoundedHttp(HttpToolsProtocol):
             self.ws_protocol_class = upgraded  # type: ignore[assignment]
         else:
             self._refuse(*entered)
+
+    def take(self, place: Place) -> None:
+        """The connection has its place already: it was counted before its handshake."""
+        self._place = place
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Give the place back."""

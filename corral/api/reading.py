@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Final, Protocol
 
@@ -53,6 +54,7 @@ async def read_source(source: LogSource, offset: int, end: int, piece: int = PIE
             if not data:
                 return
             yield data
+            await asyncio.sleep(0)  # a socket that takes everything at once never lets the others have their turn
             offset = begin + len(data)
     finally:
         await source.close()
@@ -65,6 +67,7 @@ async def follow_source(source: LogSource, offset: int, piece: int = PIECE) -> A
             begin, data = await source.read(offset, piece)
             if data:
                 yield data
+                await asyncio.sleep(0)
                 offset = begin + len(data)
             elif not await source.wait(offset, WAIT):
                 return

@@ -9,7 +9,9 @@ from typing import Any, Final
 import msgspec
 from starlette.responses import Response
 
+from corral.api.connections import TOO_MANY
 from corral.kernel.errors import CorralError, InvalidInput, Unavailable
+from corral.workers.pool import BUSY, TOO_MUCH
 
 _ENCODER: Final = msgspec.json.Encoder()
 _NOT_IN_NAME: Final = re.compile(r"[^a-zA-Z0-9.\-_]")
@@ -38,6 +40,10 @@ class Json(Response):
         return _ENCODER.encode(content)
 
 
+_CLOSING: Final = frozenset({TOO_MANY, BUSY, TOO_MUCH})
+"""Codes of refusals after which the connection is closed: what a caller still sends is not wanted."""
+
+
 def no_content() -> Json:
     """The answer to a change that has nothing to show."""
     response = Json(None, 204)
@@ -60,6 +66,8 @@ def refusal(error: CorralError, headers: dict[str, str] | None = None) -> Json:
     elif error.status == 401:
         sent.setdefault("WWW-Authenticate", 'Bearer realm="corral"')
     elif error.status == 413:
+        sent.setdefault("Connection", "close")
+    if error.code in _CLOSING:
         sent.setdefault("Connection", "close")
     return Json(body, status_code=error.status, headers=sent)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -74,7 +74,7 @@ class Listing(click.Group):
 @output_option
 @click.pass_context
 def users_command(context: click.Context, output: str) -> None:
-    """List, make and change accounts (for administrators)."""
+    """List, make and change accounts (for administrators), and see what yours uses."""
     if context.invoked_subcommand is not None:
         return
     with connect() as client:
@@ -124,6 +124,10 @@ def change_user(
 
     Everybody may set their own password; it asks for the old one, which may be left empty right after `corral login`.
     """
+    if keep_tokens and not password:
+        raise click.UsageError("--keep-tokens is for --password; nothing else ends API tokens.")
+    if not (role or groups or password or lock is not None):
+        raise click.UsageError("Say what to change: --role, --group, --password, --lock or --unlock.")
     with connect() as client:
         own = password and client.me()["user"] == name
         old = _hidden("Old password", default="", show_default=False) if own else ""
@@ -144,6 +148,39 @@ def change_user(
 def _hidden(text: str, **how: Any) -> str:
     answer: str = click.prompt(text, hide_input=True, err=True, **how)
     return answer
+
+
+@users_command.command("use")
+@click.argument("name", default="")
+@output_option
+def use_of_user(name: str, output: str) -> None:
+    """Show what an account uses of what it may have; your own, if you name none."""
+    with connect() as client:
+        account = name or client.me()["user"]
+        found = client.use_of_user(account)
+    if show(found, output, names=[account]):
+        return
+    click.echo(table(("what", "used", "limit"), _use_rows(found)))
+
+
+def _use_rows(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    def row(what: str, amount: Mapping[str, int], said: Callable[[int], str]) -> tuple[str, str, str]:
+        return what, said(amount["used"]), said(amount["limit"]) if amount["limit"] else "none"
+
+    def each(what: str, limit: int) -> tuple[str, str, str]:
+        return what, "", _size(limit) if limit else "none"
+
+    return [
+        row("waiting and running tasks", found["tasks"], "{:,}".format),
+        row("submissions in an hour", found["submissions"], "{:,}".format),
+        row("code kept", found["codeBytes"], _size),
+        each("a stream of a task's log", found["logBytesOfStream"]),
+        each("a task's working folder", found["folderBytesOfTask"]),
+    ]
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**30:,.1f} GiB" if count >= 2**30 else f"{count / 2**20:,.1f} MiB"
 
 
 @users_command.command("link")

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from corral.cli.output import output_option, paint, show, table
+from corral.cli.output import output_option, paint, say, show, table
 from corral.cli.server_of import connect
 
 
@@ -49,13 +49,28 @@ def logs_command(
 @click.argument("job", required=False, default="")
 @click.option("-f", "--follow", is_flag=True, help="Go on as things happen, until Ctrl-C.")
 @click.option("-n", "--limit", type=click.IntRange(1, 1000), default=200, show_default=True, help="How many at most.")
+@click.option(
+    "--server", is_flag=True, help="What happened to the server itself: what stopped working, and for how long."
+)
 @output_option
-def events_command(job: str, follow: bool, limit: int, output: str) -> None:
-    """Show what happened to a JOB; with -f and without a job, what happens to all from now on."""
-    if not job and not follow:
-        raise click.UsageError("Name a job, or follow all jobs with -f.")
+def events_command(job: str, follow: bool, limit: int, server: bool, output: str) -> None:
+    """Show what happened to a JOB; with -f and without a job, what happens to all, and to the server, from now on."""
+    if server and (job or follow):
+        raise click.UsageError("--server lists what happened to the server; -f without a job follows that, too.")
+    if not job and not follow and not server:
+        raise click.UsageError("Name a job, follow all jobs with -f, or ask for --server.")
     with connect() as client:
         last = 0
+        if server:
+            found = client.server_events(limit=limit)["items"][::-1]
+            if show(found, output, names=[str(event["seq"]) for event in found]):
+                return
+            if not found:
+                say("Nothing is known to have stopped working.")
+                return
+            rows = [(event["at"], event["kind"], event["actor"], event["message"]) for event in found]
+            click.echo(table(("TIME", "KIND", "TOLD BY", "WHAT"), rows))
+            return
         if job:
             found = client.job_events(job, limit=limit)["items"]
             last = found[-1]["seq"] if found else 0
@@ -68,7 +83,7 @@ def events_command(job: str, follow: bool, limit: int, output: str) -> None:
                 if output == "json":
                     click.echo(json.dumps(event, ensure_ascii=False))
                 else:
-                    who = _task(event) if job else f"{event['job']} {_task(event)}"
+                    who = _task(event) if job else f"{event['job'] or 'server'} {_task(event)}"
                     click.echo(f"{paint(event['at'], dim=True)}  {event['kind']}  {who}  {event['message']}")
 
 

@@ -37,7 +37,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "scale": ("jobs", "Jobs", "Set how many replicas an elastic job asks for."),
     "rm": ("jobs", "Jobs", "Remove ended jobs."),
     "exec": ("shell", "Jobs", "Run a command inside a running task."),
-    "cp": ("shell", "Jobs", "Copy files to or from a running task."),
+    "cp": ("copying", "Jobs", "Copy files to or from a running task."),
     "forward": ("forward", "Jobs", "Reach a port of a running task from here."),
     "nodes": ("cluster", "Cluster", "List machines, their devices and who holds them."),
     "cells": ("overview", "Cluster", "Show the cells as a tree: who owns and who uses them."),

@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     from corral.settings import Settings
 
 _file = click.Path(dir_okay=False, path_type=Path)
-_SHOWN = 10
 _folder = click.Path(file_okay=False, path_type=Path)
 data_option = click.option("--data", "data_folder", type=_folder, help="The data folder [CORRAL_DATA_FOLDER].")
+_SHOWN = 10
+"""Of the jobs that did not end in time, so many are named."""
+_STOP_TIMEOUT = 300.0
+"""Seconds that `down --stop-jobs` waits for the jobs."""
 _SETTINGS = (
     data_option,
     click.option("--cluster", type=_file, help="Configuration documents for the first start: Cluster, Queue, Policy."),
@@ -108,13 +111,16 @@ def up_command(detach: bool, new: bool, output: str, **given: Any) -> None:
 @click.option(
     "--timeout",
     type=click.FloatRange(0, 3600),
-    default=300.0,
-    show_default=True,
+    default=None,
     metavar="SECONDS",
-    help="With --stop-jobs: how long to wait for the jobs before the server ends without them.",
+    help="With --stop-jobs: how long to wait for the jobs before the server ends without them; "
+    f"default: {_STOP_TIMEOUT:g}.",
 )
-def down_command(data_folder: Path | None, stop_jobs: bool, timeout: float) -> int:
+def down_command(data_folder: Path | None, stop_jobs: bool, timeout: float | None) -> int:
     """Stop the server of the data folder; its jobs go on, unless --stop-jobs."""
+    if timeout is not None and not stop_jobs:
+        raise click.UsageError("--timeout is for --stop-jobs; without it nothing waits for jobs.")
+    timeout = _STOP_TIMEOUT if timeout is None else timeout
     settings = make_settings(data_folder=data_folder)
     from corral import lifecycle
 

@@ -225,7 +225,7 @@ def _send_code(client: Client, folder: Path | None) -> str:
     with archive.file:
         if not client.has_code(archive.digest):
             with upload_bar(archive.size, f"Sending {archive.files} files") as tell:
-                client.put_code(archive.pieces(tell), archive.size)
+                client.put_code(archive.pieces(tell), archive.size, archive.digest)
     return archive.digest
 
 

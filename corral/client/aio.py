@@ -87,6 +87,7 @@ class AsyncClient:
     logout = _asks(operations.accounts.logout)
     me = _asks(operations.accounts.me)
     users = _asks(operations.accounts.users)
+    use_of_user = _asks(operations.accounts.use_of_user)
     user = _asks(operations.accounts.user)
     create_user = _asks(operations.accounts.create_user)
     change_user = _asks(operations.accounts.change_user)
@@ -112,6 +113,7 @@ class AsyncClient:
     tasks = _asks(operations.jobs.tasks)
     attempts = _asks(operations.jobs.attempts)
     job_events = _asks(operations.jobs.job_events)
+    server_events = _asks(operations.jobs.server_events)
     placement = _asks(operations.jobs.placement)
     explain = _asks(operations.jobs.explain)
     stop = _asks(operations.jobs.stop)
@@ -165,9 +167,9 @@ class AsyncClient:
             return False
         return True
 
-    async def put_code(self, pieces: AsyncIterable[bytes], size: int) -> Record:
-        """Upload a code archive (tar.gz) of `size` bytes."""
-        made = operations.streams.put_code(size)
+    async def put_code(self, pieces: AsyncIterable[bytes], size: int, digest: str = "") -> Record:
+        """Upload a code archive (tar.gz) of `size` bytes; `digest`: its SHA-256, if it is known."""
+        made = operations.streams.put_code(size, digest)
         try:
             response = await self._http.request(
                 made.method, made.path, content=pieces, headers=self._headers(made), timeout=None

@@ -84,6 +84,7 @@ class Client:
     logout = _asks(operations.accounts.logout)
     me = _asks(operations.accounts.me)
     users = _asks(operations.accounts.users)
+    use_of_user = _asks(operations.accounts.use_of_user)
     user = _asks(operations.accounts.user)
     create_user = _asks(operations.accounts.create_user)
     change_user = _asks(operations.accounts.change_user)
@@ -109,6 +110,7 @@ class Client:
     tasks = _asks(operations.jobs.tasks)
     attempts = _asks(operations.jobs.attempts)
     job_events = _asks(operations.jobs.job_events)
+    server_events = _asks(operations.jobs.server_events)
     placement = _asks(operations.jobs.placement)
     explain = _asks(operations.jobs.explain)
     stop = _asks(operations.jobs.stop)
@@ -158,9 +160,9 @@ class Client:
             return False
         return True
 
-    def put_code(self, pieces: Iterable[bytes], size: int) -> Record:
-        """Upload a code archive (tar.gz) of `size` bytes."""
-        answer: Record = json.loads(self._transport.upload(operations.streams.put_code(size), pieces))
+    def put_code(self, pieces: Iterable[bytes], size: int, digest: str = "") -> Record:
+        """Upload a code archive (tar.gz) of `size` bytes; `digest`: its SHA-256, if it is known."""
+        answer: Record = json.loads(self._transport.upload(operations.streams.put_code(size, digest), pieces))
         return answer
 
     def exec(self, ref: str, role: str, index: int, command: Sequence[str], *, tty: bool = False) -> ExecStream:

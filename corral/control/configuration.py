@@ -130,6 +130,7 @@ def scheduler_policy(document: PolicyDocument | None, default: Policy) -> Policy
     return replace(
         policy,
         order=PriorityOrder(ageing) if ageing and isinstance(order, PriorityOrder) else order,
+        fair_users=policy.fair_users and document.fair_users,
         backfill=policy.backfill and document.backfill,
         preemption=policy.preemption and document.preemption,
         consolidation=policy.consolidation and document.consolidation,

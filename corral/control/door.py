@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import json
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from socket import socket as Socket
 from typing import Annotated, Any, NamedTuple
@@ -37,6 +37,7 @@ from corral.model.writes import IntentKind
 from corral.scheduler import GangQueued, could_ever_fit, explain
 from corral.scheduler.outlook import outlook
 from corral.scheduler.overview import ahead_of
+from corral.service.handshakes import Acceptor, Gate, uvicorns_terms
 from corral.service.health import descriptor_shortages
 from corral.service.kin import Kin
 from corral.spec.documents import load_document
@@ -52,6 +53,21 @@ _MOST_BEFORE = 5
 _LONGEST_STOP = 3600.0
 """Seconds that `corral down --stop-jobs` may wait for jobs to end."""
 """How many of the jobs that are before another one are named."""
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, which leaves signals alone and counts handshakes where there is TLS."""
+
+    async def startup(self, sockets: list[Socket] | None = None) -> None:
+        await super().startup([] if self.config.ssl else sockets)
+        if self.config.ssl:
+            gate = Gate()
+            terms = uvicorns_terms(self, gate.enter, gate.hand_on)
+            self.servers += [Acceptor(each, terms) for each in sockets or ()]  # type: ignore[misc]
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
 
 
 class Beyond(NamedTuple):
@@ -96,8 +112,7 @@ class Door:
             ws_per_message_deflate=False,
             **where,
         )
-        server = uvicorn.Server(config)
-        server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign,assignment]
+        server = _Server(config)
         try:
             await server.serve(list(listeners) or None)
         except asyncio.CancelledError:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from corral.kernel.ids import AttemptId, JobId, TaskKey
 from corral.model.commands import EngineCommand
 from corral.model.facts import Fact
-from corral.model.queues import QueueUsage
+from corral.model.queues import QueueUsage, UserUsage
 from corral.model.receipts import LedgerEntry, Receipt
 from corral.model.runs import TaskRun
 from corral.model.writes import AttemptWrite, ControlBatch, FactWrite, JobWrite, TaskWrite
@@ -27,13 +27,15 @@ class Draft:
     ledger: dict[tuple[str, str], LedgerEntry] = field(default_factory=dict)
     usage: dict[str, QueueUsage | None] = field(default_factory=dict)
     """By queue what it held in the past; None: that is no matter any more."""
+    user_usage: dict[tuple[str, str], UserUsage | None] = field(default_factory=dict)
+    """The same by queue and user."""
     removed: list[JobId] = field(default_factory=list)
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to store."""
         told = self.jobs or self.tasks or self.facts or self.outbox or self.receipts
-        return self.cursor is None and not (told or self.ledger or self.usage or self.removed)
+        return self.cursor is None and not (told or self.ledger or self.usage or self.user_usage or self.removed)
 
     def tell(self, job: JobId, at: float, fact: Fact, actor: str = "") -> None:
         """Add a fact to the event log."""
@@ -54,5 +56,7 @@ class Draft:
             ledger=tuple(self.ledger.values()),
             usage=tuple(usage for usage in self.usage.values() if usage is not None),
             usage_forgotten=tuple(queue for queue, usage in self.usage.items() if usage is None),
+            user_usage=tuple(usage for usage in self.user_usage.values() if usage is not None),
+            user_usage_forgotten=tuple(key for key, usage in self.user_usage.items() if usage is None),
             removed_jobs=tuple(self.removed),
         )

@@ -213,10 +213,7 @@ class Folder:
             job.spread.change(before, task)
             if before is None or task is None or before.placement is not task.placement or before.holds != task.holds:
                 self.world.gangs.forget(job.id)
-            if task is not None and task.retry_at is not None:
-                job.retrying.add(key)
-            else:
-                job.retrying.discard(key)
+            job.retrying.change(key, task)
             if task is None:
                 job.tasks.pop(key, None)
                 continue

@@ -172,7 +172,7 @@ class Control:
         self.folder = Folder(self.world, self.launch_policy)
         self.folder.receipts = Receipts(await self.store.open_receipts())
         self.ledger = Ledger(await self.store.ledger())
-        self.past = Past(await self.store.usage())
+        self.past = Past(await self.store.usage(), await self.store.user_usage())
         self.upkeep = Upkeep(self.folder, self.machines)
         self.dispatcher = self._new_dispatcher()
         self._hived = HivedConfigured(None)
@@ -189,7 +189,7 @@ class Control:
         now = self.clock.now()
         for job in jobs:
             self._adopt(job)
-        self.world.cluster.apply(UsageRecalled(tuple(self.past.written.values())))
+        self.world.cluster.apply(UsageRecalled(tuple(self.past.written.values()), tuple(self.past.of_users)))
         for waiting in self.folder.receipts.beneficiaries():
             if self.world.queue.waiting(waiting):
                 self.world.queue.apply(GangNominated(waiting))
@@ -295,7 +295,7 @@ class Control:
         if self.world.plan_wanted or (self._plan_again is not None and self._plan_again <= now):
             self._plan(now)
         self.ledger.fold(self.folder.draft, self._loans(), now)
-        self.past.fold(self.folder.draft, self.world.cluster.queues)
+        self.past.fold(self.folder.draft, self.world.cluster.queues, now)
         await self._commit()
 
     def _loans(self) -> Loans:

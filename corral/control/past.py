@@ -1,7 +1,7 @@
-"""Why: in the fair order a queue answers for what it held before, and a restart of control must be no pardon.
+"""What queues and their users held in the past, which the fair order counts, is kept over restarts of control.
 
-Between two changes the decaying average follows from the last one and from what is held, so a queue's past is written
-with the changes of what it holds, in the same transaction, and at no other time.
+Between two changes the decaying average follows from the last one and from what is held, so the past of a queue and of
+a user is written with the changes of what it holds, in the same transaction, and at no other time.
 """
 
 from __future__ import annotations
@@ -9,20 +9,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from corral.control.draft import Draft
-from corral.model.queues import QueueUsage
+from corral.model.queues import QueueUsage, UserUsage
 from corral.scheduler.queues import QueueTree
 
 
 class Past:
-    """What is written of the past of queues; `draft` takes what has changed."""
+    """What is written of the past of queues and their users; `draft` takes what has changed."""
 
-    def __init__(self, found: Sequence[QueueUsage] = ()) -> None:
+    def __init__(self, found: Sequence[QueueUsage] = (), of_users: Sequence[UserUsage] = ()) -> None:
         self.written = {usage.queue: usage for usage in found}
+        self.of_users = of_users
+        """What was written of users when control began."""
         self._tree: QueueTree | None = None
 
-    def fold(self, draft: Draft, tree: QueueTree) -> None:
-        """Write down what changed since the last call: O(queues with a half-life)."""
+    def fold(self, draft: Draft, tree: QueueTree, now: float) -> None:
+        """Write down what changed since the last call: O(queues with a half-life, and users whose use changed)."""
         configured, self._tree = tree is not self._tree, tree
+        if configured:
+            tree.users.forget(now, tree.half_life)
+        for key in tree.users.changed:
+            draft.user_usage[key] = tree.users.usage(key)
+        tree.users.changed.clear()
         for node in tree.decaying:
             written = self.written.get(node.name)
             if configured or (written.at if written else 0.0) != node.seen:

@@ -95,6 +95,7 @@ def _launch(
         ),
         cpu_millis=role.resources.cpu_millis,
         memory_bytes=role.resources.memory_bytes,
+        disk_bytes=units.parse_memory(role.resources.disk),
         resources=dict(role.resources.other),
         rdma=gang.job.spec.network.rdma != "none",
         shm_bytes=units.parse_memory(role.shm) if role.shm else 0,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from corral.control.fold import DEPENDENCY
 from corral.control.world import Job
-from corral.kernel.ids import TaskKey
-from corral.launcher import NEVER_RAN_ALARM
+from corral.launcher import NEVER_RAN_ALARM, words
 from corral.model.phases import Phase
 from corral.model.records import NEVER_RAN, WaitingView, rfc3339
 from corral.model.runs import JobRun, Retries, TaskRun
@@ -59,15 +58,11 @@ def _next_attempt(run: JobRun) -> WaitingView | None:
 
 def _next_of_tasks(job: Job) -> WaitingView | None:
     """Of the tasks that wait for their next attempt, one that never ran, else the one that is due first."""
-    if not job.retrying:
+    key = job.retrying.first()
+    if key is None:
         return None
-    key = min(job.retrying, key=lambda key: _urgency(key, job.tasks[key]))
     task = job.tasks[key]
     return _retry(str(key), task, task.retries, task.wake_at or 0.0)
-
-
-def _urgency(key: TaskKey, task: TaskRun) -> tuple[bool, float, TaskKey]:
-    return task.retries.unstarted < NEVER_RAN_ALARM, task.wake_at or 0.0, key
 
 
 def _retry(who: str, run: JobRun | TaskRun, retries: Retries, at: float) -> WaitingView:
@@ -78,5 +73,5 @@ def _retry(who: str, run: JobRun | TaskRun, retries: Retries, at: float) -> Wait
     )
     when = f"is tried again at {rfc3339(at)} (retry {retries.total})."
     if retries.unstarted >= NEVER_RAN_ALARM:
-        return WaitingView(NEVER_RAN, f"{who} has not run in {retries.unstarted} attempts and {when}{ended}")
+        return WaitingView(NEVER_RAN, f"{words.never_ran(who, retries.unstarted)} and {when}{ended}")
     return WaitingView(RETRY, f"{who} {when}{ended}")

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import msgspec
 
+from corral.control.retrying import Retrying
 from corral.frameworks import Gang, one_group, port_counts
 from corral.kernel.ids import JobId, TaskKey
 from corral.launcher import JobView, view_of
@@ -114,8 +115,7 @@ class Job:
     waits_for: frozenset[JobId] = frozenset()
     spread: Spread = field(default_factory=Spread)
     """Where its tasks are, counted by node."""
-    retrying: set[TaskKey] = field(default_factory=set)
-    """Its tasks that wait for the time of their next attempt."""
+    retrying: Retrying = field(default_factory=Retrying)
 
     @classmethod
     def from_record(cls, record: LiveJob) -> Job:
@@ -137,7 +137,7 @@ class Job:
             summary=record.summary,
             revision=record.revision,
             spread=spread,
-            retrying={key for key, task in record.tasks.items() if task.retry_at is not None},
+            retrying=Retrying(record.tasks),
         )
 
     @property

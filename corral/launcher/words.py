@@ -51,7 +51,7 @@ def exited(task: TaskRun, event: Exited, table: str) -> str:
     return f"{task.key} exited with code {event.code}{means}{signal}{because}"
 
 
-def never_ran(who: str, attempts: int, completion: Completion | None) -> str:
+def never_ran(who: str, attempts: int, completion: Completion | None = None) -> str:
     """The sentence for a task or a job of which attempt after attempt ended before it was seen running."""
     because = f": {said}" if completion is not None and (said := sentence(completion.diagnostics)) else ""
     return f"{who} has not run in {attempts} attempts{because}"

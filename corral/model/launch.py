@@ -85,6 +85,8 @@ class TaskLaunch(msgspec.Struct, frozen=True):
     """What opens the image's registry, by names that the engine knows; those of the engine's own settings besides."""
     cpu_millis: int = 0
     memory_bytes: int = 0
+    disk_bytes: int = 0
+    """Reserved on the node's disk."""
     shm_bytes: int = 0
     resources: dict[str, int] = {}
     """Other amounts that the node counts, by name; an engine that cannot give them by name takes them as reserved."""

@@ -83,5 +83,16 @@ class QueueUsage(msgspec.Struct, frozen=True):
     """By resource name, in the scheduler's units: thousandths of devices and processors, bytes."""
 
 
+class UserUsage(msgspec.Struct, frozen=True):
+    """What one user of a queue held in it on average until `at`, the past counting ever less."""
+
+    queue: str
+    user: str
+    at: float
+    """Seconds since 1970: they have held the same since then."""
+    amounts: dict[str, float] = {}
+    """As of `QueueUsage`."""
+
+
 DEFAULT_QUEUE = QueueSpec("default")
 """The queue of jobs that name none; it always exists."""

@@ -52,6 +52,11 @@ class TaskCounts(Record, frozen=True):
     succeeded: int = 0
     failed: int = 0
 
+    @property
+    def open(self) -> int:
+        """How many wait or run, of a job that is not over: all of them between two attempts of the job."""
+        return self.waiting + self.running or self.total
+
 
 class ExitView(Record, frozen=True):
     """How an attempt ended, as `corral.model.outcome.Completion` says it."""

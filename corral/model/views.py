@@ -189,6 +189,28 @@ class Me(Record, frozen=True):
     groups: tuple[str, ...] = ()
 
 
+class Amount(Record, frozen=True):
+    """What is used, and how much may be; a limit of 0 is none."""
+
+    used: int
+    limit: int = 0
+
+
+class AccountUse(Record, frozen=True):
+    """What an account has of what one account may have."""
+
+    tasks: Amount
+    """Waiting and running."""
+    code_bytes: Amount
+    """Uploaded and kept."""
+    submissions: Amount = Amount(0)
+    """In the hour that began with the first of them, as this server counts."""
+    log_bytes_of_stream: int = 0
+    """Of each stream of a task's log so many bytes are kept, the newest; 0 is no limit."""
+    folder_bytes_of_task: int = 0
+    """A task may have so many in its working folder, as a pod in all that it writes to its node; 0 is no limit."""
+
+
 class UserView(Record, frozen=True):
     """One account."""
 

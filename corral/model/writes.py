@@ -15,7 +15,7 @@ from corral.model.commands import EngineCommand
 from corral.model.facts import Fact
 from corral.model.objects import ObjectLink
 from corral.model.openpai import OpenPaiListing
-from corral.model.queues import QueueUsage
+from corral.model.queues import QueueUsage, UserUsage
 from corral.model.receipts import LedgerEntry, Receipt
 from corral.model.records import JobSummary
 from corral.model.runs import JobRun, TaskRun
@@ -190,6 +190,16 @@ class FactWrite(msgspec.Struct, frozen=True):
     actor: str = ""
 
 
+class ServerEvent(msgspec.Struct, frozen=True):
+    """Something that happened to the server itself, and to no job."""
+
+    at: float
+    kind: str
+    message: str
+    actor: str = ""
+    """Which process of which machine tells of it."""
+
+
 class ControlBatch(msgspec.Struct, frozen=True):
     """Everything one cycle of control decided: stored whole or not at all."""
 
@@ -209,6 +219,10 @@ class ControlBatch(msgspec.Struct, frozen=True):
     """What queues held in the past, where that has changed."""
     usage_forgotten: tuple[str, ...] = ()
     """The queues whose past is no matter any more."""
+    user_usage: tuple[UserUsage, ...] = ()
+    """What users of queues held in the past, where that has changed."""
+    user_usage_forgotten: tuple[tuple[str, str], ...] = ()
+    """The queues and users whose past is no matter any more."""
     removed_jobs: tuple[JobId, ...] = ()
     """Jobs to remove with everything of theirs but a line of history."""
 

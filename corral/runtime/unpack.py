@@ -1,16 +1,17 @@
-"""Why: a code archive is a stranger's input; nothing in it may be written outside of the folder that it is unpacked into.
+"""Tar archives of code and of copied files, unpacked so that nothing is written outside of the target folder.
 
 Refused: absolute names, `..`, links whose target lies outside, anything below a link, devices and pipes, names that are
-not text, too many entries, too many bytes. Owners are not taken over; of the permissions only "executable" is.
+not text, too many entries, too many bytes. Owners are not taken over; of the permissions of code only "executable" is.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import posixpath
 import tarfile
 from collections.abc import Iterator
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 from corral.runtime.tarheaders import CheckedInfo
 
@@ -38,6 +39,10 @@ class UnsafeArchive(ValueError):
     """The archive is broken or would do harm; the message says what is wrong with which entry."""
 
 
+class TooLarge(UnsafeArchive):
+    """The archive has more bytes than the limits allow."""
+
+
 def check(archive: BinaryIO, limits: Limits = DEFAULT_LIMITS) -> None:
     """Read through an archive as `unpack` would, writing nothing.
 
@@ -46,7 +51,7 @@ def check(archive: BinaryIO, limits: Limits = DEFAULT_LIMITS) -> None:
     size = archive.seek(0, os.SEEK_END)
     archive.seek(0)
     expanded = min(limits.total_bytes, max(limits.small_bytes, limits.ratio * size))
-    for _ in _entries(archive, limits._replace(total_bytes=expanded)):
+    for _ in entries(archive, limits._replace(total_bytes=expanded)):
         pass
 
 
@@ -58,16 +63,22 @@ def unpack(archive: BinaryIO, target: str, limits: Limits = DEFAULT_LIMITS) -> i
     count = 0
     target = os.path.realpath(target)
     os.makedirs(target, exist_ok=True)
-    for opened, member, name in _entries(archive, limits):
+    for opened, member, name in entries(archive, limits):
         count += 1
-        path = os.path.join(target, name)
-        if name != "." and os.path.realpath(os.path.dirname(path)) != os.path.dirname(path):
-            raise UnsafeArchive(f"{name} lies below a link in the folder that is there already")
-        _write(opened, member, name, path, target)
+        write(opened, member, name, target)
     return count
 
 
-def _write(opened: tarfile.TarFile, member: tarfile.TarInfo, name: str, path: str, target: str) -> None:
+def write(opened: tarfile.TarFile, member: tarfile.TarInfo, name: str, target: str, *, faithful: bool = False) -> None:
+    """Write an entry of `entries` as `name` in the folder `target`, a path without links.
+
+    With `faithful` a file keeps its time and what its owner, and others at most as readers, may do with it.
+
+    Raises UnsafeArchive when a link of that folder is on the way, OSError.
+    """
+    path = os.path.join(target, name)
+    if name != "." and os.path.realpath(os.path.dirname(path)) != os.path.dirname(path):
+        raise UnsafeArchive(f"{name!r} lies below a link in the folder that is there already")
     if member.isdir():
         os.makedirs(path, exist_ok=True)
         return
@@ -81,29 +92,39 @@ def _write(opened: tarfile.TarFile, member: tarfile.TarInfo, name: str, path: st
     else:
         source = opened.extractfile(member)
         if source is None:
-            raise UnsafeArchive(f"{name} has no content")
-        handle = os.open(
-            path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o755 if member.mode & 0o111 else 0o644
-        )
+            raise UnsafeArchive(f"{name!r} has no content")
+        mode = 0o755 if member.mode & 0o111 else 0o644
+        if faithful:
+            mode = 0o600 | member.mode & (0o755 if member.mode & 0o100 else 0o644)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
         with os.fdopen(handle, "wb") as file:
             while chunk := source.read(_CHUNK):
                 file.write(chunk)
+            if faithful:
+                file.flush()
+                with contextlib.suppress(OverflowError, ValueError, OSError):  # a time that no file can have
+                    os.utime(handle, (member.mtime, member.mtime))
 
 
-def _entries(archive: BinaryIO, limits: Limits) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo, str]]:
-    """Every entry with its name made plain, each checked against those before it."""
+def entries(
+    archive: Any, limits: Limits = DEFAULT_LIMITS, mode: Literal["r:gz", "r:", "r|"] = "r:gz"
+) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo, str]]:
+    """Every entry with its name made plain, each checked against those before it; `mode` is `tarfile.open`'s.
+
+    Raises UnsafeArchive, before the content of an entry is read that would be too large; OSError.
+    """
     links: set[str] = set()
     files: set[str] = set()
-    entries = names = 0
+    count = names = 0
     try:
-        with tarfile.open(fileobj=archive, mode="r:gz", tarinfo=CheckedInfo) as opened:
+        with tarfile.open(fileobj=archive, mode=mode, tarinfo=CheckedInfo) as opened:
             while (member := opened.next()) is not None:
                 opened.members = []  # type: ignore[attr-defined]  # or the list of all entries would be kept
-                entries += 1
-                if entries > limits.entries:
+                count += 1
+                if count > limits.entries:
                     raise UnsafeArchive(f"it has more than {limits.entries} entries")
                 if opened.offset > limits.total_bytes:  # with the headers, of which there may be many to an entry
-                    raise UnsafeArchive(f"it unpacks to more than {limits.total_bytes} bytes")
+                    raise TooLarge(f"it unpacks to more than {limits.total_bytes} bytes")
                 names += len(member.name)
                 if names > limits.name_bytes:
                     raise UnsafeArchive(f"its names have more than {limits.name_bytes} bytes")
@@ -115,7 +136,7 @@ def _entries(archive: BinaryIO, limits: Limits) -> Iterator[tuple[tarfile.TarFil
     except Exception as error:  # whatever a broken archive makes the library raise
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise UnsafeArchive(f"it is not a readable tar.gz ({error})") from error
+        raise UnsafeArchive(f"it is not a readable {'tar.gz' if mode == 'r:gz' else 'tar'} ({error})") from error
 
 
 def _checked(member: tarfile.TarInfo, links: set[str], files: set[str]) -> str:

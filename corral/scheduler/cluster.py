@@ -141,6 +141,7 @@ class Cluster:
         """Whether it is news of what runs, or of what did."""
         if isinstance(event, UsageRecalled):
             self.queues.recall(event.usages)
+            self.queues.users.recall(event.of_users)
             return True
         return self.gangs.hear(event)
 
@@ -242,6 +243,7 @@ class Cluster:
             self.ends,
             self.queues.columns(),
             [self.queues.past_use(node) for node in self.queues.decaying],
+            [*self.queues.users.usages()],
             self.gangs.columns(),
             str(self.ownership.columns()),
             self.hived.digest() if self.hived is not None else "",
@@ -367,7 +369,7 @@ class Cluster:
             if index is not None and take is not None:
                 index[0].add(take)
         more = [now - was for now, was in zip(gang.amounts, before, strict=True)]
-        self.queues.remember(gang.queue, event.placed_at)
+        self.queues.remember(gang.queue, gang.user, event.placed_at)
         self.queues.charge(gang.queue, gang.user, gang.groups, more)
         if event.ends_at < self._ends_at.get(event.job, FOREVER):
             self._forget_end(event.job)
@@ -382,7 +384,7 @@ class Cluster:
         released = [(key, tasks.pop(key)) for key in keys if key in tasks]
         if not released:
             return False
-        self.queues.remember(gang.queue, at)
+        self.queues.remember(gang.queue, gang.user, at)
         for key, hold in released:
             self.ownership.release(gang, key)
             self.queues.charge(gang.queue, gang.user, gang.groups, gang.discharge(key), -1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import overload
@@ -200,26 +200,27 @@ class Cycle:
     def _follow(self, groups: list[Group]) -> None:
         if not groups:
             return
-        line = self._line = Line(groups, self._queues, self.now, fair=self.policy.fair)
+        line = self._line = Line(groups, self._queues, self.now, self.policy)
         while (following := line.pop()) is not None:
             at, first, other = following
             group = groups[at]
             if group.keys[first] in self._done:
                 step = 1
             else:
-                step = self._look(group, first, Run(group, first, self._end(line, group, first, other)))
+                step = self._look(group, first, Run(group, first, self._end(line, at, first, other)))
             if step and first + step < len(group.keys):
                 line.push(at, first + step)
 
-    def _end(self, line: Line, group: Group, first: int, other: OrderKey | None) -> int:
+    def _end(self, line: Line, at: int, first: int, other: OrderKey | None) -> int:
         """How far gangs of a group may be placed before another has its turn."""
-        if line.crowded or not self._queues.plain:
+        group = line.groups[at]
+        if line.crowded(at, first) or not self._queues.plain:
             return first + 1
         end = len(group.keys) if other is None else bisect_left(group.keys, other, first)
         for key in self._done:
-            at = bisect_left(group.keys, key, first, end)
-            if at < end and group.keys[at] == key:
-                end = at
+            place = bisect_left(group.keys, key, first, end)
+            if place < end and group.keys[place] == key:
+                end = place
         return end
 
     def _look(self, group: Group, first: int, run: Run) -> int:
@@ -246,7 +247,7 @@ class Cycle:
         self._charged.append((first, amounts))
         self._preemption.fairness.charged()
         if self._line is not None:
-            self._line.charged(first.queue)
+            self._line.charged(first.queue, first.user)
 
     def _place(self, group: Group, run: Sequence[GangRequest]) -> Sequence[Placement] | Reasons:
         """Place some of a run, at least its first, or say why that one waits."""
@@ -455,17 +456,17 @@ class Cycle:
         else:
             keys = group.keys[first:]
         many = len(keys) * _RANKS_PER_KEY > len(self.queue)
-        ahead = self.queue.ranks().__getitem__ if many else self.queue.ahead
+        ahead = self.queue.ranks() if many else None
         for key in keys:
             if key not in self._done:
                 self._tell_one(group.entries[key], reasons, ahead)
         group.told = reasons
         group.fresh.difference_update(keys)
 
-    def _tell_one(self, entry: Entry, reasons: Reasons, ahead: Callable[[OrderKey], int] | None = None) -> None:
+    def _tell_one(self, entry: Entry, reasons: Reasons, ahead: Mapping[OrderKey, int] | None = None) -> None:
         told = entry.told
         if told is None or told.binding != reasons.binding or told.possible != reasons.possible:
-            place = (ahead or self.queue.ahead)(entry.key)
+            place = ahead[entry.key] if ahead else self.queue.ahead(entry.key, entry.request.user)
             entry.told = Reasons(reasons.binding, reasons.others, place, reasons.possible)
             self.reasons[entry.request.job] = entry.told
 

@@ -8,7 +8,7 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Inventory
 from corral.model.placement import Placement
 from corral.model.plan import CellsReserved
-from corral.model.queues import QueueSpec, QueueUsage
+from corral.model.queues import QueueSpec, QueueUsage, UserUsage
 from corral.model.requests import GangRequest, RoleAsk
 from corral.spec.hived import HivedCluster
 
@@ -102,9 +102,10 @@ class NominationLapsed(msgspec.Struct, frozen=True, tag=True):
 
 
 class UsageRecalled(msgspec.Struct, frozen=True, tag=True):
-    """This is what queues held in the past, as it was written down; a queue that is not among them has no past."""
+    """This is what queues and their users held in the past, as it was written down; who is not among them has no past."""
 
     usages: tuple[QueueUsage, ...]
+    of_users: tuple[UserUsage, ...] = ()
 
 
 class QueuesConfigured(msgspec.Struct, frozen=True, tag=True):

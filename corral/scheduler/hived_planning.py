@@ -39,7 +39,7 @@ class HivedMemory:
 def plan_hived(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
     """What HiveD would start now, who yields, and why the others wait; `cluster` and `queue` stay as they are."""
     assert cluster.hived is not None
-    queue.arrange(policy.order)
+    queue.arrange(policy.order, by_user=False)
     memory, state = queue.memory, (cluster.revision, queue.revision)
     if isinstance(memory, HivedMemory) and memory == HivedMemory(cluster, policy, state) and not queue.expected:
         return Plan(cluster.revision)

@@ -1,26 +1,27 @@
-"""Why: when queues share fairly, who is next depends on who holds what, and changes with every gang that starts."""
+"""Who is next in a cycle, when that changes with every gang that starts: queues and their users share fairly."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
-from corral.scheduler.policy import OrderKey
+from corral.scheduler.policy import OrderKey, Policy, rank
 from corral.scheduler.queue import Group
 from corral.scheduler.queues import QueueNode, QueueTree
 
-Item = tuple[OrderKey, int, int]
-"""The key of a group's next gang, the group's number, and the place of that gang in the group."""
+Item = tuple[OrderKey, float, OrderKey, int, int]
+"""The rank of a group's next gang, what its user has used, its key, the group's number, the gang's place in the group."""
 
 
 class Line:
     """The groups that are still to be looked at in a cycle, next first.
 
-    With `fair`, the queue that is most wronged is next (`QueueTree.standing`), from the top of the tree down, and within
-    it the gang that is first in order; else the order alone decides.
+    In a fair policy the queue that is most wronged is next (`QueueTree.standing`), from the top of the tree down, and
+    within it the gang that is first in order, users of equal gangs taking turns (`QueueTree.user_standing`); else the
+    order alone decides.
     """
 
-    def __init__(self, groups: Iterable[Group], queues: QueueTree, now: float, *, fair: bool) -> None:
+    def __init__(self, groups: Iterable[Group], queues: QueueTree, now: float, policy: Policy) -> None:
         self.groups = list(groups)
         self._queues = queues
         self._now = now
@@ -28,40 +29,77 @@ class Line:
         self._below: dict[str, int] = {}
         """By queue, how many groups of it and of the queues below it are left."""
         self._standings: dict[str, tuple[int, float]] = {}
+        self._uses: dict[tuple[str, str], float] = {}
+        """By queue and user, what the latter has used."""
+        self._rivals: dict[tuple[str, OrderKey], dict[str, int]] = {}
+        """By queue and rank, how many groups of each user are left."""
         names = {group.queue for group in self.groups}
-        self.fair = fair and len(names) > 1
+        self._fair = policy.fair and len(names) > 1
+        self._by_user = policy.fair and policy.fair_users and len({group.user for group in self.groups}) > 1
         for at in range(len(self.groups)):
             self.push(at, 0)
 
     def _queue(self, at: int) -> str:
-        return self.groups[at].queue if self.fair else ""
+        return self.groups[at].queue if self._fair else ""
 
     def push(self, at: int, first: int) -> None:
         """Have the gang at place `first` of a group looked at in its turn."""
-        name = self._queue(at)
-        heappush(self._heaps.setdefault(name, []), (self.groups[at].keys[first], at, first))
+        name, group = self._queue(at), self.groups[at]
+        key = group.keys[first]
+        heappush(self._heaps.setdefault(name, []), (rank(key), self._use(group), key, at, first))
         self._count(name, 1)
+        self._meet(name, key, group.user, 1)
 
     def pop(self) -> tuple[int, int, OrderKey | None] | None:
         """The next group, the place of its next gang, and the key of the first gang of another group after it."""
-        name = self._next() if self.fair else ""
+        name = self._next() if self._fair else ""
         heap = self._heaps.get(name)
         if not heap:
             return None
-        _, at, first = heappop(heap)
+        while True:
+            level, use, key, at, first = heappop(heap)
+            now = self._use(self.groups[at])
+            if now == use:
+                break
+            heappush(heap, (level, now, key, at, first))
         self._count(name, -1)
-        return at, first, heap[0][0] if heap else None
+        self._meet(name, key, self.groups[at].user, -1)
+        return at, first, heap[0][2] if heap else None
 
-    @property
-    def crowded(self) -> bool:
-        """Whether another queue may come first as soon as one gang was placed."""
-        return self.fair and sum(bool(heap) for heap in self._heaps.values()) > 0
+    def crowded(self, at: int, first: int) -> bool:
+        """Whether another queue, or another user, may come first as soon as one gang of the group was placed."""
+        if self._fair and any(self._heaps.values()):
+            return True
+        if not self._by_user:
+            return False
+        group = self.groups[at]
+        rivals = self._rivals.get((self._queue(at), rank(group.keys[first])), {})
+        return len(rivals) > (group.user in rivals)
 
-    def charged(self, queue: str) -> None:
-        """What a queue holds has changed."""
-        if self.fair:
+    def charged(self, queue: str, user: str) -> None:
+        """What a user of a queue holds has changed."""
+        self._uses.pop((queue, user), None)
+        if self._fair:
             for node in self._queues.find(queue).chain():
                 self._standings.pop(node.name, None)
+
+    def _use(self, group: Group) -> float:
+        if not self._by_user:
+            return 0.0
+        key = (group.queue, group.user)
+        found = self._uses.get(key)
+        if found is None:
+            found = self._uses[key] = self._queues.user_standing(*key, self._now)
+        return found
+
+    def _meet(self, name: str, key: OrderKey, user: str, more: int) -> None:
+        """Count a group of a user among those of its rank."""
+        if not self._by_user:
+            return
+        rivals = self._rivals.setdefault((name, rank(key)), {})
+        rivals[user] = rivals.get(user, 0) + more
+        if not rivals[user]:
+            del rivals[user]
 
     def _next(self) -> str:
         node = self._queues.root
@@ -80,6 +118,6 @@ class Line:
         return (found, node.name)
 
     def _count(self, name: str, more: int) -> None:
-        if self.fair:
+        if self._fair:
             for node in self._queues.find(name).chain():
                 self._below[node.name] = self._below.get(node.name, 0) + more

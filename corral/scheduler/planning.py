@@ -50,7 +50,7 @@ def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
     """
     if policy.hived and cluster.hived is not None:
         return plan_hived(cluster, queue, policy, now)
-    queue.arrange(policy.order)
+    queue.arrange(policy.order, by_user=policy.fair and policy.fair_users)
     memory = _recall(cluster, queue, policy)
     if memory.seen == (cluster.revision, queue.revision) and now < memory.again:
         return Plan(cluster.revision, again_at=_known(memory.again))
@@ -147,8 +147,12 @@ def _reconsider(trial: Trial, queue: Queue, memory: Memory) -> None:
         return
     places = cluster.returned_since(memory.returns)
     refused: list[tuple[int, Group]] = []
+    seen: set[int] = set()
     for group in queue.groups.values():
         verdict = group.verdict
+        if id(group.finding) in seen:
+            continue
+        seen.add(id(group.finding))
         if isinstance(verdict, Verdict) and verdict.reasons.possible:
             request = group.entries[group.keys[0]].request
             if places is None or len(places) > _MANY_PLACES or trial.reaches(request, group.shape, places):

@@ -19,6 +19,15 @@ OrderKey = tuple[Any, ...]
 """Sorts waiting gangs, next first; all keys of one order compare with each other."""
 
 
+_AFTER_RANK = 3
+"""The time of submission, the job and its first task end the key of a waiting gang."""
+
+
+def rank(key: OrderKey) -> OrderKey:
+    """What makes gangs equal: the key of a waiting gang without the time of submission and what follows it."""
+    return key[:-_AFTER_RANK]
+
+
 class Order(Protocol):
     """Who is next. Two orders are equal when they give the same keys."""
 
@@ -67,7 +76,9 @@ class DeadlineOrder:
 class Policy:
     """How a cycle decides.
 
-    With `fair`, the queue that holds least of what it is owed is next, and the order decides within it. With `backfill`,
+    With `fair`, the queue that holds least of what it is owed is next, and the order decides within it; with `fair_users`
+    too, the order decides by all but the last part of its keys (when a gang was submitted), and of gangs that are equal in
+    them the one of the user who holds and held least in the queue is next. With `backfill`,
     later gangs may start where they cannot delay the first that waits. With `preemption`, running gangs yield under the
     rules of their queues; with `consolidation`, small ones also move to make room for the first that waits, when that saves
     more device-seconds than it costs. An elastic gang that could have more tasks elsewhere moves there at most once in
@@ -78,6 +89,7 @@ class Policy:
     order: Order = field(default_factory=PriorityOrder)
     backfill: bool = True
     fair: bool = False
+    fair_users: bool = True
     preemption: bool = False
     consolidation: bool = False
     move_seconds: float = 0.0
@@ -95,7 +107,7 @@ BUILT_IN = {
         Policy("deadline", DeadlineOrder(), preemption=True, consolidation=True, move_seconds=600.0),
     )
 }
-"""`fair` is the default: with one queue it is `priority`."""
+"""`fair` is the default: with one queue and one user it is `priority`."""
 
 
 def find_policy(name: str = "fair") -> Policy:

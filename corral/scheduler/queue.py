@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from copy import copy
 from hashlib import blake2b
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -21,7 +22,7 @@ from corral.scheduler.events import (
     QueueEvent,
     QueuesConfigured,
 )
-from corral.scheduler.policy import Order, OrderKey, PriorityOrder
+from corral.scheduler.policy import Order, OrderKey, PriorityOrder, rank
 from corral.scheduler.queues import limiting
 from corral.scheduler.shapes import gang_shape
 
@@ -29,34 +30,47 @@ from corral.scheduler.shapes import gang_shape
 class Entry:
     """One waiting gang, and the reasons last told for it."""
 
-    __slots__ = ("group", "key", "request", "shape", "told")
+    __slots__ = ("alike", "group", "key", "request", "shape", "told")
 
-    def __init__(self, request: GangRequest, key: OrderKey, *, limited: bool) -> None:
+    def __init__(self, request: GangRequest, key: OrderKey, *, limited: bool, by_user: bool) -> None:
         self.request = request
         self.key = key
         self.shape = gang_shape(request)
         person = (request.user, request.groups) if limited else None
-        self.group = (request.queue, person, request.priority, request.preemptible, self.shape)
+        self.alike = (request.queue, person, request.priority, request.preemptible, self.shape)
+        """Equal for gangs that every rule but the turns of users treats alike."""
+        self.group = (request.user if by_user else "", self.alike)
         """Equal for gangs that every rule treats alike."""
         self.told: Reasons | None = None
 
     def copy(self) -> Entry:
         """An independent copy."""
         twin = object.__new__(Entry)
-        twin.request, twin.key, twin.shape, twin.group, twin.told = (
-            self.request, self.key, self.shape, self.group, self.told,
+        twin.request, twin.key, twin.shape, twin.alike, twin.group, twin.told = (
+            self.request, self.key, self.shape, self.alike, self.group, self.told,
         )  # fmt: skip
         return twin
+
+
+class Finding:
+    """What the last cycle found out about gangs that differ by their users at most; owned by planning."""
+
+    __slots__ = ("__weakref__", "verdict")
+
+    def __init__(self, verdict: object = None) -> None:
+        self.verdict = verdict
 
 
 class Group:
     """The waiting gangs of one shape that every rule treats alike, in order."""
 
-    __slots__ = ("entries", "fresh", "keys", "priority", "queue", "shape", "starts", "told", "verdict")
+    __slots__ = ("entries", "finding", "fresh", "keys", "priority", "queue", "shape", "starts", "told", "user")
 
-    def __init__(self, request: GangRequest, shape: Hashable) -> None:
+    def __init__(self, request: GangRequest, shape: Hashable, user: str, finding: Finding) -> None:
         self.shape = shape
         self.queue = request.queue
+        self.user = user
+        """Whose they are, where users take turns."""
         self.priority = request.priority
         self.starts = any(role.minimum for role in request.roles)
         """Whether they cannot do without this: no growth of gangs that run anyway."""
@@ -66,14 +80,24 @@ class Group:
         """Those that nothing was told about yet."""
         self.told: Reasons | None = None
         """What was last told about them."""
-        self.verdict: object = None
-        """What the last cycle found out about them; owned by planning."""
+        self.finding = finding
+        """Shared with the groups of other users."""
 
-    def copy(self, keys: list[OrderKey]) -> Group:
+    @property
+    def verdict(self) -> object:
+        """What the last cycle found out about them."""
+        return self.finding.verdict
+
+    @verdict.setter
+    def verdict(self, found: object) -> None:
+        self.finding.verdict = found
+
+    def copy(self, keys: list[OrderKey], finding: Finding) -> Group:
         """An independent copy with copies of these entries."""
         twin = object.__new__(Group)
-        twin.shape, twin.queue, twin.priority, twin.starts = self.shape, self.queue, self.priority, self.starts
-        twin.keys, twin.told, twin.verdict = keys, self.told, self.verdict
+        twin.shape, twin.queue, twin.user = self.shape, self.queue, self.user
+        twin.priority, twin.starts = self.priority, self.starts
+        twin.keys, twin.told, twin.finding = keys, self.told, finding
         twin.entries = {key: self.entries[key].copy() for key in keys}
         twin.fresh = self.fresh & twin.entries.keys()
         return twin
@@ -93,10 +117,16 @@ class Queue:
         self.nominated: set[JobId] = set()
         """The jobs for which others were told to end."""
         self._order: Order = PriorityOrder()
+        self._by_user = True
+        self._findings: WeakValueDictionary[Hashable, Finding] = WeakValueDictionary()
         self._line: list[OrderKey] = []
         self._jobs: dict[JobId, list[Entry]] = {}
+        self._turns: dict[OrderKey, dict[str, list[OrderKey]]] | None = None
+        """By rank and user, what waits, in order; None until somebody asks who is ahead."""
         self._ranks: dict[OrderKey, int] = {}
         self._ranked = -1
+        self._counted = 0
+        """What it cost to count who is ahead one by one; above the cost of a table of all, that is made."""
         self._limited: frozenset[str] = frozenset()
         """The queues that limit what one user or group holds."""
 
@@ -133,32 +163,46 @@ class Queue:
     def position(self, job: JobId) -> int | None:
         """How many gangs are before the first one of a job; None when it does not wait."""
         first = self.first(job)
-        return None if first is None else self.ahead(first.key)
+        return None if first is None else self.ahead(first.key, first.request.user)
 
     def first(self, job: JobId) -> Entry | None:
         """The gang of a job that is next in order."""
         return min(self._jobs.get(job, ()), key=lambda entry: entry.key, default=None)
 
-    def ahead(self, key: OrderKey) -> int:
-        """How many gangs are before this key."""
-        return bisect_left(self._line, key)
+    def ahead(self, key: OrderKey, user: str = "") -> int:
+        """How many gangs are before this one; of equal ones those whose turn is earlier if all their users begin now."""
+        users = self._by_turns().get(rank(key), {}) if self._by_user else {}
+        if len(users) < 2:
+            return bisect_left(self._line, key)
+        self._counted += len(users)
+        if self._ranked == self.revision or self._counted > len(self._line):
+            return self.ranks()[key]
+        turn = bisect_left(users[user], key)
+        before = sum(min(turn, len(keys)) + (turn < len(keys) and keys[turn] < key) for keys in users.values())
+        return bisect_left(self._line, rank(key)) + before
 
     def ranks(self) -> dict[OrderKey, int]:
-        """How many gangs are before each that waits."""
+        """How many gangs are before each that waits, as `ahead` counts them."""
         if self._ranked != self.revision:
-            self._ranks, self._ranked = {key: ahead for ahead, key in enumerate(self._line)}, self.revision
+            line: Iterable[OrderKey] = self._line
+            if self._by_user:
+                lists = [(level, keys) for level, users in self._by_turns().items() for keys in users.values()]
+                turns = ((level, turn, key) for level, keys in lists for turn, key in enumerate(keys))
+                line = (key for _, _, key in sorted(turns))
+            self._ranks, self._ranked = {key: ahead for ahead, key in enumerate(line)}, self.revision
+            self._counted = 0
         return self._ranks
 
-    def arrange(self, order: Order) -> None:
-        """Keep the queue in this order from now on."""
-        if order != self._order:
-            self._order = order
+    def arrange(self, order: Order, *, by_user: bool = True) -> None:
+        """Keep the queue in this order from now on; `by_user`: with groups of their own for each user."""
+        if order != self._order or by_user != self._by_user:
+            self._order, self._by_user = order, by_user
             self._rearrange()
 
     def _rearrange(self) -> None:
         requests = [entry.request for entries in self._jobs.values() for entry in entries]
         self.memory, self._ranked = None, -1
-        self.groups, self._line, self._jobs = {}, [], {}
+        self.groups, self._line, self._jobs, self._turns = {}, [], {}, None
         for request in requests:
             self._insert(request)
 
@@ -168,13 +212,15 @@ class Queue:
         With `most` it has of gangs that are alike no more than the first so many, all of `job`, and all that are nominated.
         """
         twin = Queue()
-        twin._order, twin._limited = self._order, self._limited
+        twin._order, twin._limited, twin._by_user = self._order, self._limited, self._by_user
         named = {*self.nominated, *((job,) if job is not None else ())}
         kept = sorted(entry.key for each in named for entry in self._jobs.get(each, ()))
         for name, group in self.groups.items():
             keys = group.keys[:most]
             keys += [key for key in kept if key in group.entries and key > keys[-1]]
-            other = twin.groups[name] = group.copy(keys)
+            alike = group.entries[keys[0]].alike
+            finding = twin._findings.setdefault(alike, Finding(group.verdict))
+            other = twin.groups[name] = group.copy(keys, finding)
             for entry in other.entries.values():
                 twin._jobs.setdefault(entry.request.job, []).append(entry)
         twin._line = sorted(key for group in twin.groups.values() for key in group.keys)
@@ -196,13 +242,18 @@ class Queue:
             if not set(entry.request.tasks).isdisjoint(request.tasks):
                 self._remove(entry)
         key = (*self._order.key(request), request.job, first)
-        entry = Entry(request, key, limited=request.queue in self._limited)
+        entry = Entry(request, key, limited=request.queue in self._limited, by_user=self._by_user)
         self._jobs.setdefault(request.job, []).append(entry)
-        group = self.groups.setdefault(entry.group, Group(request, entry.shape))
+        group = self.groups.get(entry.group)
+        if group is None:
+            finding = self._findings.setdefault(entry.alike, Finding())
+            group = self.groups[entry.group] = Group(request, entry.shape, entry.group[0], finding)
         insort(group.keys, entry.key)
         group.entries[entry.key] = entry
         group.fresh.add(entry.key)
         insort(self._line, entry.key)
+        if self._turns is not None:
+            insort(self._turns.setdefault(rank(key), {}).setdefault(request.user, []), key)
 
     def _remove(self, entry: Entry) -> None:
         entries = self._jobs[entry.request.job]
@@ -216,6 +267,23 @@ class Queue:
         if not group.keys:
             del self.groups[entry.group]
         del self._line[bisect_left(self._line, entry.key)]
+        if self._turns is not None:
+            _end_turn(self._turns, entry)
+
+    def _by_turns(self) -> dict[OrderKey, dict[str, list[OrderKey]]]:
+        if self._turns is None:
+            turns: dict[OrderKey, dict[str, list[OrderKey]]] = {}
+            for group in self.groups.values():
+                first, last = rank(group.keys[0]), rank(group.keys[-1])
+                for level, keys in (
+                    ((first, group.keys),) if first == last else ((rank(key), [key]) for key in group.keys)
+                ):
+                    turns.setdefault(level, {}).setdefault(group.user, []).extend(keys)
+            for users in turns.values():
+                for keys in users.values():
+                    keys.sort()
+            self._turns = turns
+        return self._turns
 
     def _withdraw(self, job: JobId, tasks: frozenset[TaskKey]) -> None:
         for entry in [*self._jobs.get(job, ())]:
@@ -225,6 +293,16 @@ class Queue:
             rest = _without(entry.request, tasks)
             if rest.roles:
                 self._insert(rest)
+
+
+def _end_turn(turns: dict[OrderKey, dict[str, list[OrderKey]]], entry: Entry) -> None:
+    users = turns[rank(entry.key)]
+    keys = users[entry.request.user]
+    del keys[bisect_left(keys, entry.key)]
+    if not keys:
+        del users[entry.request.user]
+    if not users:
+        del turns[rank(entry.key)]
 
 
 def _without(request: GangRequest, tasks: frozenset[TaskKey]) -> GangRequest:

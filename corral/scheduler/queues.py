@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from corral.kernel.units import DEVICE, devices, format_devices
 from corral.model.queues import Amounts, QueueSpec, QueueUsage
+from corral.scheduler.users import HALF_LIFE, Users
 
 if TYPE_CHECKING:
     from corral.scheduler.tree import Tree
@@ -90,6 +91,8 @@ class QueueTree:
         self.people: dict[tuple[str, str, str], Vector] = {}
         """By queue, `user` or `group`, and name: what they hold; only where a limit asks for it."""
         self.limited = limiting(self.specs.values())
+        self.users = Users(self.names)
+        """What each user of a queue holds and held."""
         self.keeping = any(any(node.kept) for node in self.nodes.values())
         self.plain = all(_is_plain(spec) for spec in self.specs.values())
         """Whether no queue has anything that could keep a gang from starting."""
@@ -113,6 +116,8 @@ class QueueTree:
             used = node.used
             for at, amount in enumerate(amounts):
                 used[at] += sign * amount
+        if user:
+            self.users.charge(queue, user, amounts, sign)
         if self.limited:
             for key in self._persons(queue, user, groups):
                 held = self.people.setdefault(key, [0] * len(self.names))
@@ -127,11 +132,22 @@ class QueueTree:
                 yield (node.name, "user", user)
                 yield from ((node.name, "group", group) for group in groups)
 
-    def remember(self, queue: str, now: float) -> None:
-        """Bring the decaying averages of a queue and those above it to `now`; call it before what they hold changes."""
+    def remember(self, queue: str, user: str, now: float) -> None:
+        """Bring the decaying averages of a queue, those above it and its user to `now`; call it before they change."""
+        if user:
+            self.users.remember(queue, user, self.half_life(queue), now)
         for node in self.find(queue).chain():
             if node.spec.half_life_seconds and now > node.seen:
                 node.past, node.seen = self.average(node, now), now
+
+    def half_life(self, queue: str) -> float:
+        """Seconds until what a user of a queue held counts half; a queue that is gone may still be remembered."""
+        node = self.nodes.get(queue)
+        return (node.spec.half_life_seconds if node is not None else 0.0) or HALF_LIFE
+
+    def user_standing(self, queue: str, user: str, now: float) -> float:
+        """Orders the users of a queue: who holds and held least of all that there is comes first."""
+        return self.users.standing(queue, user, self.half_life(queue), self.total, now)
 
     def average(self, node: QueueNode, now: float) -> list[float]:
         """The exponentially decaying average of what a queue held, with its half-life, at `now`."""
@@ -153,6 +169,8 @@ class QueueTree:
     def following(self, before: QueueTree) -> QueueTree:
         """This tree, with what another remembers of the past."""
         self.recall(before.past_use(node) for node in before.decaying)
+        self.users.recall(before.users.usages())
+        self.users.changed = set(before.users.changed)
         return self
 
     # -- who is next --------------------------------------------------------------------------------------------------
@@ -276,12 +294,13 @@ class QueueTree:
             other = twin.find(name)
             other.used, other.past, other.seen = node.used[:], node.past[:], node.seen
         twin.people = {key: held[:] for key, held in self.people.items()}
+        twin.users = self.users.copy()
         return twin
 
     def cleared(self) -> QueueTree:
         """A copy that remembers the past, in which nobody holds anything now."""
         twin = self.copy()
-        twin.people = {}
+        twin.people, twin.users = {}, self.users.copy(cleared=True)
         for node in (twin.root, *twin.nodes.values()):
             node.used = [0] * len(twin.names)
         return twin
@@ -289,7 +308,7 @@ class QueueTree:
     def columns(self) -> tuple[object, ...]:
         """All that is held by queue and by person, for hashing and comparing."""
         used = sorted((name, node.used) for name, node in self.nodes.items() if any(node.used))
-        return (self.total, self.root.used, used, sorted(self.people.items()))
+        return (self.total, self.root.used, used, sorted(self.people.items()), self.users.columns())
 
 
 def _unmet(node: QueueNode, at: int) -> int:

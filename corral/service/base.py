@@ -17,6 +17,7 @@ from corral.kernel.ids import JobIds
 from corral.model.accounts import AuditWrite
 from corral.model.writes import JobRecord
 from corral.service.actor import Actor
+from corral.service.allowance import UNBOUNDED, Allowance
 from corral.service.logs import Logs
 from corral.service.open_streams import OpenStreams
 from corral.service.refusals import Refusals
@@ -73,6 +74,7 @@ class ServiceBase:
         openpai_fs_uri: str = "",
         workers: Workers | None = None,
         folder: Path | None = None,
+        allowance: Allowance = UNBOUNDED,
     ) -> None:
         """`folder` is the data folder, whose disk is looked at; None looks at none."""
         self.store = store
@@ -91,6 +93,7 @@ class ServiceBase:
         self.workers = workers or Workers()
         self._refusals = Refusals()
         self.folder = folder
+        self.allowance = allowance
         self._ids = JobIds(secrets.randbits)
         self._background: set[asyncio.Task[None]] = set()
 

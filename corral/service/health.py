@@ -15,6 +15,7 @@ from corral.store.faults import FULL, NO_DESCRIPTORS
 FEW_DESCRIPTORS: Final = 32
 """With fewer left a process can soon open no file and accept no connection."""
 _FEW_INODES: Final = 64
+_MOST_DESCRIPTORS: Final = 65_536
 _PROBE_BYTES: Final = 64 * 1024
 """More than a file system may have left in the block that a file ends in."""
 
@@ -24,10 +25,16 @@ def shortages(folder: Path, who: str) -> list[str]:
     return [*disk_shortages(folder), *descriptor_shortages(who)]
 
 
-def raise_descriptor_limit() -> None:
-    """Take as many file descriptors as this process may have."""
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+def raise_descriptor_limit() -> int:
+    """Let this process open as many files as it may (65,536 at most), and say how many that is."""
+    soft, hard = (
+        _MOST_DESCRIPTORS if limit == resource.RLIM_INFINITY else limit
+        for limit in resource.getrlimit(resource.RLIMIT_NOFILE)
+    )
+    most = min(hard, _MOST_DESCRIPTORS)
+    if soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    return max(soft, most)
 
 
 def descriptor_shortages(who: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
+from corral.kernel.errors import Conflict, InvalidInput, NotFound, TooLarge, Unavailable
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.kernel.tokens import derived_secret, job_secret
 from corral.model.facts import Fact
@@ -27,6 +27,7 @@ from corral.spec.openpai.names import JOB_TYPE as OPENPAI
 from corral.storage.blobs import BLOB_SCHEME
 from corral.storage.logs import LogFile
 from corral.storage.shelf import Log
+from corral.store.cluster_views import too_much_code
 
 _EVERY_TASK: Final = 20_000
 _REPORT_BYTES: Final = 16 * 1024
@@ -215,18 +216,35 @@ class Inside(ServiceBase):
         await self.note(actor, "job.exec", job_resource(record), decision, task=f"{role}-{index}", **said)
         return record, task
 
-    async def put_code(self, actor: Actor, chunks: AsyncIterator[bytes], *, declared: int | None = None) -> Uploaded:
-        """Store an uploaded archive.
+    async def put_code(
+        self, actor: Actor, chunks: AsyncIterator[bytes], *, declared: int | None = None, digest: str = ""
+    ) -> Uploaded:
+        """Store an uploaded archive; `declared` and `digest`: the length and SHA-256 that the caller says it has.
 
-        Raises TooLarge (from the blob store), Unavailable when there is no blob store.
+        Raises TooLarge before anything is read when the account would keep too much, unless it keeps the very archive
+        already; TooLarge, InvalidInput and Unavailable as the blob store does, Unavailable when there is none.
         """
         decision = await self.check(actor, "code.put", Resource("code", owner=actor.user))
         if self.blobs is None:
             raise Unavailable("no-blob-store", "Code cannot be stored on this server.")
-        digest, size = await self.blobs.put(chunks, self.code_limit, self.workers)
-        await self.store.put_blob(digest, actor.user, size, self.clock.now())
+        most = self.allowance.code_bytes
+        if most and declared:
+            kept = await self.store.code_bytes(actor.user)
+            if kept + declared > most and not await self._keeps(actor, digest, declared):
+                raise too_much_code(actor.user, kept, declared, most)
+        digest, size = await self.blobs.put(chunks, self.code_limit, self.workers, digest)
+        try:
+            await self.store.put_blob(digest, actor.user, size, self.clock.now(), most=most)
+        except TooLarge:
+            if not await self.store.has_blob(digest):  # nothing else would ever remove it
+                await self.blobs.remove(digest)
+            raise
         await self.note(actor, "code.put", Resource("code", digest, owner=actor.user), decision, size=size)
         return Uploaded(digest, size)
+
+    async def _keeps(self, actor: Actor, digest: str, size: int) -> bool:
+        """Whether the actor keeps an archive of this SHA-256 and length."""
+        return bool(digest) and await self.store.use_blob(digest, actor.user, self.clock.now()) == size
 
     async def own_code(self, actor: Actor) -> Path:
         """The file of the archive that the job of this token starts from.

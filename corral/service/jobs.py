@@ -181,9 +181,14 @@ class Jobs(ServiceBase):
         return await self._intend(actor, record, "job.stop", IntentKind.STOP, {}, decision)
 
     async def restart(self, actor: Actor, ref: str) -> JobDetail:
-        """Ask for the job to begin anew."""
+        """Ask for the job to begin anew.
+
+        Raises TooManyRequests for one that is over, when its user would have too many tasks.
+        """
         record, decision = await self.job_for(actor, ref, "job.restart")
-        return await self._intend(actor, record, "job.restart", IntentKind.RESTART, {}, decision)
+        line, at = self.line(actor, "job.restart", job_resource(record), decision), self.clock.now()
+        await self.store.restart(record.id, actor=actor.user, at=at, audit=line, most_tasks=self.allowance.tasks)
+        return await self._detail(actor, record)
 
     async def scale(
         self, actor: Actor, ref: str, *, replicas: int, role: str = "", by_object: bool = False
@@ -192,7 +197,8 @@ class Jobs(ServiceBase):
 
         `by_object`: its object says so already.
 
-        Raises SpecError outside of the document's bounds, InvalidInput for another role, Conflict `job-over`.
+        Raises SpecError outside of the document's bounds, InvalidInput for another role, Conflict `job-over`,
+        TooManyRequests when the job's user would have too many tasks.
         """
         record, decision = await self.job_for(actor, ref, "job.scale")
         if not record.live:
@@ -203,20 +209,27 @@ class Jobs(ServiceBase):
             raise InvalidInput("role-not-counted", f"Only role {counted} of this job can be scaled.")
         document.scaled(replicas)
         data = {"role": counted, "replicas": replicas}
-        if not by_object and await self._asked_its_object(actor, record, replicas):
+        sizes, asked, most = {counted: replicas}, {counted: document.replicas_of(counted)}, self.allowance.tasks
+        if not by_object and await self._asked_its_object(actor, record, sizes, asked):
             await self.note(actor, "job.scale", job_resource(record), decision, **data)
             return await self._detail(actor, record)
-        return await self._intend(actor, record, "job.scale", IntentKind.SCALE, data, decision)
+        line, at = self.line(actor, "job.scale", job_resource(record), decision, **data), self.clock.now()
+        await self.store.scale(record.id, sizes, asked=asked, actor=actor.user, at=at, audits=[line], most_tasks=most)
+        return await self._detail(actor, record)
 
-    async def _asked_its_object(self, actor: Actor, record: JobRecord, replicas: int) -> bool:
+    async def _asked_its_object(
+        self, actor: Actor, record: JobRecord, sizes: dict[str, int], asked: dict[str, int]
+    ) -> bool:
         """Have the object that the job was born as ask for so many; False when it was born otherwise, or is gone.
 
-        Raises Unavailable when the cluster that has the object does not answer.
+        Raises Unavailable when the cluster that has the object does not answer, TooManyRequests for too many tasks.
         """
         if await self.store.object_of(record.id) is None:
             return False
-        asked = {"replicas": replicas, "actor": actor.user}
-        return bool(await self.door.ask(f"/objects/{record.id}/scale", asked))
+        await self.store.check_scale(record.id, sizes, asked, self.allowance.tasks)
+        (replicas,) = sizes.values()
+        body = {"replicas": replicas, "actor": actor.user}
+        return bool(await self.door.ask(f"/objects/{record.id}/scale", body))
 
     async def delete(self, actor: Actor, ref: str, *, stop: bool = False) -> None:
         """Remove a job that is over; with `stop` one that is not is stopped first.

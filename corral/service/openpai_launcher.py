@@ -84,7 +84,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
     async def rescale_framework(self, actor: Actor, name: str, role: str, body: Any, *, as_user: str = "") -> None:
         """Have a role of a Framework be of another number of tasks.
 
-        Raises SpecError, InvalidInput for a role that is not there, NotFound, Forbidden, TooManyTasks.
+        Raises SpecError, InvalidInput for a role that is not there, NotFound, Forbidden, TooManyTasks, TooManyRequests.
         """
         number = descriptors.task_number(body)
         owner, asked = await self._asked(actor, name, as_user)
@@ -371,11 +371,19 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         if left_out := [role for role in changed if role not in own]:
             why = f"The role {left_out[0]} began with no task, so it is no part of the job"
             raise InvalidInput("role-without-tasks", f"{why}; give the Framework another version to begin it anew.")
-        for role, number in changed.items():
-            data = {"role": own[role], "replicas": number}
-            line = self.line(owner, "job.scale", job_resource(record), decision, **data)
-            at = self.clock.now()
-            await self.store.intend(record.id, IntentKind.SCALE, data, actor=owner.user, at=at, audit=line)
+        sizes = {own[role]: number for role, number in changed.items()}
+        await self.store.scale(
+            record.id,
+            sizes,
+            asked={own[role]: roles[role]["taskNumber"] for role in changed},
+            actor=owner.user,
+            at=self.clock.now(),
+            audits=[
+                self.line(owner, "job.scale", job_resource(record), decision, role=role, replicas=number)
+                for role, number in sizes.items()
+            ],
+            most_tasks=self.allowance.tasks,
+        )
 
     async def _keep(self, name: str, change: Callable[[Asked], Asked]) -> None:
         """Change what is kept of a Framework, as it is kept at that moment."""

@@ -10,7 +10,7 @@ import msgspec
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
 from corral.model.accounts import AuditRecord, Group, User
 from corral.model.records import LIVE_PHASES, JobFilter, Page, rfc3339
-from corral.model.views import SecretView, UserChanged, UserView
+from corral.model.views import AccountUse, Amount, SecretView, UserChanged, UserView
 from corral.service import jwts
 from corral.service.actor import Actor
 from corral.service.rules import Resource
@@ -40,6 +40,21 @@ class People(Sessions):
         """
         await self.check(actor, "user.read", Resource("user", name, owner=name))
         return _view(await self._existing(name))
+
+    async def use_of(self, actor: Actor, user: str) -> AccountUse:
+        """What an account has of what every account may have; submissions are counted by the API.
+
+        Raises NotFound, Forbidden.
+        """
+        await self.check(actor, "user.read", Resource("user", user, owner=user))
+        await self._existing(user)
+        bounds = self.allowance
+        return AccountUse(
+            tasks=Amount(await self.store.open_tasks(user), bounds.tasks),
+            code_bytes=Amount(await self.store.code_bytes(user), bounds.code_bytes),
+            log_bytes_of_stream=bounds.log_bytes,
+            folder_bytes_of_task=bounds.folder_bytes,
+        )
 
     async def create_user(
         self,

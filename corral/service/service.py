@@ -7,7 +7,9 @@ import time
 from typing import Final
 
 from corral.kernel.errors import CorralError
+from corral.model.records import EventRecord, Page
 from corral.model.views import Readiness
+from corral.service.actor import Actor
 from corral.service.base import NoControl
 from corral.service.documents import Configuring
 from corral.service.health import shortages
@@ -22,6 +24,7 @@ from corral.service.openpai_logs import OpenPaiLogs
 from corral.service.openpai_templates import OpenPaiTemplates
 from corral.service.openpai_v1 import OpenPaiV1
 from corral.service.overview import Overview
+from corral.service.rules import Resource
 from corral.service.yielding import Yielding
 
 _LOOK_SECONDS: Final = 1.0
@@ -58,6 +61,11 @@ class Service(
             self._look_again = now + _LOOK_SECONDS
             self._looking = asyncio.create_task(self._look())
         return await asyncio.shield(self._looking)
+
+    async def server_events(self, actor: Actor, *, limit: int = 100, after: str = "") -> Page[EventRecord]:
+        """One page of what happened to the server itself, the latest first."""
+        await self.check(actor, "event.read", Resource("event"))
+        return await self.store.events_of_server(limit=limit, after_cursor=after)
 
     async def _look(self) -> Readiness:
         stored, lacking, control = await asyncio.gather(self._ask_store(), self._lacking(), self._ask_control())

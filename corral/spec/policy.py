@@ -62,6 +62,11 @@ class PolicyDocument(SpecModel):
         description="Who is next. priority: the highest, then who waits longest; fair: first the queue that holds least of "
         "what it is owed, in it as priority; fifo: who waits longest; deadline: who must end first.",
     )
+    fair_users: bool = Field(
+        True,
+        description="In the fair order: whether, of gangs that differ in their time of submission only, the one is next "
+        "whose user holds and held least in the queue. Past use counts half after the queue's half-life, or a day.",
+    )
     backfill: bool = Field(
         True, description="Whether gangs behind the head may start where they delay none that has a reservation."
     )

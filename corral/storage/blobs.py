@@ -58,16 +58,19 @@ class BlobStore:
         for leftover in self.root.glob("*.part"):
             leftover.unlink()
 
-    async def put(self, stream: AsyncIterator[bytes], max_bytes: int, workers: Workers) -> Stored:
+    async def put(self, stream: AsyncIterator[bytes], max_bytes: int, workers: Workers, digest: str = "") -> Stored:
         """Store an archive as it arrives; one of the workers checks it as a whole before anyone can see it.
 
-        Raises TooLarge when it is longer than `max_bytes`, InvalidInput when it is no tar.gz or would write outside of
-        the folder it is unpacked into, Unavailable when the disk is full, the remote folder does not take it, or all
-        workers are busy.
+        Raises TooLarge when it is longer than `max_bytes`, InvalidInput when it has another SHA-256 than `digest` (if that
+        is given), is no tar.gz or would write outside of the folder it is unpacked into, Unavailable when the disk is full,
+        the remote folder does not take it, or all workers are busy.
         """
         part = self.root / f"{secrets.token_hex(8)}.part"
         try:
             stored = await self._receive(stream, part, max_bytes)
+            if digest and stored.digest != digest:
+                message = "The archive has another SHA-256 than Content-Digest says; send it again."
+                raise InvalidInput("digest-mismatch", message)
             if wrong := await workers.call(_wrong_with, part, self._limits, limits=_CHECKING):
                 raise _refused(wrong)
             if self._remote is not None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
+from corral.kernel.errors import TooLarge
 from corral.model.accounts import QueueRecord
 from corral.model.inventory import Node
 from corral.model.runs import TaskRun
@@ -41,10 +42,20 @@ _NAMES: Final = msgspec.json.Decoder(tuple[str, ...])
 _SEEN: Final = select(tables.nodes.c.engine, func.max(tables.nodes.c.seen_at), func.count()).group_by(
     tables.nodes.c.engine
 )
+_KEPT: Final = select(func.coalesce(func.sum(_blobs.c.size), 0)).where(_blobs.c.user == bindparam("u"))
 _NODES: Final = select(tables.nodes.c.doc).order_by(tables.nodes.c.name)
 _QUEUES: Final = select(tables.queues.c.name, tables.queues.c.doc).order_by(tables.queues.c.name)
 _GRANTS: Final = select(tables.groups.c.queues)
 _SETTING: Final = select(_settings.c.value).where(_settings.c.key == bindparam("k"))
+
+
+def too_much_code(user: str, kept: int, size: int, most: int) -> TooLarge:
+    """The refusal of an upload of `size` bytes beside `kept` ones."""
+    return TooLarge(
+        "too-much-code",
+        f"{user} keeps {kept / 2**20:,.1f} MiB of code here, and may keep {most / 2**20:,.0f} MiB; these are "
+        f"{size / 2**20:,.1f} MiB more. Code goes a day after its last use, once no job that is kept started from it.",
+    )
 
 
 class NodeRow(msgspec.Struct, frozen=True):
@@ -227,18 +238,33 @@ class ClusterViews(Database):
 
         return await self.write(run)
 
-    async def put_blob(self, digest: str, user: str, size: int, at: float) -> None:
-        """Note that `user` uploaded a blob, or did so again."""
+    async def put_blob(self, digest: str, user: str, size: int, at: float, *, most: int = 0) -> None:
+        """Note that `user` uploaded a blob, or did so again.
+
+        With `most`, raises TooLarge `too-much-code` when the blobs of the user would have more bytes.
+        """
         own = (_blobs.c.digest == digest, _blobs.c.user == user)
         there = select(_blobs.c.size).where(*own)
 
         def run(transaction: Transaction) -> None:
             if transaction.read(there).first() is None:
+                kept = int(transaction.read(_KEPT, {"u": user}).scalar_one()) if most else 0
+                if most and kept + size > most:
+                    raise too_much_code(user, kept, size, most)
                 transaction.write(insert(_blobs), {"digest": digest, "user": user, "size": size, "at": at})
             else:
                 transaction.write(update(_blobs).where(*own).values(at=at))
 
         await self.write(run)
+
+    async def has_blob(self, digest: str) -> bool:
+        """Whether somebody uploaded this blob, and it is kept."""
+        query = select(_blobs.c.digest).where(_blobs.c.digest == digest).limit(1)
+        return await self.read(lambda connection: connection.execute(query).first()) is not None
+
+    async def code_bytes(self, user: str) -> int:
+        """How many bytes of blobs that a user uploaded are kept."""
+        return int(await self.read(lambda connection: connection.execute(_KEPT, {"u": user}).scalar_one()))
 
     async def use_blob(self, digest: str, user: str, at: float) -> int | None:
         """The size of a blob that `user` uploaded, which is then kept for another day; None when the user did not."""

@@ -28,10 +28,11 @@ from corral.model.writes import (
 from corral.store import tables
 from corral.store.database import Database, rows
 from corral.store.faults import LeadershipLost
+from corral.store.open_tasks import AS_CONTROL_SAYS
 from corral.store.removal import remove_jobs
 from corral.store.rows import add_events, clean, encode, fact_row, put
 from corral.store.writer import Transaction
-from corral.store.yields import write_ledger, write_receipts, write_usage
+from corral.store.yields import write_ledger, write_receipts, write_usage, write_user_usage
 
 _jobs, _runs, _tasks, _outbox = tables.jobs, tables.job_runs, tables.tasks, tables.outbox
 _RUN: Final = msgspec.json.Decoder(JobRun)
@@ -51,6 +52,7 @@ _JOB_ROW: Final = (
     .values(
         phase=bindparam("phase"),
         live=bindparam("live"),
+        tasks=AS_CONTROL_SAYS,
         started_at=bindparam("started_at"),
         ended_at=bindparam("ended_at"),
         revision=_jobs.c.revision + 1,
@@ -187,7 +189,7 @@ def _commit(transaction: Transaction, batch: ControlBatch) -> CommitResult:
         if job.guard is not None and transaction.read(_REVISION, {"j": job.id}).scalar() != job.guard:
             raise Conflict("stale-revision", f"Job {job.id} has changed since it was read; read it again.")
     if batch.jobs:
-        _write_jobs(transaction, batch.jobs)
+        _write_jobs(transaction, batch.jobs, stored_cursor if batch.cursor is None else batch.cursor)
     if batch.tasks:
         _write_tasks(transaction, batch.tasks)
     if batch.attempts:
@@ -198,8 +200,8 @@ def _commit(transaction: Transaction, batch: ControlBatch) -> CommitResult:
         write_receipts(transaction, batch.receipts)
     if batch.ledger:
         write_ledger(transaction, batch.ledger)
-    if batch.usage or batch.usage_forgotten:
-        write_usage(transaction, batch.usage, batch.usage_forgotten)
+    write_usage(transaction, batch.usage, batch.usage_forgotten)
+    write_user_usage(transaction, batch.user_usage, batch.user_usage_forgotten)
     if batch.outbox_done:
         transaction.write(_OUTBOX_DONE, [{"s": seq} for seq in batch.outbox_done])
     seqs = _add_outbox(transaction, batch)
@@ -212,7 +214,7 @@ def _commit(transaction: Transaction, batch: ControlBatch) -> CommitResult:
     return CommitResult(seqs, transaction.current("event"))
 
 
-def _write_jobs(transaction: Transaction, jobs: Sequence[JobWrite]) -> None:
+def _write_jobs(transaction: Transaction, jobs: Sequence[JobWrite], cursor: int) -> None:
     transaction.write(
         _JOB_ROW,
         [
@@ -220,6 +222,8 @@ def _write_jobs(transaction: Transaction, jobs: Sequence[JobWrite]) -> None:
                 "j": job.id,
                 "phase": job.phase,
                 "live": job.live,
+                "tasks": job.summary.tasks.open,
+                "after": cursor,
                 "started_at": job.run.started_at,
                 "ended_at": job.run.ended_at,
             }

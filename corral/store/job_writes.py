@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +19,7 @@ from corral.store import tables
 from corral.store.audit import write_audit
 from corral.store.database import Database
 from corral.store.objects import already_linked, link
+from corral.store.open_tasks import ADD, check_restarted, check_scaled, check_submitted, open_tasks
 from corral.store.rows import add_events, encode, event_row, fact_row
 from corral.store.writer import Transaction
 
@@ -86,10 +88,13 @@ class JobWrites(Database):
         """
         return await self.write(lambda transaction: _submit(transaction, job))
 
-    async def submit_all(self, jobs: list[NewJob], *, audit: AuditWrite | None = None) -> list[Submitted]:
+    async def submit_all(
+        self, jobs: list[NewJob], *, audit: AuditWrite | None = None, most_tasks: int = 0
+    ) -> list[Submitted]:
         """Store several jobs (an array) together or not at all; raises like `submit`.
 
         Only the first may have an idempotency key; when that came before, the first job of then is the whole answer.
+        With `most_tasks`, raises TooManyRequests `too-many-tasks` when the user's live jobs would have more.
         """
 
         def run(transaction: Transaction) -> list[Submitted]:
@@ -97,10 +102,16 @@ class JobWrites(Database):
             if not first.created:
                 return [first]
             rest = [_submit(transaction, job) for job in jobs[1:]]
+            if most_tasks:
+                check_submitted(transaction.read, jobs, most_tasks)
             write_audit(transaction, audit)
             return [first, *rest]
 
         return await self.write(run)
+
+    async def open_tasks(self, user: str) -> int:
+        """How many tasks the live jobs of a user have that wait or run."""
+        return await self.read(lambda connection: open_tasks(connection.execute, user))
 
     async def intend(
         self,
@@ -118,14 +129,64 @@ class JobWrites(Database):
         """
 
         def run(transaction: Transaction) -> int:
-            if transaction.read(_JOB, {"i": job}).first() is None:
-                raise NotFound("job-not-found", f"There is no job {job}.")
-            message = f"{actor or 'Corral'} asked to {_WORDS[kind]} the job"
-            seq = add_events(transaction, [event_row(job, at, kind, message, actor=actor, data=data, intent=True)])
-            write_audit(transaction, audit)
-            transaction.ring("control")
-            transaction.ring("front")
+            _check_there(transaction, job)
+            return _add_intents(transaction, job, kind, [data], actor, at, [audit])
+
+        return await self.write(run)
+
+    async def scale(
+        self,
+        job: JobId,
+        sizes: Mapping[str, int],
+        *,
+        asked: Mapping[str, int],
+        actor: str,
+        at: float,
+        audits: Sequence[AuditWrite | None] = (),
+        most_tasks: int = 0,
+    ) -> int:
+        """Store that `actor` wants these numbers of tasks of some roles, all or none; returns the last event seq.
+
+        `asked`: what the job's document asks for of each role. `audits`: one a role.
+
+        Raises NotFound when the job is not there. With `most_tasks`, raises TooManyRequests `too-many-tasks` when it grows
+        and its user's live jobs would have more.
+        """
+
+        def run(transaction: Transaction) -> int:
+            _check_there(transaction, job)
+            more = check_scaled(transaction.read, job, sizes, asked, most_tasks)
+            data: list[dict[str, object] | None] = [{"role": role, "replicas": size} for role, size in sizes.items()]
+            seq = _add_intents(transaction, job, IntentKind.SCALE, data, actor, at, audits)
+            if more:
+                transaction.write(ADD, {"j": job, "more": more})
             return seq
+
+        return await self.write(run)
+
+    async def check_scale(
+        self, job: JobId, sizes: Mapping[str, int], asked: Mapping[str, int], most_tasks: int
+    ) -> None:
+        """Refuse what `scale` would refuse.
+
+        Raises TooManyRequests `too-many-tasks`.
+        """
+        await self.read(lambda connection: check_scaled(connection.execute, job, sizes, asked, most_tasks))
+
+    async def restart(
+        self, job: JobId, *, actor: str, at: float, audit: AuditWrite | None = None, most_tasks: int = 0
+    ) -> int:
+        """Store that `actor` wants the job to begin anew; returns its event seq.
+
+        Raises NotFound when the job is not there. With `most_tasks`, raises TooManyRequests `too-many-tasks` when it is
+        over and its user's live jobs would have more.
+        """
+
+        def run(transaction: Transaction) -> int:
+            _check_there(transaction, job)
+            if most_tasks:
+                check_restarted(transaction.read, job, most_tasks)
+            return _add_intents(transaction, job, IntentKind.RESTART, [None], actor, at, [audit])
 
         return await self.write(run)
 
@@ -247,6 +308,31 @@ _WORDS: Final = {
 }
 
 
+def _check_there(transaction: Transaction, job: JobId) -> None:
+    if transaction.read(_JOB, {"i": job}).first() is None:
+        raise NotFound("job-not-found", f"There is no job {job}.")
+
+
+def _add_intents(
+    transaction: Transaction,
+    job: JobId,
+    kind: IntentKind,
+    data: Sequence[dict[str, object] | None],
+    actor: str,
+    at: float,
+    audits: Sequence[AuditWrite | None],
+) -> int:
+    """Store an intent for each of `data`; returns the last event seq."""
+    message = f"{actor or 'Corral'} asked to {_WORDS[kind]} the job"
+    new = [event_row(job, at, kind, message, actor=actor, data=each, intent=True) for each in data]
+    seq = add_events(transaction, new)
+    for audit in audits:
+        write_audit(transaction, audit)
+    transaction.ring("control")
+    transaction.ring("front")
+    return seq
+
+
 def _submit(transaction: Transaction, job: NewJob) -> Submitted:
     repeated = _repeated(transaction, job) or already_linked(transaction, job.object)
     if repeated is not None:
@@ -297,6 +383,7 @@ def _job_row(job: NewJob) -> dict[str, object]:
         "ended_at": None,
         "revision": 0,
         "array_parent": job.array_parent,
+        "tasks": job.summary.tasks.open,
     }
 
 

@@ -14,9 +14,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from corral.store.connect import parse_url, writer_engine
 from corral.store.faults import StoreRefused
 
-HEAD: Final = "0012"
+HEAD: Final = "0014"
 """The newest migration."""
-KNOWN: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012")
+KNOWN: Final = tuple(f"{number:04}" for number in range(1, int(HEAD) + 1))
 """Every migration, oldest first."""
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 

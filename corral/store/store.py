@@ -30,6 +30,7 @@ from corral.store.objects import Objects
 from corral.store.openpai_views import OpenPaiViews
 from corral.store.retention import INCREMENTAL, Retention
 from corral.store.schema import bring_up
+from corral.store.server_events import ServerEvents
 from corral.store.wakeup import NotifyWakeup, NoWakeup, SocketWakeup, Wakeup
 from corral.store.yields import Yields
 
@@ -56,6 +57,7 @@ class Store(
     Yields,
     Objects,
     OpenPaiViews,
+    ServerEvents,
 ):
     """The open store."""
 

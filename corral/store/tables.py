@@ -29,6 +29,7 @@ jobs = Table(
     Column("ended_at", Double),
     Column("revision", Integer, nullable=False),
     Column("array_parent", Text, nullable=False),
+    Column("tasks", Integer, nullable=False, server_default="0"),
     Index("jobs_by_name", "user", "name"),
     Index("jobs_by_queue", "queue", "id"),
     Index("jobs_by_phase", "phase", "id"),
@@ -38,6 +39,7 @@ jobs = Table(
     Index("jobs_by_title", "name", "id"),
     Index("jobs_by_priority", "priority", "id"),
     Index("jobs_live", "id", sqlite_where=text("live")),
+    Index("jobs_live_of_user", "user", "tasks", sqlite_where=text("live"), postgresql_where=text("live")),
     Index("jobs_by_parent", "array_parent", sqlite_where=text("array_parent != ''")),
 )
 
@@ -191,6 +193,14 @@ queue_usage = Table(
     "queue_usage",
     metadata,
     Column("queue", Text, primary_key=True),
+    Column("doc", Text, nullable=False),
+)
+
+user_usage = Table(
+    "user_usage",
+    metadata,
+    Column("queue", Text, primary_key=True),
+    Column("user", Text, primary_key=True),
     Column("doc", Text, nullable=False),
 )
 

@@ -11,7 +11,7 @@ from sqlalchemy import delete, or_, select
 from corral.kernel.ids import JobId
 from corral.model.accounts import AuditWrite
 from corral.model.cordons import CORDONS_CHANGED, Cordon
-from corral.model.queues import QueueUsage
+from corral.model.queues import QueueUsage, UserUsage
 from corral.model.receipts import LedgerEntry, Receipt
 from corral.model.records import Page
 from corral.store import tables
@@ -21,9 +21,11 @@ from corral.store.paging import after, bounded, read_cursor, write_cursor
 from corral.store.rows import add_events, clean, encode, event_row, put
 from corral.store.writer import Transaction
 
-_receipts, _ledger, _usage, _cordons = tables.receipts, tables.ledger, tables.queue_usage, tables.cordons
+_receipts, _ledger, _cordons = tables.receipts, tables.ledger, tables.cordons
+_usage, _user_usage = tables.queue_usage, tables.user_usage
 _RECEIPT: Final = msgspec.json.Decoder(Receipt)
 _USAGE: Final = msgspec.json.Decoder(QueueUsage)
+_USER_USAGE: Final = msgspec.json.Decoder(UserUsage)
 _CORDON: Final = msgspec.json.Decoder(Cordon)
 
 
@@ -68,6 +70,11 @@ class Yields(Database):
         """What queues held in the past, by their names."""
         query = select(_usage.c.doc).order_by(_usage.c.queue)
         return [_USAGE.decode(row.doc) for row in await self.read(lambda connection: rows(connection, query))]
+
+    async def user_usage(self) -> list[UserUsage]:
+        """What the users of queues held in the past, by queue and name."""
+        query = select(_user_usage.c.doc).order_by(_user_usage.c.queue, _user_usage.c.user)
+        return [_USER_USAGE.decode(row.doc) for row in await self.read(lambda connection: rows(connection, query))]
 
     async def cordons(self) -> dict[str, Cordon]:
         """The nodes that are closed to new tasks, by name."""
@@ -139,3 +146,14 @@ def write_usage(transaction: Transaction, usages: Sequence[QueueUsage], forgotte
         transaction.write(delete(_usage).where(_usage.c.queue.in_(list(forgotten))))
     if usages:
         put(transaction, _usage, [{"queue": usage.queue, "doc": encode(usage)} for usage in usages])
+
+
+def write_user_usage(
+    transaction: Transaction, usages: Sequence[UserUsage], forgotten: Sequence[tuple[str, str]]
+) -> None:
+    """As `write_usage`, for what users of queues held; `forgotten` are queues and users."""
+    for queue, user in forgotten:
+        transaction.write(delete(_user_usage).where(_user_usage.c.queue == queue, _user_usage.c.user == user))
+    if usages:
+        found = [{"queue": each.queue, "user": each.user, "doc": encode(each)} for each in usages]
+        put(transaction, _user_usage, found)

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Final
 
 from corral.workers.pool import LENGTH, Limits, PastLimits
 
-_POLITE: Final = 5
+_POLITE: Final = 15
 """By how much a worker gives way to the server's own processes."""
 
 

@@ -11,10 +11,13 @@ import contextlib
 import os
 import pickle
 import sys
+from collections import Counter
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, Final, NamedTuple, TypeVar
 
-from corral.kernel.errors import Unavailable
+from corral.kernel.errors import TooManyRequests, Unavailable
+from corral.workers.turns import Turns
 
 Answer = TypeVar("Answer")
 LENGTH: Final = 8
@@ -93,30 +96,54 @@ class Worker:
         await self._process.wait()
 
 
+BUSY: Final = "busy"
+TOO_MUCH: Final = "too-much-at-once"
+CALLER: Final[ContextVar[str]] = ContextVar("caller", default="")
+"""For whom a call is made; set where callers are known."""
+
+
 class Workers:
-    """At most `size` calls at once; at most `waiting` more wait for their turn."""
+    """At most `size` calls at once; at most `waiting` more wait, and callers take turns. One has half of all at most."""
 
     def __init__(self, size: int = 2, waiting: int = 16) -> None:
-        self._turn = asyncio.Semaphore(size)
+        self._turns = Turns(size)
         self._most = size + waiting
-        self._inside = 0
+        self._most_of_one = max(1, self._most // 2)
+        self._inside: Counter[str] = Counter()
         self._free: list[tuple[Worker, asyncio.TimerHandle]] = []
         self._ending: set[asyncio.Task[None]] = set()
+
+    def check_room(self) -> None:
+        """Whether a call could be made now.
+
+        Raises Unavailable `busy`, and TooManyRequests `too-much-at-once`.
+        """
+        caller = CALLER.get()
+        if self._inside.total() >= self._most:
+            message = "The server has too many large requests to work on; try again in a few seconds."
+            raise Unavailable(BUSY, message, retry_after=5)
+        if caller and self._inside[caller] >= self._most_of_one:
+            message = (
+                f"The server works on {self._inside[caller]} large requests of yours; send more when they are done."
+            )
+            raise TooManyRequests(TOO_MUCH, message, retryAfter=5)
 
     async def call(self, function: Callable[..., Answer], *arguments: Any, limits: Limits = USUAL) -> Answer:
         """Call a function of some module in a process with these limits; a caller that is cancelled ends it.
 
-        Raises what the function raises, PastLimits, and Unavailable `busy` when too many calls wait.
+        Raises what the function raises, PastLimits, and as `check_room` when too many calls wait.
         """
-        if self._inside >= self._most:
-            message = "The server has too many large requests to work on; try again in a few seconds."
-            raise Unavailable("busy", message, retry_after=5)
-        self._inside += 1
+        self.check_room()
+        caller = CALLER.get()
+        self._inside[caller] += 1
         try:
-            async with self._turn:
+            await self._turns.enter(caller)
+            try:
                 return await self._call(function, arguments, limits)  # type: ignore[no-any-return]
+            finally:
+                self._turns.leave()
         finally:
-            self._inside -= 1
+            self._inside -= Counter([caller])
 
     async def _call(self, function: Callable[..., Any], arguments: tuple[Any, ...], limits: Limits) -> Any:
         try:

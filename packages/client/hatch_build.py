@@ -7,8 +7,11 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# What a client imports: its commands, its SDK, the job language and what that stands on.
-PARTS = ("__init__.py", "py.typed", "cli", "client", "kernel", "spec")
+# What a client imports: its commands, its SDK, the job language and what that stands on. `corral cp` unpacks as tasks do.
+PARTS = (
+    "__init__.py", "py.typed", "cli", "client", "kernel", "runtime/__init__.py", "runtime/tarheaders.py",
+    "runtime/unpack.py", "spec",
+)  # fmt: skip
 
 
 def parts(root: Path) -> dict[str, str]:

@@ -103,7 +103,11 @@ class Server:
 
 
 @contextmanager
-def serving(folder: Path, prepare: Callable[[Server], None] = lambda server: None) -> Iterator[Server]:
+def serving(
+    folder: Path,
+    prepare: Callable[[Server], None] = lambda server: None,
+    new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
+) -> Iterator[Server]:
     """A server in a thread of its own, on a free port; `prepare` may change it before it serves."""
     server = Server(folder)
     ready, failures = threading.Event(), []
@@ -136,7 +140,8 @@ def serving(folder: Path, prepare: Callable[[Server], None] = lambda server: Non
             with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
                 listener.bind(("127.0.0.1", 0))
                 server.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-                asyncio.run(serve(listener))
+                with asyncio.Runner(loop_factory=new_loop) as runner:
+                    runner.run(serve(listener))
         except BaseException as error:
             failures.append(error)
         finally:

@@ -97,7 +97,7 @@ def test_the_settings_say_what_openpai_had_and_leave_our_own_api_alone() -> None
     settings = Settings()
     assert (settings.openpai_calls_per_minute, settings.openpai_lists_per_minute) == (600, 120)
     assert settings.openpai_submits_per_hour == 3600
-    assert (settings.calls_per_minute, settings.lists_per_minute, settings.submits_per_hour) == (0, 0, 0)
+    assert (settings.calls_per_minute, settings.lists_per_minute, settings.submits_per_hour) == (0, 0, 10_000)
 
 
 def test_too_many_calls_are_refused_by_the_server(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from corral.model.openpai_launcher import Asked, Framework, Launching, aggregate
 from corral.model.records import JobFilter
 from corral.model.runs import RetriedAfter, Retries, TaskRun
 from corral.service import Actor, Service
+from corral.service.allowance import UNBOUNDED, Allowance
 from corral.spec.errors import SpecError
 from corral.spec.job import UnifiedJob
 from corral.spec.openpai.descriptor import read_descriptor
@@ -491,6 +492,22 @@ def test_a_role_is_rescaled_stopped_and_told_how_far_it_is(server: Server, ann: 
     job = job_of(server, ann, "ann~change")
     kinds = [each.kind for each in server.call(server.store.intents(0, 1000)) if each.job == job]
     assert kinds[-1] == "job.stop-requested"
+
+
+def test_a_framework_grows_within_what_its_user_may_have(server: Server, ann: Pai) -> None:
+    put(ann, "ann~grows", framework(roles={"A": role(1), "B": role(2)}))
+    service, path = server.service, "/v1/Frameworks/ann~grows/TaskRoles/B/TaskNumber"
+    having = server.call(server.store.open_tasks("ann"))
+    service.allowance = Allowance(tasks=having + 2)
+    try:
+        code, said = refused(ann, "PUT", path, json={"taskNumber": 5})
+        assert code == 429 and "waiting and running tasks" in str(said)
+        asked = ann.get("/v1/Frameworks/ann~grows/FrameworkRequest")["frameworkDescriptor"]
+        assert asked["taskRoles"]["B"]["taskNumber"] == 2
+        changed(ann, path.removeprefix("/v1/"), {"taskNumber": 4})
+    finally:
+        service.allowance = UNBOUNDED
+    changed(ann, "Frameworks/ann~grows/ExecutionType", {"executionType": "STOP"})
 
 
 def test_more_tasks_than_the_launcher_takes_are_too_many_requests(server: Server, ann: Pai) -> None:

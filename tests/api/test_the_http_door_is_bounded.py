@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from corral.api.connections import DoorBounds
+from corral.api.connections import Door, DoorBounds, Place
 from corral.client import Client
 from tests.api.harness import Server, serving
 
@@ -69,10 +69,10 @@ def flood(connection: socket.socket, begin: bytes, more: bytes, most: int = 64 *
     return sent
 
 
-def nobody_there(server: Server) -> None:
-    """Wait until every connection has given its place back."""
+def nobody_there(server: Server, but: int = 0) -> None:
+    """Wait until every connection (`but` so many) has given its place back."""
     until = time.monotonic() + PATIENCE
-    while server.door.count:
+    while server.door.count > but:
         assert time.monotonic() < until, f"{server.door.count} connections kept their places"
         time.sleep(0.01)
 
@@ -213,3 +213,57 @@ def test_a_named_proxy_may_have_as_many_connections_as_it_needs(tmp_path: Path) 
         for made in [open_.enter_context(connected(server)) for _ in range(6)]:
             made.sendall(HEAD + b"\r\n")
             assert status(made.recv(65536)) == 200
+
+
+def test_one_user_takes_a_part_of_the_connections_and_leaves_the_rest_to_others(tmp_path: Path) -> None:
+    def few(server: Server) -> None:
+        server.settings = {"connections": 16, "connections_per_user": 3}
+
+    def call(server: Server, made: socket.socket, token: str) -> bytes:
+        made.sendall(f"GET /api/v3/me HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n".encode())
+        said = b""
+        while not said.endswith(b"}"):
+            said += made.recv(65536)
+        return said
+
+    with serving(tmp_path, few) as server, contextlib.ExitStack() as open_:
+        alice, bob = server.token("alice"), server.token("bob")
+        held = [open_.enter_context(connected(server)) for _ in range(3)]
+        assert [status(call(server, made, alice)) for made in held] == [200] * 3
+        with connected(server) as over:
+            refused = call(server, over, alice)
+            assert status(refused) == 429 and b"too-many-connections" in refused and b"connection: close" in refused
+            assert answer(over) == b"", "and it is closed"
+        with connected(server) as other:
+            assert status(call(server, other, bob)) == 200
+            assert status(call(server, other, alice)) == 429, "nobody's connection becomes that of a user with too many"
+        assert status(call(server, held[0], alice)) == 200, "those that are open go on"
+        held[1].close()
+        held[2].close()
+        nobody_there(server, but=1)
+        with connected(server) as again:
+            assert status(call(server, again, alice)) == 200
+
+
+def test_behind_a_named_proxy_connections_are_nobodys(tmp_path: Path) -> None:
+    def behind(server: Server) -> None:
+        server.settings = {"trusted_proxies": "127.0.0.1", "connections_per_user": 1}
+
+    with serving(tmp_path, behind) as server, contextlib.ExitStack() as open_:
+        alice = server.token("alice")
+        for made in [open_.enter_context(connected(server)) for _ in range(4)]:
+            made.sendall(f"GET /api/v3/me HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {alice}\r\n\r\n".encode())
+            assert status(made.recv(65536)) == 200
+
+
+def test_a_caller_who_is_known_only_after_the_connection_ended_is_not_counted_for_ever() -> None:
+    door = Door(DoorBounds(connections_per_user=1))
+    for _ in range(3):
+        place = door.enter("10.0.0.1")
+        assert isinstance(place, Place)
+        place.leave()
+        place.known("user ann")
+    place = door.enter("10.0.0.1")
+    assert isinstance(place, Place)
+    place.known("user ann")
+    assert door.count == 1

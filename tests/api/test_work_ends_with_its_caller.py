@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import socket
 import time
@@ -15,6 +16,7 @@ import httpx2
 import pytest
 
 from corral.client import Client
+from corral.workers.pool import CALLER
 from tests.api.harness import Server
 
 PATIENCE = 120.0
@@ -53,13 +55,15 @@ def endless(server: Server) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def sent(server: Server, token: str, method: str, path: str, body: bytes) -> Iterator[socket.socket]:
-    """A call whose answer is not waited for."""
+def sent(
+    server: Server, token: str, method: str, path: str, body: bytes, send: int | None = None
+) -> Iterator[socket.socket]:
+    """A call whose answer is not waited for; of the body only the first `send` bytes are sent."""
     host, _, port = server.url.removeprefix("http://").partition(":")
     lines = (f"{method} {path} HTTP/1.1", f"Host: {host}", f"Authorization: Bearer {token}")
     head = "\r\n".join((*lines, f"Content-Length: {len(body)}", "", ""))
     with socket.create_connection((host, int(port)), timeout=PATIENCE) as opened:
-        opened.sendall(head.encode() + body)
+        opened.sendall(head.encode() + body[:send])
         yield opened
 
 
@@ -82,17 +86,77 @@ def test_the_reading_of_a_large_document_ends_when_the_client_leaves(server: Ser
 
 
 @pytest.mark.usefixtures("endless")
-def test_more_than_a_few_that_wait_are_asked_to_come_again(server: Server, alice: Client) -> None:
-    async def crowd() -> list[int]:
-        headers = {"Authorization": f"Bearer {alice.token}"}
-        async with httpx2.AsyncClient(base_url=server.url, headers=headers, timeout=PATIENCE) as client:
-            calls = [asyncio.create_task(client.put("/api/v3/blobs/code", content=b"an archive")) for _ in range(20)]
-            done, _ = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
-            assert len(working()) <= 2
-            for call in calls:
-                call.cancel()
-            await asyncio.gather(*calls, return_exceptions=True)
-            return [call.result().status_code for call in done]
+def test_who_sends_too_much_waits_for_their_own_and_when_all_wait_for_others(server: Server) -> None:
+    """Two work and sixteen wait at most, half of them of one user."""
+    tokens = [server.token(name) for name in ("ann", "bob", "eve")]
 
-    assert set(asyncio.run(crowd())) == {503}
+    async def crowd() -> list[set[int]]:
+        async with (
+            httpx2.AsyncClient(base_url=server.url, timeout=PATIENCE) as client,
+            contextlib.AsyncExitStack() as sent,
+        ):
+            answers: list[set[int]] = []
+            for token in tokens:
+                headers = {"Authorization": f"Bearer {token}"}
+                calls = [
+                    asyncio.create_task(client.put("/api/v3/blobs/code", content=b"an archive", headers=headers))
+                    for _ in range(10)
+                ]
+                sent.push_async_callback(_ended, calls)
+                done, _ = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+                answers.append({call.result().status_code for call in done})
+            assert len(working()) <= 2
+            return answers
+
+    assert asyncio.run(crowd()) == [{429}, {503}, {503}]
     until(lambda: not working())
+
+
+@pytest.mark.usefixtures("endless")
+def test_a_large_body_is_refused_before_it_is_sent_when_there_is_no_room_for_it(server: Server) -> None:
+    token = server.token("ann")
+
+    async def full() -> str:
+        headers = {"Authorization": f"Bearer {token}"}
+        async with httpx2.AsyncClient(base_url=server.url, timeout=PATIENCE, headers=headers) as client:
+            calls = [asyncio.create_task(client.put("/api/v3/blobs/code", content=b"an archive")) for _ in range(10)]
+            await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+            try:
+                return await asyncio.to_thread(announced)
+            finally:
+                await _ended(calls)
+
+    def announced() -> str:
+        """What is answered to a body of which nothing comes but its length."""
+        with sent(server, token, "POST", "/api/v3/validate", b"x" * 1_000_000, send=0) as call:
+            said = b""
+            while piece := call.recv(65536):
+                said += piece
+            return said.decode()
+
+    said = asyncio.run(full())
+    assert said.startswith("HTTP/1.1 429") and "too-much-at-once" in said and "connection: close" in said.lower()
+    until(lambda: not working())
+
+
+async def _ended(calls: list[asyncio.Task[Any]]) -> None:
+    for call in calls:
+        call.cancel()
+    await asyncio.gather(*calls, return_exceptions=True)
+
+
+def test_large_work_is_counted_for_whoever_called(server: Server) -> None:
+    seen: list[str] = []
+    real = server.service.workers.call
+
+    async def call(function: Any, *arguments: Any, **terms: Any) -> Any:
+        seen.append(CALLER.get())
+        return await real(function, *arguments, **terms)
+
+    server.service.workers.call = call  # type: ignore[method-assign]
+    try:
+        with Client(server.url, server.token("ann")) as ann:
+            ann.validate(json.dumps({"name": "large", "roles": {f"r{at}": {"command": "true"} for at in range(3000)}}))
+    finally:
+        server.service.workers.call = real  # type: ignore[method-assign]
+    assert set(seen) == {"user ann"}

@@ -7,7 +7,7 @@ import inspect
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -15,9 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corral.cli.packing import pack
+from corral.cli.submit import _send_code
 from corral.client import AsyncClient, Client, config, operations
 from corral.client.operations.streams import Feed
-from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unauthenticated, Unavailable
+from corral.kernel.errors import Conflict, InvalidInput, NotFound, TooLarge, Unauthenticated, Unavailable
+from corral.service.allowance import Allowance
 from tests.api.harness import Server, serving
 from tests.api.test_jobs_are_submitted_and_read import job
 
@@ -90,6 +93,39 @@ async def test_the_async_client_does_what_the_sync_one_does(server: Server) -> N
             break
         assert kinds == ["job.submitted"]
         assert not await client.has_code("0" * 64)
+
+
+async def test_an_archive_that_is_kept_is_taken_again_by_an_account_that_may_keep_no_more(
+    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text("print()")
+    token = await asyncio.to_thread(server.token, "hoarder")
+    packed = pack(tmp_path)
+    data, digest, size = b"".join(packed.pieces()), packed.digest, packed.size
+    packed.file.close()
+    monkeypatch.setattr(server.service, "allowance", Allowance(code_bytes=size))
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield data
+
+    def lose_the_file() -> None:
+        assert server.service.blobs is not None
+        server.service.blobs.path(digest).unlink()
+
+    def sent_by_the_sync_one() -> None:
+        with Client(server.url, token) as client:
+            client.put_code([data], size, digest)
+            lose_the_file()
+            assert not client.has_code(digest)
+            assert _send_code(client, tmp_path) == digest and client.has_code(digest)
+
+    await asyncio.to_thread(sent_by_the_sync_one)
+    lose_the_file()
+    async with AsyncClient(server.url, token) as client:
+        for unknown in ("", "0" * 64):
+            with pytest.raises(TooLarge):
+                await client.put_code(pieces(), size, unknown)
+        assert (await client.put_code(pieces(), size, digest))["digest"] == digest
 
 
 async def test_each_raises_unavailable_when_nobody_answers() -> None:

@@ -33,9 +33,9 @@ class Bridged:
 
     async def begin(self) -> None:
         def beside(control: Control) -> None:
-            service = Service(self.house.control_store, key=b"k" * 32, clock=self.house.clock)
+            self.service = Service(self.house.control_store, key=b"k" * 32, clock=self.house.clock)
             accounts = AccountsOfNamespaces(self.accounts)
-            self.bridge = Bridge(control, service, self.objects, self.kinds, accounts, server=self.server)
+            self.bridge = Bridge(control, self.service, self.objects, self.kinds, accounts, server=self.server)
 
         await self.house.begin(beside)
         self.objects.begin()

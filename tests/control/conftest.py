@@ -22,3 +22,12 @@ async def bridged(tmp_path: Path) -> AsyncIterator[Bridged]:
     yield made
     await made.abandon()
     await house.close()
+
+
+@pytest_asyncio.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    """A control, not yet begun, over a paper engine with one node."""
+    made = House(tmp_path, PaperEngine(nodes=1))
+    await made.open()
+    yield made
+    await made.close()

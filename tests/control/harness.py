@@ -189,7 +189,7 @@ class House:
             await self.abandon()
         await self.store.close()
 
-    async def submit(self, text: str) -> JobId:
+    async def submit(self, text: str, *, user: str = "ada") -> JobId:
         """Store a job as service would."""
         self._number += 1
         document = load_job(text)
@@ -197,7 +197,7 @@ class House:
         summary = JobSummary(
             id=job,
             name=document.name,
-            user="ada",
+            user=user,
             queue=document.spec.queue,
             priority=document.priority,
             job_type=document.spec.job_type,
@@ -207,7 +207,7 @@ class House:
         await self.store.submit(
             NewJob(
                 id=job,
-                user="ada",
+                user=user,
                 name=document.name,
                 queue=document.spec.queue,
                 priority=document.priority,

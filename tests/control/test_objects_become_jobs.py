@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from corral.control.bridge import AccountsOfNamespaces
+from corral.control.bridge import AccountsOfNamespaces, reconciling
 from corral.control.bridge.differing import differences
 from corral.kernel.errors import InvalidInput, Unavailable
 from corral.kernel.ids import JobId
 from corral.model.writes import IntentKind
+from corral.service.allowance import Allowance
 from corral.spec.objects import Document, ObjectState, UnifiedJobKind
 from corral.spec.reading import load_job
 from tests.control.bridged import Bridged, spec
@@ -34,6 +35,25 @@ async def test_a_job_changed_through_rest_changes_its_object_first(bridged: Brid
     assert await bridged.bridge.scale(job, 3)
     await bridged.until(lambda: bridged.targets(uid) == 3)
     assert not await bridged.bridge.scale(JobId("another"), 3)
+
+
+async def test_an_object_that_would_have_too_many_tasks_is_told_and_grows_once_others_have_ended(
+    bridged: Bridged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reconciling, "_SCALING_SECONDS", 0.05)
+    wide, other = (bridged.objects.create(name, spec()) for name in ("wide", "other"))
+    for uid in (wide, other):
+        await _running(bridged, uid)
+    bridged.service.allowance = Allowance(tasks=3)
+    bridged.objects.scale(wide, 3)
+    await bridged.until(lambda: bridged.condition(wide, "Applied").get("reason") == "TooManyTasks")
+    assert bridged.condition(wide, "Applied")["message"] == (
+        "ada has 2 waiting and running tasks, and may have 3; this asks for 2 more. "
+        "Wait until some have ended, or stop some."
+    )
+    assert bridged.targets(wide) == 1
+    bridged.objects.delete(other)
+    await bridged.until(lambda: bridged.targets(wide) == 3)
 
 
 async def test_an_object_taken_away_by_force_ends_its_job(bridged: Bridged) -> None:

@@ -34,9 +34,9 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
     await made.close()
 
 
-async def whole(house: House, name: str, queue: str) -> JobId:
+async def whole(house: House, name: str, queue: str, *, user: str = "ada") -> JobId:
     """A job that takes the whole machine, if it is its turn."""
-    return await house.submit(short(name, devices=4, queue=queue))
+    return await house.submit(short(name, devices=4, queue=queue), user=user)
 
 
 async def over(house: House, job: JobId) -> None:
@@ -75,26 +75,67 @@ async def test_who_had_the_machine_before_comes_second_restarts_or_not(house: Ho
     await house.until(first, "waiting")
 
 
+@pytest.mark.parametrize("restarts", [0, 1])
+async def test_of_one_queue_the_user_who_had_the_machine_comes_second_restarts_or_not(
+    house: House, restarts: int
+) -> None:
+    control = await house.begin()
+    await over(house, await whole(house, "long", "other", user="ada"))
+    blocker = await whole(house, "blocker", "other", user="eve")
+    await house.until(blocker, "running")
+    first = await whole(house, "first", "other", user="ada")
+    second = await whole(house, "second", "other", user="bob")
+    written = [usage for usage in await house.store.user_usage() if usage.user == "ada"]
+    assert [usage.queue for usage in written] == ["other"] and written[0].amounts["devices"] > 0
+    for _ in range(restarts):
+        await house.abandon()
+        control = await house.begin()
+        assert [*control.world.cluster.queues.users.usages()][:1] == written
+    await in_line(house, control, second)
+    await over(house, blocker)
+    await house.until(second, "running")
+    await house.until(first, "waiting")
+
+
+def test_the_past_of_a_user_is_written_when_it_changes_and_forgotten_when_nothing_is_left_of_it() -> None:
+    past, queues = Past(), QueueTree()
+    queues.remember("default", "ada", 10.0)
+    queues.charge("default", "ada", (), [4000, 0, 0])
+    past.fold(draft := Draft(), queues, 10.0)
+    assert not draft.empty and list(draft.user_usage) == [("default", "ada")]
+    queues.remember("default", "ada", 5000.0)
+    queues.charge("default", "ada", (), [4000, 0, 0], -1)
+    past.fold(draft := Draft(), queues, 5000.0)
+    (usage,) = draft.batch(1, (), ()).user_usage
+    again = QueueTree()
+    again.users.recall([usage])
+    Past(of_users=[usage]).fold(draft := Draft(), again, 6000.0)
+    assert draft.empty, "what was read is not written again"
+    Past(of_users=[usage]).fold(draft := Draft(), again, 90 * 86_400.0)
+    assert draft.batch(1, (), ()).user_usage_forgotten == (("default", "ada"),)
+    assert list(again.users.usages()) == []
+
+
 def tree(*half_lives: float) -> QueueTree:
     return QueueTree(QueueSpec(name, half_life_seconds=each) for name, each in zip("ab", half_lives, strict=True))
 
 
 def test_a_past_is_written_when_it_changes_and_forgotten_with_its_half_life() -> None:
     past, queues = Past(), tree(100.0, 100.0)
-    past.fold(quiet := Draft(), queues)
+    past.fold(quiet := Draft(), queues, 0.0)
     assert quiet.empty
     queues.charge("a", "", (), [4000, 0, 0])
-    queues.remember("a", 50.0)
-    past.fold(draft := Draft(), queues)
+    queues.remember("a", "", 50.0)
+    past.fold(draft := Draft(), queues, 50.0)
     usage = draft.usage["a"]
     assert usage is not None and usage == queues.past_use(queues.find("a")) and list(draft.usage) == ["a"]
-    past.fold(quiet, queues)
+    past.fold(quiet, queues, 50.0)
     again = Past([usage])
     queues = tree(100.0, 100.0)
     queues.recall([usage])
-    again.fold(quiet, queues)
+    again.fold(quiet, queues, 50.0)
     assert quiet.empty, "what was read is not written again"
-    again.fold(draft := Draft(), tree(0.0, 100.0))
+    again.fold(draft := Draft(), tree(0.0, 100.0), 50.0)
     assert draft.usage == {"a": None} and not draft.empty
     batch = draft.batch(1, (), ())
     assert (batch.usage, batch.usage_forgotten) == ((), ("a",))
@@ -104,5 +145,5 @@ def test_what_a_queue_no_longer_counts_is_written_too() -> None:
     usage = QueueUsage("a", 50.0, {"devices": 2000.0, "devices/A100": 2000.0})
     past, queues = Past([usage]), tree(100.0, 100.0)
     queues.recall([usage])
-    past.fold(draft := Draft(), queues)
+    past.fold(draft := Draft(), queues, 50.0)
     assert draft.usage == {"a": QueueUsage("a", 50.0, {"devices": 2000.0})}

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import msgspec
 import pytest
-import pytest_asyncio
 
 from corral.control.render import PlaceGone, _devices
 from corral.kernel.errors import Unavailable
 from corral.model.inventory import Device, Node
 from corral.model.launch import InventoryChanged
-from tests.control.harness import House, PaperEngine, short
-
-
-@pytest_asyncio.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    made = House(tmp_path, PaperEngine(nodes=1))
-    await made.open()
-    yield made
-    await made.close()
+from tests.control.harness import House, short
 
 
 async def test_a_start_whose_devices_vanished_goes_back_to_the_queue_with_the_reason(house: House) -> None:

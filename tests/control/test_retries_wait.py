@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import datetime
-from pathlib import Path
-
-import pytest_asyncio
 
 from corral.kernel.errors import InvalidInput
 from corral.launcher import LaunchPolicy
 from corral.model.records import NEVER_RAN
 from corral.model.writes import JobRecord
-from tests.control.harness import House, PaperEngine, short
+from tests.control.harness import House, short
 
 OOM = 137
-
-
-@pytest_asyncio.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    made = House(tmp_path, PaperEngine(nodes=1))
-    await made.open()
-    yield made
-    await made.close()
 
 
 async def test_a_task_that_ends_at_once_is_started_again_at_its_time_and_not_before(house: House) -> None:

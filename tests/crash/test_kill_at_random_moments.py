@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -23,15 +25,31 @@ def test_fifty_kills_at_random_moments_lose_and_double_nothing(tmp_path: Path) -
     assert tally.doubled == []
     assert tally.devices_taken >= 20
     assert tally.devices_doubled == []
+    assert tally.left_behind == []
+    assert tally.removed > 0 and tally.left > 0
 
 
 def test_a_device_that_two_jobs_have_at_once_is_noted(tmp_path: Path) -> None:
     """The judge itself: without this a count of nothing would prove nothing."""
-    (tmp_path / "device-node2-3").mkdir()
+    other = (tmp_path / "device-node2-3").open("a")
+    fcntl.flock(other, fcntl.LOCK_EX)
     given = {"CRASH_FOLDER": str(tmp_path), "CORRAL_JOB_ID": "j", "CORRAL_ATTEMPT": "a"}
     env = os.environ | given | {"CORRAL_NODE": "local/node2", "CORRAL_DEVICES": "2,3"}
     done = subprocess.run(["sh", "-c", crash.task_script("0", 3)], env=env, check=False, capture_output=True)
     assert done.returncode == 3
     assert (tmp_path / "devices-doubled").read_text() == "a:device-node2-3\n"
     assert len((tmp_path / "devices-taken").read_text().splitlines()) == 1
-    assert [path.name for path in tmp_path.glob("device-*")] == []
+    fcntl.flock((tmp_path / "device-node2-2").open("a"), fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_process_that_a_job_leaves_behind_holds_its_device_and_is_found(tmp_path: Path) -> None:
+    given = {"CRASH_FOLDER": str(tmp_path), "CORRAL_JOB_ID": "j", "CORRAL_ATTEMPT": "a"}
+    env = os.environ | given | {"CORRAL_NODE": "local/node2", "CORRAL_DEVICES": "2"}
+    script = crash.task_script("0", 0, crash._LEAVES)
+    subprocess.run(["sh", "-c", script], env=env, check=True, stdout=subprocess.DEVNULL)
+    (left,) = crash._sleeping(crash._left())
+    try:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock((tmp_path / "device-node2-2").open("a"), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.kill(int(left), signal.SIGKILL)

@@ -137,7 +137,7 @@ def test_top_shows_what_runs_and_what_is_free(platform: Platform, shell: Job) ->
 @pytest.mark.parametrize(
     "words",
     [["ls"], ["nodes"], ["users"], ["token"], ["secret"], ["get", "shell"], ["nodes", "local/node1"],
-     ["events", "shell"], ["explain", "shell"]],
+     ["events", "shell"], ["explain", "shell"], ["users", "use"]],
     ids=" ".join,
 )  # fmt: skip
 def test_every_listing_has_four_forms(platform: Platform, shell: Job, words: list[str]) -> None:

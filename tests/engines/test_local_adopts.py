@@ -240,6 +240,22 @@ async def test_a_late_shim_cannot_take_an_attempt_that_runs(folder: Path) -> Non
         await local.exited(attempt())
 
 
+@pytest.mark.parametrize("unreadable", [1, 2], ids=["whose record is there now", "whose record is not complete"])
+async def test_a_shim_that_takes_its_attempt_while_the_next_server_looks_is_adopted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, unreadable: int
+) -> None:
+    killed_server(folder, [attempt(), "sh", "-c", "exec sleep 1000"])
+    record = AttemptFolder(str(folder / "engine/attempts"), attempt())
+    shim = await until(record.process)
+    really, looks = AttemptFolder.process, iter([None] * unreadable)
+    monkeypatch.setattr(AttemptFolder, "process", lambda self: next(looks, really(self)))
+    async with Harness(folder) as local:
+        assert next(looks, "all looked at") == "all looked at"
+        assert local.shim() == shim.pid and local.engine._live[attempt()].end is None
+        await local.engine.stop(attempt(), grace_seconds=0)
+        assert (await local.exited(attempt())).reason == GRACE_OVER
+
+
 async def test_many_adopted_tasks_end_with_their_codes(folder: Path) -> None:
     body = f"while [ ! -e {folder}/go ]; do sleep 0.05; done; exit "
     killed_server(folder, *[[attempt(i), "sh", "-c", body + str(i)] for i in range(40)])

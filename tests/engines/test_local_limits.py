@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from corral.engines.local import cgroups
-from corral.engines.local.live import MEMORY_OVER
+from corral.engines.local.live import MEMORY_OVER, OUTSIDE
 from tests.engines.local_harness import Harness, attempt, collect, launch
 
 LONELY = 54_399
@@ -49,6 +49,32 @@ async def test_a_task_without_limits_has_a_group_too_that_tells_its_processes(lo
         pytest.skip("this server may not make control groups here; run the tests as root to check them")
     await local.run("cat", "/proc/self/cgroup")
     assert f"/{attempt()}" in local.log()
+
+
+async def test_an_engine_that_closes_keeps_the_group_that_a_task_is_about_to_enter(local: Harness) -> None:
+    if local.engine._cgroups is None:
+        pytest.skip("this server may not make control groups here; run the tests as root to check them")
+    groups = local.engine._cgroups.make(attempt(), 1 << 30, 500)
+    await local.engine.close()
+    assert all(os.path.isdir(group) for group in groups)
+
+
+@pytest.mark.parametrize("adopted", [False, True])
+async def test_a_task_that_cannot_enter_its_group_is_not_begun_without_its_limits(
+    local: Harness, monkeypatch: pytest.MonkeyPatch, adopted: bool
+) -> None:
+    if local.engine._cgroups is None:
+        pytest.skip("this server may not make control groups here; run the tests as root to check them")
+    monkeypatch.setattr(local.engine._cgroups, "make", lambda *_: (str(local.folder / "no-group"),))
+    await local.engine.start(launch("touch", str(local.folder / "begun")))
+    if adopted:
+        await local.abandon()
+        async with Harness(local.folder) as second:
+            end = await second.exited(attempt())
+    else:
+        end = await local.exited(attempt())
+    assert (end.code, end.reason) == (-120, OUTSIDE)
+    assert not (local.folder / "begun").exists() and local.log() == ""
 
 
 def test_both_versions_write_the_limits_where_the_kernel_reads_them(tmp_path: Path) -> None:

@@ -206,12 +206,7 @@ class House:
         record = supervisor.running(self.data)
         if record is None:
             return {}
-        found = {"supervisor": int(record["pid"])}
-        children = Path(f"/proc/{record['pid']}/task/{record['pid']}/children")
-        for child in children.read_text().split():
-            words = _words(int(child))
-            found |= {name: int(child) for name in ("front", "control") if name in words}
-        return found
+        return {"supervisor": int(record["pid"])} | supervisor.children_of(int(record["pid"]))
 
     def kill(self, name: str) -> int:
         """SIGKILL one of the three; the pid it had."""
@@ -240,10 +235,3 @@ def until(look: Callable[[], Found | None], what: str, seconds: float = _HANG) -
             return found
         assert time.monotonic() < end, f"still waiting after {seconds:.0f} s: {what}"
         time.sleep(0.03)
-
-
-def _words(pid: int) -> list[str]:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-    except FileNotFoundError:
-        return []

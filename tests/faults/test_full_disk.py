@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 from tests.faults.house import House, shell_job, until
@@ -11,8 +12,7 @@ Build = Callable[..., House]
 
 
 def test_a_full_disk_costs_answers_and_nothing_else(build: Build) -> None:
-    with small_disk(24) as disk:
-        house = build(disk / "data")
+    with small_disk(24) as disk, contextlib.closing(build(disk / "data")) as house:
         house.up()
         running = house.submit("before", "while [ ! -e go ]; do sleep 0.1; done; exit 7")
         house.until_state(running, "running")
@@ -37,12 +37,10 @@ def test_a_full_disk_costs_answers_and_nothing_else(build: Build) -> None:
         assert house.until_ended(running)["exit"]["code"] == 7
         for ref in acknowledged[1:]:
             assert house.until_ended(ref)["exit"]["code"] == 0
-        house.close()
 
 
 def test_the_server_comes_back_when_control_dies_while_the_disk_of_its_logs_is_full(build: Build) -> None:
-    with small_disk(24) as disk:
-        house = build(disk / "data")
+    with small_disk(24) as disk, contextlib.closing(build(disk / "data")) as house:
         house.up()
         supervisor = house.processes()["supervisor"]
         for log in (disk / "data" / "logs").iterdir():
@@ -56,7 +54,6 @@ def test_the_server_comes_back_when_control_dies_while_the_disk_of_its_logs_is_f
         after = until(lambda: _submitted(house), "a submit that is taken")
         assert house.until_ended(after)["state"] == "succeeded"
         assert house.processes()["supervisor"] == supervisor
-        house.close()
 
 
 def _submitted(house: House) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -40,8 +41,7 @@ def test_a_half_that_is_stopped_is_replaced_within_30_s_and_doctor_tells_of_it(b
 
 
 def test_a_full_disk_and_missing_inodes_are_told_and_so_is_their_end(build: Build) -> None:
-    with small_disk(24) as disk:
-        house = build(disk / "data")
+    with small_disk(24) as disk, contextlib.closing(build(disk / "data")) as house:
         house.up()
         assert readyz(house) == {"ready": True, "reasons": [], "degraded": False}
         ballast = fill(disk)
@@ -56,7 +56,25 @@ def test_a_full_disk_and_missing_inodes_are_told_and_so_is_their_end(build: Buil
         assert "inodes left" in checks.stdout
         bound_inodes(disk, 10_000)
         until(lambda: not readyz(house)["degraded"], "a disk that has inodes")
-        house.close()
+
+
+def test_missing_inodes_are_an_event_and_so_is_their_end(build: Build) -> None:
+    with small_disk(24) as disk, contextlib.closing(build(disk / "data")) as house:
+        house.up()
+        bound_inodes(disk, 8)
+        (said,) = until(lambda: told(house), "the event of what is missing")
+        assert said["kind"] == "server.degraded"
+        assert "inodes left" in said["message"] and said["actor"].startswith("front on ")
+        bound_inodes(disk, 10_000)
+        until(lambda: told(house)[0]["kind"] == "server.recovered", "the event of its end")
+        shown = house.corral("events", "--server").stdout
+        assert shown.index("server.degraded") < shown.index("server.recovered")
+
+
+def told(house: House) -> list[dict[str, str]]:
+    """What the server has told of itself, the latest first."""
+    found: list[dict[str, str]] = house.call("GET", "/api/v3/server/events").body["items"]
+    return found
 
 
 @pytest.mark.parametrize("name", ["front", "control"])

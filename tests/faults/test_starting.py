@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -68,8 +69,7 @@ def test_two_ups_at_the_same_moment_leave_one_server(build: Build) -> None:
 
 
 def test_a_read_only_data_folder_is_refused(build: Build) -> None:
-    with small_disk(16) as disk:
-        house = build(disk / "data")
+    with small_disk(16) as disk, contextlib.closing(build(disk / "data")) as house:
         house.up()
         house.down()
         set_writable(disk, False)
@@ -80,7 +80,6 @@ def test_a_read_only_data_folder_is_refused(build: Build) -> None:
         set_writable(disk, True)
         house.up()
         assert house.call("GET", "/api/v3/me").status == 200
-        house.close()
 
 
 def test_a_data_folder_that_is_a_file_is_refused(build: Build) -> None:

@@ -144,7 +144,7 @@ def test_an_installed_server_serves_the_portal_without_node(server_url: str) -> 
         assert len(answer.read()) > 10_000
 
 
-@pytest.mark.parametrize("command", [["version"], ["--help"]], ids=" ".join)
+@pytest.mark.parametrize("command", [["version"], ["--help"], ["cp", "--help"]], ids=" ".join)
 def test_the_client_runs_without_the_server(client_programs: Path, command: list[str]) -> None:
     done = subprocess.run([client_programs / "corral", *command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -170,7 +170,8 @@ def test_the_client_is_light(client_wheel: Path, client_programs: Path) -> None:
     parts = {
         "/".join(name.split("/")[:2]) for name in zipfile.ZipFile(client_wheel).namelist() if name[:7] == "corral/"
     }
-    assert parts == {f"corral/{part}" for part in ("__init__.py", "py.typed", "cli", "client", "kernel", "spec")}
+    rooms = ("__init__.py", "py.typed", "cli", "client", "kernel", "runtime", "spec")
+    assert parts == {f"corral/{part}" for part in rooms}
     (site,) = client_programs.parent.glob("lib/python3*/site-packages")
     assert not {"fastapi", "numpy", "sqlalchemy", "cryptography"} & {path.name for path in site.iterdir()}
 

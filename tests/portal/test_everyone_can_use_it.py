@@ -69,7 +69,7 @@ def addresses(portal: Portal) -> list[tuple[str, str]]:
         ("/receipts", "Nothing had to yield"),
         ("/configuration?document=Cluster/local", "described-a100"),
         ("/configuration?document=Cluster/local&against=0", "lines"),
-        ("/account", "Access tokens"),
+        ("/account", "Waiting and running tasks"),
         ("/sign-in", "Sign in to Corral"),
         ("/nowhere", "no such page"),
     ]

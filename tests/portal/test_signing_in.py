@@ -60,3 +60,17 @@ def test_another_site_is_never_the_next_page(portal: Portal, stranger: Page) -> 
     stranger.goto(f"/sign-in?next=//example.org/#link={link_of(portal, 'pia')}")
     expect(stranger.get_by_role("region", name="Cluster")).to_be_visible()
     assert stranger.url == f"{portal.url}/"
+
+
+def test_a_new_password_is_set_on_the_account_page_and_leads_to_the_sign_in(portal: Portal, stranger: Page) -> None:
+    stranger.goto(f"/sign-in#link={link_of(portal, 'quin')}")
+    expect(stranger.get_by_role("region", name="Cluster")).to_be_visible()
+    stranger.goto("/account")
+    stranger.get_by_label("New password", exact=True).fill("correct horse")
+    stranger.get_by_label("New password again").fill("correct horse")
+    stranger.get_by_label("New password again").press("Enter")
+    expect(stranger.get_by_role("status")).to_contain_text("All sign-ins and API tokens have ended")
+    stranger.get_by_label("User").fill("quin")
+    stranger.get_by_label("Password").fill("correct horse")
+    stranger.get_by_role("button", name="Sign in").click()
+    expect(stranger.get_by_role("button", name="Change the password")).to_be_visible()

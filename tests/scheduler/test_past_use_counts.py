@@ -154,11 +154,11 @@ def test_looking_in_between_changes_no_average(changes: list[tuple[float, int]],
     now = 0.0
     for seconds, amount in changes:
         for target in (often, seldom):
-            target.queues.remember("a", now)
+            target.queues.remember("a", "", now)
             held = target.queues.find("a").used[0]
             target.queues.charge("a", "", (), [amount * DEVICE - held, 0, 0])
         now += seconds
-        often.queues.remember("a", now - seconds / 2)
+        often.queues.remember("a", "", now - seconds / 2)
         often.apply(UsageRecalled(written(often)))
     averages = [target.queues.average(target.queues.find("a"), now)[0] for target in (often, seldom)]
     assert averages[0] == pytest.approx(averages[1], rel=1e-9, abs=1e-6)

@@ -258,4 +258,4 @@ def test_charges_and_refunds_balance_to_nothing(data: st.DataObject) -> None:
         assert target.consistent()
     for job, task in list(each_has):
         target.apply(TasksReleased(JobId(job), (task,)))  # type: ignore[arg-type]
-    assert not target.queues.people and target.queues.columns()[1:] == ([0, 0, 0, 0], [], [])
+    assert not target.queues.people and target.queues.columns()[1:] == ([0, 0, 0, 0], [], [], [])

@@ -205,7 +205,7 @@ def test_the_line_is_the_order_in_which_the_next_cycle_looks(data: st.DataObject
         life.submit(gang(f"j{at:02}", role(count), at=float(at), queue=queue, priority=priority))
     life.cycle(20.0)
     groups = list(life.queue.groups.values())
-    line, order = Line(groups, life.cluster.queues, 20.0, fair=True), []
+    line, order = Line(groups, life.cluster.queues, 20.0, life.policy), []
     while (found := line.pop()) is not None:
         at, first, _ = found
         order.append(groups[at].keys[first])

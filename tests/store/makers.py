@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import msgspec
+
 from corral.kernel.clock import VirtualClock
 from corral.kernel.ids import JobId, TaskKey, attempt_id, job_id
 from corral.model.facts import Fact
 from corral.model.placement import TaskPlacement
-from corral.model.records import JobSummary, rfc3339
+from corral.model.records import JobSummary, TaskCounts, rfc3339
 from corral.model.runs import JobRun, TaskRun
 from corral.model.states import TaskState
 from corral.model.writes import AttemptWrite, ControlBatch, FactWrite, Holder, JobWrite, LiveJob, NewJob, TaskWrite
@@ -49,6 +51,12 @@ def new_job(name: str = "", user: str = "ann", **fields: Any) -> NewJob:
         tags=tags,
         **fields,
     )
+
+
+def with_tasks(job: NewJob, count: int) -> NewJob:
+    """The job with so many tasks that wait."""
+    summary = msgspec.structs.replace(job.summary, tasks=TaskCounts(count, count))
+    return msgspec.structs.replace(job, summary=summary)
 
 
 def ended(job: NewJob | LiveJob, phase: str = "succeeded", at: float = START + 100_000) -> JobWrite:

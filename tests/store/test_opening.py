@@ -16,7 +16,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import event
+from sqlalchemy import event, text
 
 from corral.kernel.errors import CorralError, InvalidInput, Unavailable
 from corral.store import Store, open_store
@@ -25,7 +25,7 @@ from corral.store.connect import filesystem, parse_url, reader_engine, writer_en
 from corral.store.schema import HEAD, KNOWN, MIGRATIONS, bring_up, version_of
 from corral.store.tables import metadata
 from tests.databases import sqlite_store
-from tests.store.makers import Ticking, new_job
+from tests.store.makers import Ticking, new_job, with_tasks
 
 
 async def _code(url: str, **terms: bool) -> str:
@@ -70,6 +70,28 @@ async def _opened_and_closed(url: str) -> Store:
     await store.submit(new_job())
     await store.close()
     return store
+
+
+def test_tasks_of_jobs_that_are_not_over_are_counted_when_a_store_is_brought_up(empty_url: str) -> None:
+    async def made() -> None:
+        store = await open_store(empty_url, clock=Ticking())
+        await store.submit(with_tasks(new_job("live"), 3))
+        await store.close()
+
+    async def counted() -> int:
+        store = await open_store(empty_url, clock=Ticking())
+        found = await store.open_tasks("ann")
+        await store.close()
+        return found
+
+    asyncio.run(made())
+    engine = writer_engine(parse_url(empty_url))
+    with engine.begin() as connection:
+        connection.execute(text("DROP INDEX jobs_live_of_user"))
+        connection.execute(text("ALTER TABLE jobs DROP COLUMN tasks"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0013'"))
+    engine.dispose()
+    assert asyncio.run(counted()) == 3
 
 
 async def test_a_newer_schema_is_refused(store: Store, store_url: str) -> None:

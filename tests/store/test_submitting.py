@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 from sqlalchemy import insert
 
-from corral.kernel.errors import Conflict, InvalidInput, NotFound
+from corral.kernel.errors import Conflict, InvalidInput, NotFound, TooManyRequests
 from corral.kernel.ids import JobId, attempt_id
 from corral.model.accounts import Group, QueueRecord
-from corral.model.writes import IntentKind
+from corral.model.records import TaskCounts
+from corral.model.runs import JobRun, RoleCount
+from corral.model.writes import IntentKind, JobWrite, NewJob
 from corral.store import Store, tables
 from corral.store.job_writes import CHECKPOINT_SECONDS
 from corral.store.writer import Transaction
-from tests.store.makers import ME, START, batch, ended, new_job
+from tests.store.makers import ME, START, batch, ended, new_job, with_tasks
 
 
 async def test_a_submitted_job_is_live_and_intended(store: Store) -> None:
@@ -147,3 +150,94 @@ async def test_what_submits_are_asked_about_is_kept_for_a_moment_and_follows_cha
     assert (await store.admission()).granted == {"gold"}
     await store.remove_group("vips")
     assert not (await store.admission()).granted
+
+
+async def test_tasks_count_while_they_wait_or_run(store: Store) -> None:
+    first, second = with_tasks(new_job("first"), 3), with_tasks(new_job("second"), 4)
+    await store.submit_all([first], most_tasks=3)
+    with pytest.raises(TooManyRequests):
+        await store.submit_all([second], most_tasks=6)
+    assert await store.open_tasks("ann") == 3
+    lease = await store.lead(ME)
+    assert lease is not None
+    partly = msgspec.structs.replace(first.summary, tasks=TaskCounts(3, 0, 1, 2))
+    await store.commit(
+        batch(lease.epoch, jobs=(JobWrite(first.id, JobRun(job=first.id), "running", partly, live=True),))
+    )
+    assert await store.open_tasks("ann") == 1
+    await store.submit_all([second], most_tasks=5)
+    between = msgspec.structs.replace(first.summary, tasks=TaskCounts(3, 0, 0, 2, 1))
+    again = JobWrite(first.id, JobRun(job=first.id), "waiting", between, live=True)
+    await store.commit(batch(lease.epoch, jobs=(again,)))
+    assert await store.open_tasks("ann") == 3 + 4, "all tasks of a job that is tried again will come again"
+    await store.commit(batch(lease.epoch, jobs=(ended(first), ended(second))))
+    assert await store.open_tasks("ann") == 0 and await store.open_tasks("nobody") == 0
+
+
+async def test_a_job_that_grows_counts_at_once_and_until_control_has_carried_it_out(store: Store) -> None:
+    job = with_tasks(new_job("wide"), 1)
+    await store.submit(job)
+    lease = await store.lead(ME)
+    assert lease is not None
+
+    async def scaled(size: int, most: int) -> int:
+        return await store.scale(job.id, {"worker": size}, asked={"worker": 1}, actor="ann", at=START, most_tasks=most)
+
+    def stands(size: int) -> JobWrite:
+        summary = msgspec.structs.replace(job.summary, tasks=TaskCounts(size, size))
+        return JobWrite(job.id, JobRun(job=job.id, roles={"worker": RoleCount(size)}), "waiting", summary, live=True)
+
+    seq = await scaled(4, 4)
+    assert await store.open_tasks("ann") == 4
+    await store.commit(batch(lease.epoch, jobs=(stands(1),)))
+    assert await store.open_tasks("ann") == 4, "control has not read of it yet"
+    await scaled(4, 4)
+    await scaled(2, 1)
+    await scaled(4, 4)
+    for refused in (scaled(5, 4), store.check_scale(job.id, {"worker": 5}, {"worker": 1}, 4)):
+        with pytest.raises(TooManyRequests):
+            await refused
+    assert [intent.data["replicas"] for intent in (await store.intents(0))[1:]] == [4, 4, 2, 4]
+    await store.commit(batch(lease.epoch, jobs=(stands(4),), cursor=seq + 3))
+    assert await store.open_tasks("ann") == 4
+    await scaled(2, 1)
+    await store.commit(batch(lease.epoch, jobs=(stands(2),), cursor=seq + 4))
+    assert await store.open_tasks("ann") == 2
+    await scaled(9, 0)
+    assert await store.open_tasks("ann") == 9, "no bound refuses nothing, and counts"
+    with pytest.raises(NotFound):
+        await store.scale(JobId("nothing"), {"worker": 2}, asked={}, actor="ann", at=START)
+
+
+async def test_the_roles_of_a_job_are_scaled_together_or_not_at_all(store: Store) -> None:
+    job = with_tasks(new_job("two"), 2)
+    await store.submit(job)
+    sizes, asked = {"ps": 2, "worker": 3}, {"ps": 1, "worker": 1}
+    with pytest.raises(TooManyRequests):
+        await store.scale(job.id, sizes, asked=asked, actor="ann", at=START, most_tasks=4)
+    assert len(await store.intents(0)) == 1 and await store.open_tasks("ann") == 2
+    await store.scale(job.id, sizes, asked=asked, actor="ann", at=START, most_tasks=5)
+    assert [intent.data for intent in (await store.intents(0))[1:]] == [
+        {"role": "ps", "replicas": 2},
+        {"role": "worker", "replicas": 3},
+    ]
+
+
+async def test_jobs_that_are_over_count_again_when_they_are_restarted(store: Store) -> None:
+    first, second, third = jobs = [with_tasks(new_job(name), 2) for name in ("first", "second", "third")]
+    await store.submit_all(jobs)
+    lease = await store.lead(ME)
+    assert lease is not None
+    await store.commit(batch(lease.epoch, jobs=(ended(first), ended(second))))
+
+    async def restarted(job: NewJob, most: int) -> None:
+        await store.restart(job.id, actor="ann", at=START, most_tasks=most)
+
+    with pytest.raises(TooManyRequests):
+        await restarted(first, 3)
+    await restarted(first, 4)
+    await restarted(first, 4)
+    with pytest.raises(TooManyRequests):
+        await restarted(second, 4)
+    await restarted(third, 1)
+    await restarted(second, 0)

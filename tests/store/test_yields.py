@@ -7,7 +7,7 @@ import msgspec
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.accounts import AuditWrite
 from corral.model.cordons import CORDONS_CHANGED, Cordon, Drain
-from corral.model.queues import QueueUsage
+from corral.model.queues import QueueUsage, UserUsage
 from corral.model.receipts import LedgerEntry, Receipt
 from corral.model.writes import ControlBatch
 from corral.store import Store
@@ -95,3 +95,14 @@ async def test_past_use_is_replaced_and_forgotten_by_queue(store: Store) -> None
     newer = QueueUsage("a", START + 9, {"devices": 1.5})
     await store.commit(ControlBatch(now, usage=(newer,), usage_forgotten=("b",)))
     assert await store.usage() == [newer]
+
+
+async def test_past_use_of_users_is_replaced_and_forgotten_by_queue_and_user(store: Store) -> None:
+    now = await epoch(store)
+    ada, bob = UserUsage("a", "ada", START + 1 / 3, {"devices": 2000 / 3}), UserUsage("a", "bob", START)
+    other = UserUsage("b", "ada", START, {"cpu": 0.1})
+    await store.commit(ControlBatch(now, user_usage=(ada, bob, other)))
+    assert await store.user_usage() == [ada, bob, other], "to the last bit"
+    newer = UserUsage("a", "ada", START + 9, {"devices": 1.5})
+    await store.commit(ControlBatch(now, user_usage=(newer,), user_usage_forgotten=(("a", "bob"),)))
+    assert await store.user_usage() == [newer, other]

@@ -148,4 +148,8 @@ declare module '@tanstack/react-router' {
   interface Register {
     router: typeof router;
   }
+  interface HistoryState {
+    /** What the sign-in page says first; it is no part of the address. */
+    notice?: string;
+  }
 }

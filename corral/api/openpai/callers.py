@@ -10,7 +10,7 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from corral.api.addresses import address_key
-from corral.api.callers import service_of
+from corral.api.callers import check_room, service_of
 from corral.api.connections import signed_in
 from corral.api.limits import Counting
 from corral.kernel.errors import Unauthenticated
@@ -109,7 +109,8 @@ async def _bearer(connection: HTTPConnection, token: str) -> Actor:
         actor = await service_of(connection).authenticate(token)
     except Unauthenticated:
         raise bad_token() from None
-    signed_in(connection)
+    await signed_in(connection, actor)
+    await check_room(connection)
     if actor.kind == "job":  # good for the runtime's addresses alone
         raise bad_token()
     return actor

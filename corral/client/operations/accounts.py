@@ -41,6 +41,11 @@ def user(name: str) -> Call[Record]:
     return call("GET", f"/users/{name}")
 
 
+def use_of_user(name: str) -> Call[Record]:
+    """What an account has of what one account may have."""
+    return call("GET", f"/users/{name}/use")
+
+
 def create_user(
     name: str, *, role: str = "user", groups: Sequence[str] = (), password: str | None = None
 ) -> Call[Record]:

@@ -82,6 +82,11 @@ def attempts(ref: str, role: str, index: int, *, limit: int = 100, after: str = 
     return call("GET", job_path(ref, "tasks", role, index, "attempts"), {"limit": limit, "after": after})
 
 
+def server_events(*, limit: int = 100, after: str = "") -> Call[Page[Event]]:
+    """One page of what happened to the server itself, the latest first."""
+    return call("GET", "/server/events", {"limit": limit, "after": after})
+
+
 def job_events(ref: str, *, limit: int = 200, after: str = "") -> Call[Page[Event]]:
     """A page of what happened to a job."""
     return call("GET", job_path(ref, "events"), {"limit": limit, "after": after})

@@ -5,6 +5,7 @@ Nothing here sends or receives: `Feed` is given pieces of an answer, however the
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -62,9 +63,10 @@ def has_code(digest: str) -> Call[None]:
     return call("HEAD", f"/blobs/code/{digest}")
 
 
-def put_code(size: int) -> Call[Record]:
-    """Upload a code archive (tar.gz) of `size` bytes, which follow."""
-    return call("PUT", "/blobs/code", content_type="application/gzip", content_length=str(size))
+def put_code(size: int, digest: str = "") -> Call[Record]:
+    """Upload a code archive (tar.gz) of `size` bytes, which follow; `digest`: its SHA-256 in hexadecimal."""
+    said = f"sha-256=:{base64.b64encode(bytes.fromhex(digest)).decode()}:" if digest else ""
+    return call("PUT", "/blobs/code", content_type="application/gzip", content_length=str(size), content_digest=said)
 
 
 def enter(ref: str, role: str, index: int, command: Sequence[str], *, tty: bool = False) -> Call[bytes]:

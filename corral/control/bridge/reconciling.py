@@ -24,7 +24,7 @@ from corral.control.bridge.stating import refused, state_of
 from corral.control.bridge.writing import MOST_AT_ONCE, Writer
 from corral.control.external import ExternalWord, happened, said
 from corral.control.loop import Control
-from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound, Unavailable
+from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound, TooManyRequests, Unavailable
 from corral.kernel.ids import JobId
 from corral.model.objects import Birth, ObjectLink, ObjectRef
 from corral.model.records import TaskRecord
@@ -45,6 +45,8 @@ _UNMAPPED_SECONDS: Final = 5.0
 _SCALING_SECONDS: Final = 10.0
 """A job that was told to have another number of replicas, and has the old one after so long, is told once more."""
 _MOST_TASKS: Final = 10_000
+_TOO_MANY_TASKS: Final = "TooManyTasks"
+"""The reason of a refusal to scale that passes once other tasks of the account have ended."""
 _APPLIED: Final = Condition("Applied", "True", "Applied", "The job is as the object asks.")
 
 
@@ -184,7 +186,7 @@ class Reconciler:
         await self._writer.own(kind, ref, document, record.run.targets, keep=True)
         self._external(kind, document, record)
         again = await self._shown(kind, ref, document, record, applied)
-        if record.live and ref.uid in self._scaling:
+        if record.live and (ref.uid in self._scaling or applied.reason == _TOO_MANY_TASKS):
             return min(again or _SCALING_SECONDS, _SCALING_SECONDS)
         return again
 
@@ -225,7 +227,7 @@ class Reconciler:
                     return _unchangeable(paths)
                 await self._store.keep_fingerprint(uid, fingerprint)
             return await self._scaled(actor, uid, record, kind.replicas(document))
-        except (InvalidInput, Conflict) as error:
+        except (InvalidInput, Conflict, TooManyRequests) as error:
             return Condition("Applied", "False", _reason(error), error.message)
 
     async def _scaled(self, actor: Actor, uid: str, record: JobRecord, asked: int) -> Condition:

@@ -73,7 +73,9 @@ class KubernetesEngine:
         self._transport, self._settings, self._lease_left = transport, settings, lease_left
         self._pods = PodCalls(transport, settings.server, settings.namespace, lease_left)
         self._log_store, self._archiver = logs, archiver
-        self._logs = LogCopies(transport, settings.namespace, logs, settings.log_copying, archiver)
+        self._logs = LogCopies(
+            transport, settings.namespace, logs, settings.log_copying, archiver, limit=settings.log_limit_bytes
+        )
         if archiver is not None:
             archiver.growing = self._logs.growing
         self._ledger = Ledger(wall)

@@ -26,6 +26,8 @@ ADMISSION_FAILED: Final = -1006
 OUT_OF_MEMORY, INIT_OUT_OF_MEMORY = -1200, -1300
 CREATION_FAILED, START_DENIED, START_NOT_FOUND, START_FAILED, NO_DEVICE = -1201, -1202, -1203, -1204, -1205
 NO_FAILED_CONTAINER: Final = -300
+USER_ERROR: Final = 220
+"""Of a task that did what it may not: as the local engine ends one whose folder is too large."""
 NO_IMAGE: Final = 254
 RUNTIME_FAILED: Final = 255
 
@@ -33,6 +35,12 @@ MOST_REASON: Final = 1_000
 _MOST_TOLD: Final = 4_000
 """What Corral's own runtime says may be longer: for jobs of OpenPAI a block of YAML stands behind the sentence."""
 _KILLED: Final = frozenset({137, 143})
+
+_TOO_MUCH: Final = (
+    r"exceeded its local ephemeral storage limit|ephemeral local storage usage exceeds the total limit"
+    r"|Usage of EmptyDir volume .* exceeds the limit"
+)
+"""What kubelet's eviction manager says of a pod that wrote more than it may; of a node's pressure it says otherwise."""
 
 _POD_REASONS: Final = (
     (r"Evicted", EVICTED),
@@ -50,6 +58,7 @@ _POD_REASONS: Final = (
 """The pod's `status.reason`, whole, and the code."""
 
 _DISRUPTIONS: Final = (
+    (r"TerminationByKubelet", _TOO_MUCH, USER_ERROR),
     (r"TerminationByKubelet", r"critical pod", PREEMPTED),
     (r"TerminationByKubelet", r"shutdown", NODE_LOST),
     (r"TerminationByKubelet|EvictionByEvictionAPI", r"", EVICTED),
@@ -103,6 +112,8 @@ def pod_exit(pod: Pod, *, gone: bool = False) -> PodExit | None:
         return _lost_outputs(pod) or PodExit(0, "", at=_ended(pod))
     if status.phase != "Failed" and not gone:
         return None
+    if status.reason == "Evicted" and re.search(_TOO_MUCH, status.message):
+        return PodExit(USER_ERROR, _wrote_too_much(status.reason, status.message), at=_ended(pod))
     for pattern, code in _POD_REASONS:
         if status.reason and re.fullmatch(pattern, status.reason):
             return PodExit(code, _sentence(status.reason, status.message), at=_ended(pod))
@@ -231,7 +242,8 @@ def _disruption(pod: Pod) -> tuple[int, str] | None:
         if condition.type == "DisruptionTarget" and condition.status == "True":
             for reason, message, code in _DISRUPTIONS:
                 if re.fullmatch(reason, condition.reason) and re.search(message, condition.message, re.IGNORECASE):
-                    return code, _sentence(condition.reason, condition.message)
+                    said = _wrote_too_much if code == USER_ERROR else _sentence
+                    return code, said(condition.reason, condition.message)
     return None
 
 
@@ -239,6 +251,11 @@ def _ended(pod: Pod) -> float | None:
     ends = [_end(container) for container in (*pod.status.init_container_statuses, *pod.status.container_statuses)]
     times = [seconds(end.finished_at) for end in ends if end is not None]
     return max((time for time in times if time is not None), default=None)
+
+
+def _wrote_too_much(reason: str, message: str) -> str:
+    said = _sentence(reason, message)
+    return said if "EmptyDir" in message else f"{said} Put large results on a storage, or reserve more disk."
 
 
 def _sentence(reason: str, message: str) -> str:

@@ -78,6 +78,7 @@ class Launching:
             default_image=settings.default_image,
             image_pull_secrets=settings.image_pull_secrets,
             service_account=settings.service_account,
+            storage_limit_bytes=settings.storage_limit_bytes,
             tolerations=(Toleration(MANAGED, effect="NoSchedule"), Toleration("", effect="NoExecute")),
         )
 

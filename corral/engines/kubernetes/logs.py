@@ -85,11 +85,13 @@ class LogCopies:
         store: LogStore,
         copying: Copying = "follow",
         archiver: LogArchiver | None = None,
+        limit: int = 0,
     ) -> None:
-        """`archiver` has what earlier servers copied."""
+        """`archiver` has what earlier servers copied; of a log the last `limit` bytes are kept (0: all)."""
         self._transport, self._copying, self._archiver = transport, copying, archiver
         self._namespace = namespace
         self._store = store
+        self._limit = limit
         self._copies: dict[AttemptId, _Copy] = {}
         self._places = asyncio.Semaphore(_FOLLOWED)
         self._nodes: dict[str, _Node] = {}
@@ -304,6 +306,14 @@ class LogCopies:
         if now - copy.saved_at >= _SAVE_SECONDS:
             copy.saved_at = now
             self._save(copy)
+            if self._limit:
+                self._shorten(copy.attempt)
+
+    def _shorten(self, attempt: AttemptId) -> None:
+        try:
+            self._store.drop_head(attempt, self._limit)
+        except OSError as error:
+            _log.warning("The log of %s could not be shortened: %s", attempt, error)
 
     def _save(self, copy: _Copy) -> None:
         if copy.position == copy.saved:

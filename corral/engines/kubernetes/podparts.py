@@ -47,6 +47,8 @@ class PodSettings(msgspec.Struct, frozen=True):
     default_image: str = ""
     image_pull_secrets: tuple[str, ...] = ()
     service_account: str = ""
+    storage_limit_bytes: int = 0
+    """What a pod may write to its node, unless its job reserves more; 0 is no limit."""
     tolerations: tuple[Toleration, ...] = (Toleration(MANAGED_TAINT, effect="NoSchedule"),)
 
 

@@ -27,6 +27,7 @@ SECRET_FOLDER: Final = "/run/corral/secrets"
 CLAIMS_FOLDER: Final = "/run/corral/claims"
 """An empty folder of every pod with claims: kubelets prepare a pod's volumes for 0.1 to 0.3 s before they read its claims,
 which are given to it meanwhile; a claim that is read too early is tried again only after a minute."""
+_STORAGE: Final = "ephemeral-storage"
 _PREFIX: Final = "corral-"
 _MOST_HOSTNAME: Final = 63
 
@@ -63,7 +64,7 @@ def pod_manifest(launch: TaskLaunch, settings: PodSettings, parts: PodParts) -> 
         "image": image,
         "command": [_literal(word) for word in launch.command],
         "env": _env(launch, parts),
-        "resources": _resources(launch, parts),
+        "resources": _resources(launch, settings, parts),
         "volumeMounts": mounts,
         "ports": [
             {"name": f"p{number}", "containerPort": number} | ({"hostPort": number} if parts.host_ports else {})
@@ -138,8 +139,12 @@ def _env(launch: TaskLaunch, parts: PodParts) -> list[dict[str, Any]]:
     return [{"name": name, **value} for name, value in env.items()]
 
 
-def _resources(launch: TaskLaunch, parts: PodParts) -> dict[str, Any]:
-    """Requests equal limits, so that a task has what it was promised and takes no more."""
+def _resources(launch: TaskLaunch, settings: PodSettings, parts: PodParts) -> dict[str, Any]:
+    """Requests equal limits, so that a task has what it was promised and takes no more.
+
+    But for what the pod writes to its node, layers, logs and emptyDirs together: that has a limit, and a request of 0.
+    Without a request Kubernetes would take the limit for it, and nodes with a smaller disk would refuse the pod.
+    """
     amounts: dict[str, str] = {}
     if launch.cpu_millis:
         amounts["cpu"] = f"{launch.cpu_millis}m"
@@ -151,7 +156,11 @@ def _resources(launch: TaskLaunch, parts: PodParts) -> dict[str, Any]:
         amounts[parts.device_resource] = str(
             sum(device.id.startswith(f"{parts.device_resource}#") for device in launch.devices)
         )
-    return {"requests": amounts, "limits": dict(amounts)} if amounts else {}
+    requests, limits = dict(amounts), dict(amounts)
+    if settings.storage_limit_bytes:
+        limits[_STORAGE] = str(max(settings.storage_limit_bytes, launch.disk_bytes))
+        requests[_STORAGE] = "0"
+    return {"requests": requests, "limits": limits} if limits else {}
 
 
 def _volumes(launch: TaskLaunch, parts: PodParts) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

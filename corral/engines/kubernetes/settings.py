@@ -45,6 +45,10 @@ class KubernetesSettings(msgspec.Struct, frozen=True):
     """What jobs may have mounted to read and write data (`places`)."""
     log_copying: Literal["follow", "end", "off"] = "follow"
     """When pods' logs are copied."""
+    log_limit_bytes: int = 0
+    """Of a log that is copied the last so many bytes are kept; 0: all."""
+    storage_limit_bytes: int = 0
+    """What a pod may write to its node, unless its job reserves more; 0 is no limit."""
     pod_templates: tuple[str, ...] = ()
     """What roles' podTemplates may have of a node or the namespace (`templatepolicy.WORDS`)."""
     first_port: int = 20_000
@@ -63,6 +67,8 @@ def settings_of(
     runtime_image: str = "",
     storage_places: str = ANY_CLAIM,
     log_copying: Literal["follow", "end", "off"] = "follow",
+    log_limit_bytes: int = 0,
+    storage_limit_bytes: int = 0,
     pod_templates: str = "",
     topology: str = "",
     devices: str = "",
@@ -91,6 +97,8 @@ def settings_of(
         runtime_image=runtime_image,
         storage_places=places,
         log_copying=log_copying,
+        log_limit_bytes=log_limit_bytes,
+        storage_limit_bytes=storage_limit_bytes,
         pod_templates=rights,
         topology=levels or TOPOLOGY,
         devices=_pairs("device_resources", "RESOURCE=KIND", devices) + KINDS,

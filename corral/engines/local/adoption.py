@@ -10,6 +10,7 @@ from corral.engines.local.containers import RUNTIMES, container_name
 from corral.engines.local.folders import AttemptFolder, EndRecord, LaunchRecord, attempts_in
 from corral.engines.local.live import FOLDER_GONE, NEVER_STARTED, POD_EXTERNAL_DELETED, STOP_REQUESTED, LiveAttempt
 from corral.kernel.ids import AttemptId
+from corral.runtime.process import Identity
 
 
 def recover(root: str, trash: str, groups: Mapping[AttemptId, tuple[str, ...]]) -> list[LiveAttempt]:
@@ -44,7 +45,12 @@ def _from_folder(folder: AttemptFolder, trash: str, pids: list[int], groups: tup
     live.process, live.stop, live.end = folder.process(), folder.stop(), folder.ended()
     if live.process is not None or live.end is not None or folder.exit_code() is not None:
         return live
-    late_shim = (folder.claim() or folder.claimed()) and all(_is_waiting_shim(pid, folder) for pid in pids)
+    ours = folder.claim() or folder.claimed()
+    if not ours:  # the shim has taken it since the look above
+        live.process = folder.process() or _owner(folder)
+        if live.process is not None:
+            return live
+    late_shim = ours and all(_is_waiting_shim(pid, folder) for pid in pids)
     if pids and not late_shim:
         live.end = EndRecord(POD_EXTERNAL_DELETED, FOLDER_GONE)
     elif live.stop is not None:
@@ -59,6 +65,15 @@ def _from_folder(folder: AttemptFolder, trash: str, pids: list[int], groups: tup
 def _is_waiting_shim(pid: int, folder: AttemptFolder) -> bool:
     """Whether a process is the attempt's shim before it took the right to run it: now it never will."""
     return folder.path in processes.arguments(pid) and not processes.first_child(pid)
+
+
+def _owner(folder: AttemptFolder) -> Identity | None:
+    """The attempt's shim where it lives and its record is not complete: it writes it just now."""
+    for pid, attempt in processes.marked():
+        shim = processes.stat(pid)
+        if attempt == folder.attempt and shim and shim.session == pid and folder.path in processes.arguments(pid):
+            return Identity(processes.boot_id(), pid, shim.start)
+    return None
 
 
 def _of_engine(root: str, attempt: str, pids: list[int]) -> bool:

@@ -7,6 +7,7 @@ outside of it. Groups of one engine are below a parent of its own, so what is fo
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Iterable
@@ -178,6 +179,16 @@ def remove(groups: Iterable[str]) -> bool:
             except OSError:
                 gone = False
     return gone
+
+
+def leave(parents: Iterable[Path]) -> None:
+    """Drop the groups that held those of all attempts, where none is left.
+
+    One that is empty is left alone: its task may be about to enter it.
+    """
+    for parent in parents:
+        with contextlib.suppress(OSError):
+            os.rmdir(parent)
 
 
 def _own_places(own: Path) -> dict[str, str]:

@@ -12,7 +12,6 @@ import errno
 import logging
 import os
 import resource
-import shutil
 import signal as signals
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
@@ -26,7 +25,7 @@ from corral.engines.local.adoption import recover
 from corral.engines.local.cgroups import CgroupsV1, CgroupsV2
 from corral.engines.local.containers import container_runtime, ran_out_of_memory, remove
 from corral.engines.local.environment import base_environment, task_environment
-from corral.engines.local.folders import AttemptFolder, EndRecord, LaunchRecord, StopRecord
+from corral.engines.local.folders import AttemptFolder, EndRecord, LaunchRecord, StopRecord, empty
 from corral.engines.local.forwarding import open_connection
 from corral.engines.local.launching import (
     Means,
@@ -87,12 +86,14 @@ class LocalEngine:
         blobs: BlobStore | None = None,
         use_cgroups: bool = True,
         log_limit_bytes: int = 0,
+        folder_limit_bytes: int = 0,
         process_limit: int = 0,
     ) -> None:
         """`uid_of` maps a user to the uid that the tasks run under; None is the server's own. `blobs` holds code.
 
         `use_cgroups` False leaves control groups alone; of a stream's log the last `log_limit_bytes` are kept (0: all).
-        A task may have `process_limit` processes and threads (0: any number); without a controller for them, its user.
+        A task may have `process_limit` processes and threads (0: any number; without a controller for them, its user),
+        and `folder_limit_bytes` in its working folder (0: any number).
         """
         self.name = name
         self._root = root
@@ -114,7 +115,7 @@ class LocalEngine:
         self._events: asyncio.Queue[EngineEvent] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
         self._bases: dict[int, dict[str, str]] = {}
-        self._watch = Watch(self._running_attempts, self._kill, logs, log_limit_bytes)
+        self._watch = Watch(self._running_attempts, self._kill, logs, log_limit_bytes, folder_limit_bytes)
         self._sweeping = False
         self._shim = ""
         self._nofile = "1024"
@@ -158,11 +159,13 @@ class LocalEngine:
                 loop.remove_reader(live.handle)
                 os.close(live.handle)
                 live.handle = -1
+            if live.phase is Phase.ENDED:
+                cgroups.remove(live.record.cgroups)  # where the kernel still held one at the end
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._cgroups is not None:
-            cgroups.remove(map(str, self._cgroups.parents))
+            cgroups.leave(self._cgroups.parents)
 
     async def inventory(self) -> Inventory:
         """All nodes as last told."""
@@ -579,17 +582,12 @@ class LocalEngine:
     async def _empty_trash(self) -> None:
         await asyncio.sleep(_SWEEP_SECONDS)
         self._sweeping = False
-        await asyncio.to_thread(_empty, self._trash)
+        await asyncio.to_thread(empty, self._trash)
 
     def _spawn_task(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _empty(folder: str) -> None:
-    for name in os.listdir(folder):
-        shutil.rmtree(f"{folder}/{name}", ignore_errors=True)
 
 
 def _since_boot() -> float:

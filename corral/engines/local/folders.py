@@ -6,6 +6,7 @@ ATTEMPT/                 created exclusively before anything is spawned
   pid                    created exclusively by the shim: boot id and its /proc/self/stat; `-` when a server claimed it
   stop                   a stop was asked: signal and when to kill, so that escalation survives the server
   ended                  why the engine itself ended the attempt (killed after the grace, out of memory, tombstone)
+  outside                created by the shim when the task could not enter its control group: the command was not begun
   exit.CODE              created by the shim when the command ended
   mounts                 what is mounted for the task alone, where it has storages
   storages/              the storages of the task whose data are copied
@@ -19,6 +20,7 @@ What a folder says, and what it means after a crash of the server (an attempt th
 |---|---|
 | `exit.CODE` | ended with that code |
 | `ended`, no process | ended by the engine, for the reason in it |
+| `outside`, no process | never begun, and not to be begun without its limits |
 | `pid` of another boot | the machine restarted |
 | `pid`, process alive | running: adopted |
 | `pid`, process gone | the shim was killed (its group too, if nothing of it is left) |
@@ -186,6 +188,10 @@ class AttemptFolder:
                 return int(name.removeprefix("exit."))
         return None
 
+    def outside(self) -> bool:
+        """Whether the task could not enter its control group: then its command was not begun."""
+        return os.path.exists(f"{self.path}/outside")
+
     def exit_time(self, code: int) -> float:
         """When the command ended, in seconds since 1970."""
         return os.stat(f"{self.path}/exit.{code}").st_mtime
@@ -299,3 +305,9 @@ def _decode(path: str, kind: type[T]) -> T | None:
     except msgspec.DecodeError as error:
         _log.warning("%s cannot be read and counts as missing: %s", path, error)
         return None
+
+
+def empty(folder: str) -> None:
+    """Remove what is in a folder, as far as that can be removed."""
+    for name in os.listdir(folder):
+        shutil.rmtree(f"{folder}/{name}", ignore_errors=True)

@@ -12,6 +12,7 @@ from enum import Enum
 from corral.engines.local import processes, reaper
 from corral.engines.local.folders import AttemptFolder, EndRecord, LaunchRecord, StopRecord
 from corral.engines.local.processes import boot_id
+from corral.engines.local.shim import NOT_OWNER
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import AttemptId
 from corral.model.launch import Exited, Started
@@ -19,9 +20,12 @@ from corral.runtime.process import Identity
 
 SHIM_KILLED = "the shim was killed; what was left of the task's processes has been ended"
 GROUP_KILLED = "the whole process group was killed, shim and task together"
+NOT_RECORDED = "the shim could not write its record; look at the space left on the disk"
+OUTSIDE = "it could not enter its control group, which limits what it may take, and was not begun"
 MACHINE_RESTARTED = "the machine restarted while the task ran"
 NEVER_STARTED = "it was stopped before it started"
 MEMORY_OVER = "it was killed for taking more memory than its limit"
+FOLDER_FULL = "its working folder held more than {:,.3g} GiB (folder_limit_bytes); put large results on a storage"
 FOLDER_GONE = "its folder was removed while it ran, with the engine's record of it; what ran of it has been ended"
 GRACE_OVER = "it did not end within its grace period and was killed"
 
@@ -31,6 +35,7 @@ POD_CREATION_PERMANENT_ERROR = -200
 STOP_REQUESTED = -210
 NODE_LOST = -1001
 OUT_OF_MEMORY = -1200
+USER_ERROR = 220
 """OpenPAI's exit codes (its job exit specification), as far as the engine itself gives them."""
 
 
@@ -113,11 +118,14 @@ class LiveAttempt:
 def verdict(live: LiveAttempt, code: int | None, *, survivors: bool) -> EndRecord:
     """How an attempt ended, from the exit code its shim left (None: none) and whether anything outlived the shim."""
     if live.end is not None:
-        return live.end if code is None or live.end.code < 0 else EndRecord(code, live.end.reason, signal_of(code))
+        told = code is not None and live.end.reason == GRACE_OVER  # it may still have ended in its own way
+        return EndRecord(code or 0, live.end.reason, signal_of(code or 0)) if told else live.end
     if code is not None:
         return EndRecord(code, "", signal_of(code))
     if live.process is not None and live.process.boot_id != boot_id():
         return EndRecord(NODE_LOST, MACHINE_RESTARTED)
+    if live.folder.outside():
+        return EndRecord(POD_CREATION_TRANSIENT_ERROR, OUTSIDE)
     if live.shim_code is not None:
         return _shim_verdict(live.shim_code)
     if live.stop is not None:
@@ -153,8 +161,6 @@ def exited(live: LiveAttempt, end: EndRecord, at: float, log_bytes: int) -> Exit
 
 def _shim_verdict(code: int) -> EndRecord:
     """The shim ended by itself but left no file: its disk was full, or the attempt was not its to run."""
-    if code == 125:
-        return EndRecord(
-            POD_CREATION_TRANSIENT_ERROR, "the shim could not write its record; look at the space left on the disk"
-        )
+    if code == NOT_OWNER:
+        return EndRecord(POD_CREATION_TRANSIENT_ERROR, NOT_RECORDED)
     return EndRecord(code, "", signal_of(code))

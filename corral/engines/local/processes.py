@@ -153,7 +153,7 @@ def children() -> set[int]:
         try:
             with open(f"{task.path}/children", encoding="ascii") as file:
                 found.update(map(int, file.read().split()))
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             continue
     return found
 

@@ -16,7 +16,7 @@ from corral.kernel.errors import Unavailable
 
 _CHUNK = 65536
 _ENTER = """[ -z "$3" ] || ulimit -NPROC "$3"
-for group in $1; do echo 0 >"$group"; done; cd -- "$2" && shift 3 && exec "$@"
+for group in $1; do echo 0 >"$group" || exit 126; done; cd -- "$2" && shift 3 && exec "$@"
 """
 
 

@@ -1,10 +1,11 @@
 """Why: something tiny must outlive the server, be a task's parent and leave its exit code where nothing can half-write it.
 
 The shim is POSIX shell: 0.6 MB and under a millisecond, where a Python one costs 10 MB and 20 ms. It leads a session of
-its own. Two files it creates in the attempt's folder are the protocol:
+its own. Three files that it may create in the attempt's folder are the protocol:
 
 * `pid`, created exclusively (`set -C`): whoever creates it owns the attempt. A server that finds a folder without it
   creates it itself, and a shim that arrives late then gives up, so the task can never run twice.
+* `outside`, empty: the task could not enter its control group, without whose limits it must not run, and was not begun.
 * `exit.CODE`, empty: the code is in the name, so the record is there or not, even on a full disk. Where it cannot be
   made, the shim's own exit code is the command's: `true`, since a failed redirection of `:` ends a POSIX shell with 2.
 
@@ -43,12 +44,13 @@ trap : HUP INT QUIT TERM USR1 USR2 ALRM VTALRM PROF IO PWR WINCH URG XCPU
     [ -e stop ] && exit 143
     ulimit -S -n "$4"
     [ -z "$5" ] || ulimit -NPROC "$5"
-    for group in $7; do echo 0 >|"$group"; done
+    for group in $7; do { echo 0 >|"$group"; } 2>/dev/null || { true >outside; exit 125; }; done
     cd -- "$6" || exit 126
     shift 7
     exec "$@"
 )
 code=$?
+[ -e outside ] && exit 125
 true >"exit.$code"
 while left=; read -r left <"/proc/$$/task/$$/children"; [ "$left" ]; do
     kill -KILL $left || [ "$rounds" -lt 99 ] || break

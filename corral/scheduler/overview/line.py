@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from heapq import heapify, heappop, heapreplace
 from itertools import islice
 
 from corral.kernel.ids import JobId
@@ -13,7 +14,7 @@ from corral.model.records import rfc3339
 from corral.model.views import ReasonView
 from corral.scheduler.amounts import asked
 from corral.scheduler.cycle import YIELDING
-from corral.scheduler.policy import Policy
+from corral.scheduler.policy import OrderKey, Policy, rank
 from corral.scheduler.queue import Entry, Group, Queue
 from corral.scheduler.queues import BASE, QueueNode, QueueTree
 
@@ -49,7 +50,8 @@ def in_line(queues: QueueTree, queue: Queue, policy: Policy, now: float) -> Iter
     """Every waiting gang with its group in the order of the next cycle: O(n log n) in the gangs that wait.
 
     First those for which others were told to end; then all that wait to start, of queues that share fairly the most
-    wronged queue first, opportunists (priority below 0) after all others; last those that want to grow.
+    wronged queue first and in it the gangs of users by turns, opportunists (priority below 0) after all others; last those
+    that want to grow.
     """
     groups = list(queue.groups.values())
     first = {key for group in groups for key, entry in group.entries.items() if entry.request.job in queue.nominated}
@@ -60,7 +62,10 @@ def in_line(queues: QueueTree, queue: Queue, policy: Policy, now: float) -> Iter
         parts = [[each for each in starting if each.priority >= 0], [each for each in starting if each.priority < 0]]
     for part in (*parts, [group for group in groups if not group.starts]):
         for members in _by_turn(queues, part, now) if policy.fair else (part,):
-            yield from _merged(members, lambda key: key not in first)
+            if len({group.user for group in members}) > 1:
+                yield from _taking_turns(queues, members, lambda key: key not in first, now)
+            else:
+                yield from _merged(members, lambda key: key not in first)
 
 
 def ahead_of(queues: QueueTree, queue: Queue, policy: Policy, now: float, job: JobId) -> list[JobId]:
@@ -77,6 +82,39 @@ def _merged(groups: list[Group], wanted: Callable[[object], bool]) -> Iterator[t
     """The gangs of some groups in order."""
     for key, at in sorted((key, at) for at, group in enumerate(groups) for key in group.keys if wanted(key)):
         yield groups[at], groups[at].entries[key]
+
+
+def _taking_turns(
+    queues: QueueTree, groups: list[Group], wanted: Callable[[object], bool], now: float
+) -> list[tuple[Group, Entry]]:
+    """The gangs of a queue's users: of equal gangs, the one whose user would hold least by then."""
+    asks = [asked(next(iter(group.entries.values())).request, queues) for group in groups]
+    keys = [[key for key in group.keys if wanted(key)] for group in groups]
+    found: list[tuple[int, Entry]] = []
+
+    def item(at: int, place: int) -> tuple[OrderKey, float, OrderKey, int, int]:
+        key = keys[at][place]
+        return rank(key), queues.user_standing(groups[at].queue, groups[at].user, now), key, at, place
+
+    heap = [item(at, 0) for at in range(len(groups)) if keys[at]]
+    heapify(heap)
+    try:
+        while heap:
+            _, use, key, at, place = heap[0]
+            if item(at, place)[1] != use:
+                heapreplace(heap, item(at, place))
+                continue
+            group = groups[at]
+            found.append((at, group.entries[key]))
+            queues.charge(group.queue, group.user, (), asks[at])
+            if place + 1 < len(keys[at]):
+                heapreplace(heap, item(at, place + 1))
+            else:
+                heappop(heap)
+    finally:
+        for at, _ in found:
+            queues.charge(groups[at].queue, groups[at].user, (), asks[at], -1)
+    return [(groups[at], entry) for at, entry in found]
 
 
 def _by_turn(queues: QueueTree, groups: list[Group], now: float) -> Iterator[list[Group]]:

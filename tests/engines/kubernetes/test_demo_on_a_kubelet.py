@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
 import zipfile
 from collections.abc import Iterator
 from io import BytesIO
-from pathlib import Path
 
 import pytest
 
+from corral.engines.local import processes
 from tests.engines.kubernetes.chronicle import Chronicle
 from tests.engines.kubernetes.demo_platform import IMAGES, KEY, NAMESPACE, DemoPlatform
 from tests.engines.kubernetes.object_store import object_store, relayed
@@ -111,8 +112,9 @@ def test_a_killed_container_has_the_gang_tried_again_from_its_checkpoint(demo: D
     demo.printed(job, "worker-0", r"epoch 1/3 ")
     first = demo.workers(job)
     for pid in demo.node.container_pids(first["worker-1"]["metadata"]["uid"]):
-        if b"held.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
-            os.kill(pid, signal.SIGKILL)
+        if any("held.py" in word for word in processes.arguments(pid)):
+            with contextlib.suppress(ProcessLookupError):  # it ends with another one of them
+                os.kill(pid, signal.SIGKILL)
     demo.until(job, lambda now: now["attempt"] == 1 and now["state"] == "running")
     assert len(set(demo.devices(job).values())) == 2
     demo.go_on("killed")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from corral.engines.base import ExecSession
+from corral.engines.local import processes
 from corral.kernel.ids import AttemptId
 from corral.model.launch import Exited, PortRequest, RuntimePlan, SecretDelivery
 from tests.engines.kubernetes.engine_harness import Harness, launch, until
@@ -211,7 +212,7 @@ async def test_a_container_that_is_killed_is_transient(at: Harness, kubelet_node
         uid = (await at.started(task.attempt)).process
         await until(lambda: "up" in at.log(task.attempt))
         for pid in kubelet_node.container_pids(uid):
-            if b"sleep" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if "sleep" in processes.arguments(pid):
                 os.kill(pid, signal.SIGKILL)
         exited = await at.exited(task.attempt)
         assert (exited.code, exited.signal) == (137, 9)

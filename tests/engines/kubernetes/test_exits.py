@@ -40,6 +40,11 @@ def read(document: dict[str, Any]) -> Pod:
 
 
 SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
+OVER = "Pod ephemeral local storage usage exceeds the total limit of containers 256Gi. "
+PRESSURE = (
+    "The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 2Mi. Container task was using "
+    "9Gi, request is 0, has larger consumption of ephemeral-storage. "
+)
 NO_PROGRAM = (
     "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable "
     'to start container process: error during container init: exec: "trian": executable file not found in $PATH: unknown'
@@ -85,6 +90,41 @@ ENDS = {
         -1000,
         T,
         "Evicted",
+    ),
+    "wrote more than the pod may": (
+        pod("Failed", ended("task", 137), reason="Evicted", message=OVER),
+        False,
+        220,
+        P,
+        "containers 256Gi. Put large results on a storage",
+    ),
+    "wrote more than its container may": (
+        pod("Failed", reason="Evicted", message='Container task exceeded its local ephemeral storage limit "1Gi". '),
+        False,
+        220,
+        P,
+        'storage limit "1Gi". Put large results on a storage, or reserve more disk.',
+    ),
+    "put too much into its shared memory": (
+        pod("Failed", reason="Evicted", message='Usage of EmptyDir volume "shm" exceeds the limit "1Gi". '),
+        False,
+        220,
+        P,
+        'Evicted: Usage of EmptyDir volume "shm" exceeds the limit "1Gi".',
+    ),
+    "being evicted for what it wrote": (
+        pod("Running", ended("task", 137), conditions=disrupted("TerminationByKubelet", OVER)),
+        True,
+        220,
+        P,
+        "TerminationByKubelet: Pod ephemeral",
+    ),
+    "evicted while it wrote most": (
+        pod("Failed", reason="Evicted", message=PRESSURE),
+        False,
+        -1000,
+        T,
+        "larger consumption of ephemeral-storage",
     ),
     "node lost": (pod("Failed", reason="NodeLost", message="Node n1 is gone"), False, -1001, T, "NodeLost"),
     "node shut down": (

@@ -184,6 +184,35 @@ def test_a_log_goes_on_whole_once_the_disk_has_room_again(tmp_path: Path, monkey
     virtually(work())
 
 
+class PrintsWithoutEnd(QuietTasks):
+    """A cluster whose tasks print 8 KiB every second."""
+
+    @asynccontextmanager
+    async def stream(self, call: Call, *, idle: float, **_: Any) -> AsyncIterator[AsyncIterator[bytes]]:
+        async def chunks() -> AsyncIterator[bytes]:
+            for second in range(1000):
+                yield f"2024-05-01T10:{second // 60 % 60:02}:{second % 60:02}.5Z {'x' * 8191}\n".encode()
+                await asyncio.sleep(1.5)
+            await asyncio.Event().wait()
+
+        yield chunks()
+
+
+def test_of_an_endless_log_the_newest_is_kept(tmp_path: Path) -> None:
+    async def work() -> None:
+        store = LogStore(tmp_path)
+        store.open()
+        copies = LogCopies(cast(Transport, PrintsWithoutEnd()), "x", store, limit=64 * 1024)
+        copies.follow(QUIET, "a")
+        await asyncio.sleep(300)
+        log = os.stat(store.path(QUIET, "all"))
+        assert log.st_size > 150 * 8192, "what was printed keeps its place"
+        assert log.st_blocks * 512 <= 64 * 1024 + 4096 + 8192
+        await copies.close()
+
+    virtually(work())
+
+
 def test_a_full_disk_keeps_no_server_from_closing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
         store = LogStore(tmp_path)

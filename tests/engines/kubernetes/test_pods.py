@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -87,6 +88,7 @@ def full() -> tuple[TaskLaunch, PodSettings, PodParts]:
         namespace="x",
         image_pull_secrets=("registry",),
         service_account="trainer",
+        storage_limit_bytes=2**38,
         tolerations=(Toleration("corral.dev/managed", effect="NoSchedule"), Toleration("gpu", "Equal", "yes")),
     )
     parts = PodParts(
@@ -118,12 +120,28 @@ def test_everything_a_task_asks_for_is_in_its_pod() -> None:
     assert container["image"] == "train:1" and container["workingDir"] == "/work"
     amounts = {"cpu": "1500m", "memory": str(2**30), "nvidia.com/gpu": "2"}
     claims = [{"name": "devices-0", "request": "r0"}]
-    assert container["resources"] == {"requests": amounts, "limits": amounts, "claims": claims}
+    assert container["resources"] == {
+        "requests": amounts | {"ephemeral-storage": "0"},
+        "limits": amounts | {"ephemeral-storage": str(2**38)},
+        "claims": claims,
+    }
     assert spec["resourceClaims"] == [{"name": "devices-0", "resourceClaimName": "gang-claim"}]
     assert [port["hostPort"] for port in container["ports"]] == [20001, 20002]
     assert spec["imagePullSecrets"] == [{"name": "registry"}] and spec["serviceAccountName"] == "trainer"
     assert {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": str(2**28)}} in spec["volumes"]
     assert [container["name"] for container in spec["containers"]] == ["task", "side"]
+
+
+@pytest.mark.parametrize(
+    ("bound", "reserved", "limit"), [(0, 0, None), (0, 50, None), (40, 0, "40"), (40, 30, "40"), (40, 50, "50")]
+)
+def test_what_a_pod_writes_to_its_node_is_bounded_and_nothing_of_it_requested(
+    bound: int, reserved: int, limit: str | None
+) -> None:
+    settings = msgspec.structs.replace(SETTINGS, storage_limit_bytes=bound)
+    resources = task(pod_manifest(launch(disk_bytes=reserved), settings, PodParts(node="n1"))).get("resources")
+    expected = {"requests": {"ephemeral-storage": "0"}, "limits": {"ephemeral-storage": limit}} if limit else None
+    assert resources == expected
 
 
 def test_secrets_are_named_and_never_written_out() -> None:

@@ -119,6 +119,26 @@ def test_a_gang_gets_whole_nodes_and_succeeds(server: OnKubernetes, nodes: list[
     until(lambda: server.pods() == [] or None, "end of all pods, whose logs are kept first")
 
 
+def test_what_pods_write_to_their_nodes_is_bounded_by_default_and_by_what_their_roles_reserve(
+    server: OnKubernetes,
+) -> None:
+    # With devices, as tasks without any go to a real kubelet's node where another file of the lane left one.
+    small = {"replicas": 1, "resources": {"cpu": "1", "devices": 8}, "command": "write"}
+    large = {**small, "resources": {"cpu": "1", "devices": 8, "disk": "300Gi"}}
+    job = server.submit({"name": "writers", "framework": "shell", "roles": {"small": small, "large": large}})
+    server.until(job, lambda now: now["state"] == "running")
+    given = {
+        pod["metadata"]["labels"]["corral.dev/role"]: [
+            pod["spec"]["containers"][0]["resources"][kind]["ephemeral-storage"] for kind in ("requests", "limits")
+        ]
+        for pod in server.pods()
+    }
+    assert given == {"small": ["0", str(256 * 2**30)], "large": ["0", str(300 * 2**30)]}
+    end(server, "0")
+    assert server.ended(job)["state"] == "succeeded"
+    until(lambda: server.pods() == [] or None, "end of all pods, whose logs are kept first")
+
+
 def test_a_gang_that_fits_no_rack_is_refused_and_told_why(server: OnKubernetes) -> None:
     with pytest.raises(Conflict, match="16 devices inside one rack"):
         server.submit(gang("close", topology={"required": "rack"}))

@@ -3,6 +3,7 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { call, part, type CallOptions } from './client';
 import type {
+  AccountUse,
   Applied,
   Cell,
   DocumentDiff,
@@ -21,6 +22,7 @@ import type {
   Task,
   Token,
   Top,
+  UserView,
 } from './types';
 
 /** Some facts change without an event (time passes, a node is seen again): everything live is asked for this often too. */
@@ -199,6 +201,20 @@ export const changeTrial = (of: DocumentSummary, action: 'rollback' | 'delete', 
     retry: false,
     staleTime: 0,
     gcTime: 0,
+  });
+
+export const useOf = (name: string) =>
+  queryOptions({
+    queryKey: ['use', name],
+    queryFn: ({ signal }) => call<AccountUse>(`/users/${part(name)}/use`, { signal }),
+    enabled: name !== '',
+    refetchInterval: SLOWLY,
+  });
+
+export const user = (name: string) =>
+  queryOptions({
+    queryKey: ['user', name],
+    queryFn: ({ signal }) => call<UserView>(`/users/${part(name)}`, { signal }),
   });
 
 export const tokens = queryOptions({

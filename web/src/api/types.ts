@@ -265,6 +265,17 @@ export interface Me {
   role: string;
   groups: string[];
 }
+export interface UserView {
+  name: string;
+  role: string;
+  groups: string[];
+  disabled: boolean;
+  hasPassword: boolean;
+}
+export interface UserChanged extends UserView {
+  /** After a new password: what it ended, and which tokens are still valid. */
+  notice: string;
+}
 export interface Token {
   id: string;
   name: string;
@@ -388,4 +399,17 @@ export interface Readiness {
   ready: boolean;
   degraded?: boolean;
   reasons: string[];
+}
+
+/** What is used, and how much may be; 0 is no limit. */
+export interface Amount {
+  used: number;
+  limit: number;
+}
+export interface AccountUse {
+  tasks: Amount;
+  codeBytes: Amount;
+  submissions: Amount;
+  logBytesOfStream: number;
+  folderBytesOfTask: number;
 }

@@ -1,4 +1,4 @@
-/** Who is signed in, the theme, tokens, and the way out. */
+/** Who is signed in, the theme, password and tokens, and the way out. */
 
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
@@ -68,7 +68,7 @@ export function AccountMenu() {
           ))}
         </fieldset>
         <Link to="/account" className="mt-2 block rounded-[3px] px-1 py-1 hover:bg-sunken">
-          Access tokens
+          Password and tokens
         </Link>
         <button type="button" onClick={() => void leave()} className="block w-full rounded-[3px] px-1 py-1 text-left hover:bg-sunken">
           Sign out

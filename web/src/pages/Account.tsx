@@ -1,15 +1,18 @@
-/** The reader's account: tokens for programs, made, shown once and revoked. */
+/** The reader's account: its use, its password, and tokens for programs, made, shown once and revoked. */
 
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { call, part } from '../api/client';
 import * as ask from '../api/queries';
-import type { NewToken } from '../api/types';
+import type { Amount, NewToken } from '../api/types';
 import { CommandLine, CopyWord } from '../components/Copy';
 import { Dialog } from '../components/Dialog';
 import { Fault, Skeleton } from '../components/Notices';
+import { PasswordForm } from '../components/PasswordForm';
 import { Ago } from '../components/Time';
 import { useTitle } from '../components/useTitle';
+import { bytes } from '../lib/bytes';
 import { absolute } from '../lib/time';
 
 export function Account() {
@@ -24,6 +27,8 @@ export function Account() {
         {me?.role === 'admin' ? 'Administrator' : 'User'}
         {me && me.groups.length > 0 && ` · groups: ${me.groups.join(', ')}`}
       </p>
+      {me && <Use user={me.user} />}
+      {me && <Password user={me.user} />}
       <h2 className="heading mt-7">Access tokens</h2>
       <p className="max-w-[65ch] pt-2 text-sm text-muted">
         A token lets a program act as you until it expires or is revoked. Sessions of browsers and of the command line are listed too.
@@ -71,6 +76,79 @@ export function Account() {
       )}
       {revoking && <Revoke token={revoking} onClose={() => setRevoking(null)} />}
     </section>
+  );
+}
+
+/** What counts against the bounds of one account, and what each task has. */
+function Use({ user }: { user: string }) {
+  const use = useQuery(ask.useOf(user));
+  if (use.error) return <Fault error={use.error} retry={() => void use.refetch()} />;
+  if (!use.data) return <Skeleton rows={5} />;
+  const { tasks, submissions, codeBytes, logBytesOfStream, folderBytesOfTask } = use.data;
+  return (
+    <>
+      <h2 className="heading mt-7">What you use</h2>
+      <table className="grid-table" aria-label="What you use">
+        <thead>
+          <tr>
+            <th>What</th>
+            <th className="text-right">Used</th>
+            <th className="text-right">Limit</th>
+          </tr>
+        </thead>
+        <tbody>
+          <Counted what="Waiting and running tasks" amount={tasks} said={count} />
+          <Counted what="Submissions in this hour" amount={submissions} said={count} />
+          <Counted what="Code kept" amount={codeBytes} said={bytes} />
+          <Each what="Each stream of a task's log; the newest is kept" limit={logBytesOfStream} />
+          <Each what="Each task's working folder" limit={folderBytesOfTask} />
+        </tbody>
+      </table>
+    </>
+  );
+}
+
+const count = (value: number) => value.toLocaleString('en');
+
+function Counted({ what, amount, said }: { what: string; amount: Amount; said: (value: number) => string }) {
+  const full = amount.limit > 0 && amount.used >= amount.limit;
+  return (
+    <tr>
+      <td>{what}</td>
+      <td className={`text-right tabular-nums ${full ? 'text-fail' : ''}`}>{said(amount.used)}</td>
+      <td className="text-right tabular-nums text-muted">{amount.limit ? said(amount.limit) : 'none'}</td>
+    </tr>
+  );
+}
+
+function Each({ what, limit }: { what: string; limit: number }) {
+  return (
+    <tr>
+      <td>{what}</td>
+      <td />
+      <td className="text-right tabular-nums text-muted">{limit ? bytes(limit) : 'none'}</td>
+    </tr>
+  );
+}
+
+/** The sign-in of this page ends with the old password, so the notice is shown on the sign-in page. */
+function Password({ user }: { user: string }) {
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const signInAgain = async (notice: string) => {
+    client.clear();
+    await navigate({
+      to: '/sign-in',
+      search: { next: '/account' },
+      state: { notice: `Your password is changed; sign in with the new one. ${notice}` },
+      replace: true,
+    });
+  };
+  return (
+    <>
+      <h2 className="heading mt-7">Password</h2>
+      <PasswordForm user={user} onChanged={signInAgain} />
+    </>
   );
 }
 

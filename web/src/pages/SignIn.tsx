@@ -1,7 +1,7 @@
 /** Signing in: a one-time link is used by itself, everybody else has a name and a password, or an OpenID provider. */
 
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import { getRouteApi, useLocation, useNavigate } from '@tanstack/react-router';
 import { useEffect, useState, type FormEvent } from 'react';
 import { ApiError, address, call } from '../api/client';
 import * as ask from '../api/queries';
@@ -39,6 +39,7 @@ export function SignIn() {
   const { next, refused } = route.useSearch();
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState(refused ? (REFUSED[refused] ?? 'The provider’s answer was refused; try again.') : '');
+  const notice = useLocation({ select: (location) => location.state.notice });
   const { data: oidc } = useQuery(ask.oidc);
   const navigate = useNavigate();
   const client = useQueryClient();
@@ -78,6 +79,11 @@ export function SignIn() {
         </svg>
         Sign in to Corral
       </h1>
+      {notice && (
+        <p role="status" className="mb-6 border-l-[3px] border-accent bg-accent-ground px-4 py-3 text-sm">
+          {notice}
+        </p>
+      )}
       {oidc?.enabled && (
         <>
           <a href={address('/oidc/login', { next: inside(next) })} className="btn btn-main !h-10 w-full justify-center">

@@ -1,0 +1,122 @@
+"""What each user of a queue holds and held before: it decides between gangs of equal rank in the fair order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import exp, log
+
+from corral.model.queues import UserUsage
+
+HALF_LIFE = 86_400.0
+"""Seconds, for queues without a half-life of their own."""
+_DIGITS = 9
+"""Shares that agree in so many decimals are equal: nobody is passed over for what was held weeks ago."""
+_FORGOTTEN = 20
+"""After so many half-lives with nothing held a millionth is left of what was."""
+
+Key = tuple[str, str]
+"""A queue and a user."""
+
+
+class Use:
+    """What one user holds in a queue now, and the decaying average of that until `seen`."""
+
+    __slots__ = ("past", "seen", "used")
+
+    def __init__(self, used: list[int], past: list[float], seen: float) -> None:
+        self.used = used
+        self.past = past
+        self.seen = seen
+
+    def average(self, half_life: float, now: float) -> list[float]:
+        """The decaying average at `now`."""
+        keep = exp(-log(2) * max(0.0, now - self.seen) / half_life)
+        return [past * keep + used * (1 - keep) for past, used in zip(self.past, self.used, strict=True)]
+
+
+class Users:
+    """All users of a tree of queues; amounts are vectors of the resources `names`, in the tree's units."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.changed: set[Key] = set()
+        """Those of whom the past moved since somebody last took note of it."""
+        self._names = names
+        self._uses: dict[Key, Use] = {}
+
+    def charge(self, queue: str, user: str, amounts: Sequence[int], sign: int) -> None:
+        """Count what a gang of theirs takes, or gives back with `sign` -1."""
+        found = self._uses.get((queue, user))
+        if found is None:
+            found = self._uses[queue, user] = self._nothing()
+        for at, amount in enumerate(amounts):
+            found.used[at] += sign * amount
+        if not (any(found.used) or found.seen):
+            del self._uses[queue, user]
+
+    def remember(self, queue: str, user: str, half_life: float, now: float) -> None:
+        """Bring the average to `now`; call it before what they hold changes."""
+        found = self._uses.get((queue, user))
+        if found is None:
+            found = self._uses[queue, user] = self._nothing()
+        if now > found.seen:
+            found.past, found.seen = found.average(half_life, now), now
+            self.changed.add((queue, user))
+
+    def standing(self, queue: str, user: str, half_life: float, total: Sequence[int], now: float) -> float:
+        """The dominant share of the mean of what they hold now and of the decayed past; 0 for who never had anything."""
+        found = self._uses.get((queue, user))
+        if found is None:
+            return 0.0
+        past = found.average(half_life, now)
+        shares = (
+            (held + before) / 2 / all_ for held, before, all_ in zip(found.used, past, total, strict=True) if all_
+        )
+        return round(max(shares, default=0.0), _DIGITS)
+
+    def usage(self, key: Key) -> UserUsage | None:
+        """What is remembered of their past, to be written down; None for who is forgotten."""
+        found = self._uses.get(key)
+        if found is None or not found.seen:
+            return None
+        amounts = {name: amount for name, amount in zip(self._names, found.past, strict=True) if amount}
+        return UserUsage(*key, found.seen, amounts)
+
+    def usages(self) -> Iterator[UserUsage]:
+        """All that is remembered, by queue and user."""
+        for key in sorted(self._uses):
+            if (usage := self.usage(key)) is not None:
+                yield usage
+
+    def recall(self, usages: Iterable[UserUsage]) -> None:
+        """Take over what was written down; nobody else has a past, but for what they hold since they were given it."""
+        for use in self._uses.values():
+            use.past = [0.0] * len(self._names)
+        for usage in usages:
+            use = self._uses.setdefault((usage.queue, usage.user), self._nothing())
+            use.past, use.seen = [usage.amounts.get(name, 0.0) for name in self._names], usage.at
+        self._uses = {key: use for key, use in self._uses.items() if use.seen or any(use.used)}
+        self.changed.clear()
+
+    def forget(self, now: float, half_life: Callable[[str], float]) -> None:
+        """Drop those who hold nothing, and of whose past hardly anything is left."""
+        for key, use in [*self._uses.items()]:
+            if not any(use.used) and now - use.seen > _FORGOTTEN * half_life(key[0]):
+                del self._uses[key]
+                self.changed.add(key)
+
+    def copy(self, *, cleared: bool = False) -> Users:
+        """An independent copy; `cleared`: nobody holds anything in it."""
+        twin = Users(self._names)
+        twin.changed = set(self.changed)
+        for key, use in self._uses.items():
+            if use.seen or not cleared:
+                used = [0] * len(self._names) if cleared else use.used[:]
+                twin._uses[key] = Use(used, use.past[:], use.seen)
+        return twin
+
+    def columns(self) -> list[tuple[Key, list[int]]]:
+        """Who holds what, for hashing and comparing."""
+        return sorted((key, use.used) for key, use in self._uses.items() if any(use.used))
+
+    def _nothing(self) -> Use:
+        return Use([0] * len(self._names), [0.0] * len(self._names), 0.0)
