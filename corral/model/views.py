@@ -209,6 +209,8 @@ class AccountUse(Record, frozen=True):
     """Of each stream of a task's log so many bytes are kept, the newest; 0 is no limit."""
     folder_bytes_of_task: int = 0
     """A task may have so many in its working folder, as a pod in all that it writes to its node; 0 is no limit."""
+    folder: str = ""
+    """The folder that the account has on storages which give each user one."""
 
 
 class UserView(Record, frozen=True):
@@ -221,6 +223,8 @@ class UserView(Record, frozen=True):
     created_at: str = ""
     disabled: bool = False
     has_password: bool = False
+    folder: str = ""
+    """The folder that it has on storages which give each user one; its own also where a deleted account had its name."""
 
 
 class UserChanged(UserView, frozen=True):

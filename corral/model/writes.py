@@ -139,6 +139,8 @@ class LiveJob(msgspec.Struct, frozen=True):
     summary: JobSummary
     revision: int
     tasks: dict[TaskKey, TaskRun] = {}
+    account: str = ""
+    """The id of its account, also when that was deleted; "" is its user's name."""
 
 
 class JobWrite(msgspec.Struct, frozen=True):

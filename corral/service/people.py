@@ -47,13 +47,13 @@ class People(Sessions):
         Raises NotFound, Forbidden.
         """
         await self.check(actor, "user.read", Resource("user", user, owner=user))
-        await self._existing(user)
-        bounds = self.allowance
+        account, bounds = await self._existing(user), self.allowance
         return AccountUse(
             tasks=Amount(await self.store.open_tasks(user), bounds.tasks),
             code_bytes=Amount(await self.store.code_bytes(user), bounds.code_bytes),
             log_bytes_of_stream=bounds.log_bytes,
             folder_bytes_of_task=bounds.folder_bytes,
+            folder=account.folder,
         )
 
     async def create_user(
@@ -93,9 +93,9 @@ class People(Sessions):
             email=email,
             extension=extension or {},
         )
-        await self.store.add_user(user, await self._hash(password, shortest) if password is not None else "")
+        given = await self.store.add_user(user, await self._hash(password, shortest) if password is not None else "")
         await self.note(actor, "user.create", resource, decision, role=role, groups=list(groups))
-        return _view(user)
+        return _view(msgspec.structs.replace(user, id=given))
 
     async def change_user(
         self,
@@ -283,5 +283,12 @@ def _check_role(role: str) -> None:
 
 def _view(user: User) -> UserView:
     return UserView(
-        user.name, user.role, user.groups, user.uid, rfc3339(user.created_at), user.disabled, user.has_password
+        user.name,
+        user.role,
+        user.groups,
+        user.uid,
+        rfc3339(user.created_at),
+        user.disabled,
+        user.has_password,
+        user.folder,
     )
