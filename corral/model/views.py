@@ -204,7 +204,7 @@ class AccountUse(Record, frozen=True):
     code_bytes: Amount
     """Uploaded and kept."""
     submissions: Amount = Amount(0)
-    """In the hour that began with the first of them, as this server counts."""
+    """In the hour that began with the first of them."""
     log_bytes_of_stream: int = 0
     """Of each stream of a task's log so many bytes are kept, the newest; 0 is no limit."""
     folder_bytes_of_task: int = 0

@@ -11,6 +11,7 @@ from corral.kernel.errors import Conflict, InvalidInput, NotFound
 from corral.model.accounts import AuditRecord, Group, User
 from corral.model.records import LIVE_PHASES, JobFilter, Page, rfc3339
 from corral.model.views import AccountUse, Amount, SecretView, UserChanged, UserView
+from corral.model.writes import SubmitLimit
 from corral.service import jwts
 from corral.service.actor import Actor
 from corral.service.rules import Resource
@@ -41,8 +42,8 @@ class People(Sessions):
         await self.check(actor, "user.read", Resource("user", name, owner=name))
         return _view(await self._existing(name))
 
-    async def use_of(self, actor: Actor, user: str) -> AccountUse:
-        """What an account has of what every account may have; submissions are counted by the API.
+    async def use_of(self, actor: Actor, user: str, submits: SubmitLimit | None = None) -> AccountUse:
+        """What an account has of what every account may have; `submits` bounds its submissions.
 
         Raises NotFound, Forbidden.
         """
@@ -51,10 +52,14 @@ class People(Sessions):
         return AccountUse(
             tasks=Amount(await self.store.open_tasks(user), bounds.tasks),
             code_bytes=Amount(await self.store.code_bytes(user), bounds.code_bytes),
+            submissions=Amount(await self._submitted(user, submits), submits.most if submits else 0),
             log_bytes_of_stream=bounds.log_bytes,
             folder_bytes_of_task=bounds.folder_bytes,
             folder=account.folder,
         )
+
+    async def _submitted(self, user: str, limit: SubmitLimit | None) -> int:
+        return 0 if limit is None else await self.store.submissions(user, limit.api, self.clock.now())
 
     async def create_user(
         self,
