@@ -1,4 +1,4 @@
-"""How many jobs an account submitted in an hour, counted in the transaction that stores each: all fronts share the count."""
+"""How many jobs an account submitted in an hour: counted in the transaction that stores each, for all fronts."""
 
 from __future__ import annotations
 

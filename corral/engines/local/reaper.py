@@ -2,9 +2,9 @@
 
 Four nets, cheapest first. The process group is killed while the shim's zombie still holds its number. The attempt's
 control group has everything that it ever started; where there are none, the shim is a subreaper and ends what it
-inherits itself. The server is a *subreaper* too, so what left the session of a killed shim becomes its child: one read
-of `children` a batch of exits finds it by its marker, or by the attempt's folder that it runs in. What a killed server left behind carries the attempt's marker in
-its environment: one pass over `/proc` a batch, only for adopted attempts.
+inherits itself. The server is a *subreaper* too, so what left a session, or a killed shim, becomes its child: one read
+of `children` a batch of exits finds it by its marker, or by the attempt's folder that it runs in. What a killed server
+left behind carries the attempt's marker in its environment: one pass over `/proc` a batch, only for adopted attempts.
 """
 
 from __future__ import annotations
