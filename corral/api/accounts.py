@@ -15,7 +15,7 @@ from corral.api.limits import Counting
 from corral.api.wire import Json, answers, json_body, no_content, read_json
 from corral.model.accounts import AuditRecord
 from corral.model.records import Page
-from corral.model.views import AccountUse, Amount, LoginLink, NewToken, SecretView, TokenView, UserChanged, UserView
+from corral.model.views import AccountUse, LoginLink, NewToken, SecretView, TokenView, UserChanged, UserView
 
 router = APIRouter(tags=["accounts"])
 
@@ -90,9 +90,7 @@ async def get_user(request: Request, actor: Caller, name: Name) -> Json:
 async def use_of_user(request: Request, actor: Caller, name: Name) -> Json:
     """What an account has waiting, running and kept, of what one account may have."""
     calls: Counting = request.app.state.calls
-    found = await service_of(request).use_of(actor, name)
-    submissions = Amount(calls.submits(name), calls.submits_per_hour)
-    return Json(msgspec.structs.replace(found, submissions=submissions))
+    return Json(await service_of(request).use_of(actor, name, calls.submits))
 
 
 @router.post("/users/{name}", responses=answers(UserChanged, also=(409,)), openapi_extra=json_body(UserChange))

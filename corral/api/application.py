@@ -119,7 +119,7 @@ def create_app(
     app.state.login_limit = FailureLimit()
     app.state.reports = CallLimit(REPORTS_A_MINUTE, MINUTE)
     app.state.calls = Counting((limits or CallLimits()).corral)
-    app.state.openpai_calls = Counting((limits or CallLimits()).openpai)
+    app.state.openpai_calls = Counting((limits or CallLimits()).openpai, api="openpai")
     for name, value in (web or WebSettings())._asdict().items():
         setattr(app.state, name, value)
     app.state.oidc_onward = {openpai_oidc.MODE: openpai_oidc.go_on}

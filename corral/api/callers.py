@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Annotated, Final
 
+import msgspec
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
@@ -62,7 +63,9 @@ async def current_actor(connection: HTTPConnection) -> Actor:
     await check_room(connection)
     if actor.kind != "job":
         calls: Counting = connection.app.state.calls
-        calls.take(actor.user, connection.scope.get("method", ""), connection.scope["path"])
+        limit = calls.take(actor.user, connection.scope.get("method", ""), connection.scope["path"])
+        if limit is not None:
+            return msgspec.structs.replace(actor, submits=limit)
     return actor
 
 

@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final, NamedTuple
 
 from corral.kernel.errors import TooManyRequests
+from corral.model.writes import SubmitLimit
 
 MINUTE: Final = 60.0
-HOUR: Final = 3600.0
 REPORTS_A_MINUTE: Final = 60
 """Reports that the tasks of one job may send in a minute."""
 _REMEMBERED: Final = 10_000
@@ -148,51 +148,43 @@ class CallLimit:
             begun, taken = now, 0
         if taken >= self._calls:
             wait = max(1, math.ceil(self._window - (now - begun)))
-            span = "minute" if self._window == MINUTE else "hour"
-            message = (
-                f"Too many {what}: {self._calls} in one {span} are let through; wait {wait} seconds and try again."
-            )
+            message = f"Too many {what}: {self._calls} in one minute are let through; wait {wait} seconds and try again."
             raise TooManyRequests("too-many-calls", message, retryAfter=wait)
         self._seen[key] = (begun, taken + 1)
         self._seen.move_to_end(key)
         while len(self._seen) > _REMEMBERED:
             self._seen.popitem(last=False)
 
-    def taken(self, key: str) -> int:
-        """How many calls of this key were counted in its window."""
-        begun, taken = self._seen.get(key, (0.0, 0))
-        return taken if taken and self._now() - begun < self._window else 0
-
 
 class Counting:
-    """The limits of one API, each call counted as what it is."""
+    """The limits of one API (`corral` or `openpai`), each call counted as what it is.
 
-    def __init__(self, calls: Calls, now: Callable[[], float] = time.monotonic) -> None:
+    Submissions are counted by the store, which all fronts share; calls and lists are counted here, by this front.
+    """
+
+    def __init__(self, calls: Calls, now: Callable[[], float] = time.monotonic, *, api: str = "corral") -> None:
         self._on = any(calls)
         self._all = CallLimit(calls.per_minute, MINUTE, now)
         self._lists = CallLimit(calls.lists_per_minute, MINUTE, now)
-        self._submits = CallLimit(calls.submits_per_hour, HOUR, now)
-        self.submits_per_hour = calls.submits_per_hour
+        self.submits = SubmitLimit(api, calls.submits_per_hour) if calls.submits_per_hour else None
+        """What the store counts submissions against."""
 
-    def submits(self, user: str) -> int:
-        """How many submissions of a user were counted in this hour; 0 where there is no limit."""
-        return self._submits.taken(user)
-
-    def take(self, user: str, method: str, path: str) -> None:
-        """Count a call of a user's, or refuse it.
+    def take(self, user: str, method: str, path: str) -> SubmitLimit | None:
+        """Count a call of a user's, or refuse it; what the store has to count it against, if it is a submission.
 
         Raises TooManyRequests.
         """
         if not self._on:
-            return
+            return None
         self._all.take(user, "calls")
         if _JOBS.fullmatch(path):
             if method == "GET":
                 self._lists.take(user, "lists of jobs")
             elif method == "POST":
-                self._submits.take(user, "submissions")
+                return self.submits
         elif method == "PUT" and _JOB_OF_V1.fullmatch(path):
-            self._submits.take(user, "submissions")
+            return self.submits
+        return None
 
 
 _JOBS: Final = re.compile(r"/api/(v3|v2|v1|v1/user/[^/]+)/jobs")

@@ -87,12 +87,19 @@ def users_command(context: click.Context, output: str) -> None:
             user["role"],
             ", ".join(user["groups"]),
             "" if user["uid"] is None else user["uid"],
-            "locked" if user["disabled"] else "",
+            _notes_of(user),
             age(user["createdAt"]),
         )
         for user in found
     ]
     click.echo(table(("NAME", "ROLE", "GROUPS", "UID", "", "AGE"), rows))
+
+
+def _notes_of(user: Mapping[str, Any]) -> str:
+    notes = ["locked"] if user["disabled"] else []
+    if user["folder"] != user["name"]:
+        notes.append(f"folder {user['folder']}")
+    return ", ".join(notes)
 
 
 @users_command.command("add")
@@ -176,6 +183,7 @@ def _use_rows(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         row("code kept", found["codeBytes"], _size),
         each("a stream of a task's log", found["logBytesOfStream"]),
         each("a task's working folder", found["folderBytesOfTask"]),
+        ("folder on storages", found["folder"], ""),
     ]
 
 

@@ -278,7 +278,7 @@ def _asked(job: Job, tasks: Iterable[TaskKey], running: Sequence[TaskPlacement] 
         job.id,
         job.run.attempt,
         tasks,
-        user=job.user,
+        user=job.account or job.user,
         created_at=job.created_at,
         groups=job.groups,
         running=running,

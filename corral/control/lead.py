@@ -68,6 +68,7 @@ class Leadership:
         """
         self._store, self._steady, self._settle = store, steady, settle
         store.limits.lease_left = self.left
+        store.limits.extended = self._extended
         self._holder = holder(address)
         self._until = 0.0
         self._turned = 0.0
@@ -86,8 +87,17 @@ class Leadership:
         return self.lease.epoch
 
     def left(self) -> float:
-        """Seconds that this control may still act without being told that it leads; a machine's sleep counts."""
-        return max(0.0, self._until - self._steady()) if self.lease is not None else 0.0
+        """Seconds that this control may still act without being told that it leads; a machine's sleep counts.
+
+        While a transaction of its own has SQLite's lock, nobody else can take the lead, however long that lasts.
+        """
+        if self.lease is None:
+            return 0.0
+        return LEASE_SECONDS if self._store.limits.held_seconds else max(0.0, self._until - self._steady())
+
+    def _extended(self, ago: float) -> None:
+        """A long transaction has renewed the lease with its commit."""
+        self._until = max(self._until, self._steady() - ago + LEASE_SECONDS)
 
     async def acquire(self) -> Lease:
         """Wait until this control leads.

@@ -74,7 +74,7 @@ def _launch(
 ) -> TaskLaunch:
     assert task.placement is not None
     role = gang.role(task.placement)
-    mounts = _mounts(gang.job, job.user, context)
+    mounts = _mounts(gang.job, job.account or job.user, context)
     runtime = _runtime(gang.job, role, command, moved=any(mount.is_moved for mount in mounts))
     secrets = tuple(
         SecretDelivery(values[secret.name], secret.env, secret.file) for secret in role.secrets if secret.name in values
@@ -114,7 +114,7 @@ def _launch(
     )
 
 
-def _mounts(document: UnifiedJob, user: str, context: LaunchContext) -> tuple[Mount, ...]:
+def _mounts(document: UnifiedJob, account: str, context: LaunchContext) -> tuple[Mount, ...]:
     """The storages of the job's tasks.
 
     Raises NotFound for one whose document was deleted meanwhile.
@@ -124,7 +124,7 @@ def _mounts(document: UnifiedJob, user: str, context: LaunchContext) -> tuple[Mo
         storage = context.storage(use.name)
         if storage is None:
             raise NotFound("storage-not-found", f"The storage {use.name} is not there any more.")
-        found.append(mount_of(storage, use, user))
+        found.append(mount_of(storage, use, account))
     return tuple(found)
 
 

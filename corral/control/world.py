@@ -111,6 +111,8 @@ class Job:
     revision: int
     groups: tuple[str, ...] = ()
     """The groups of its user, as they were when control heard of the job."""
+    account: str = ""
+    """The id of its user's account, also when that was deleted meanwhile; "" is its user's name."""
     reasons: Reasons | None = None
     waits_for: frozenset[JobId] = frozenset()
     spread: Spread = field(default_factory=Spread)
@@ -137,6 +139,7 @@ class Job:
             summary=record.summary,
             revision=record.revision,
             spread=spread,
+            account=record.account,
             retrying=Retrying(record.tasks),
         )
 

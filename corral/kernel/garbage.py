@@ -10,7 +10,12 @@ from contextlib import contextmanager
 
 _M_MMAP_THRESHOLD = -3
 _LARGE = 128 * 1024
-_GROWN = 16 << 20
+_GROWN = 4 << 20
+"""Bytes above its least size from which a process is trimmed."""
+_WORTH = 1 << 20
+"""Bytes; after a trim that gave less, twice as many looks pass before the next one."""
+_REST = 16
+"""Looks that pass between two trims at most."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -45,16 +50,29 @@ def map_large_blocks() -> None:
 
 
 class Slack:
-    """Returns free memory to the system after a process has grown; `look` is cheap and called now and then."""
+    """Returns free memory to the system while a process is larger than it was; `look` is cheap and called now and then.
+
+    What is freed after a load has ended goes back too, at the next look, and not only when the process grows again.
+    """
 
     def __init__(self) -> None:
-        self._before = _resident()
+        self._least = _resident()
+        self._rest = self._passed = 0
 
     def look(self) -> None:
-        """Trim the heap where the process has 16 MiB more than it had after the last time."""
-        if _resident() > self._before + _GROWN:
-            _trim()
-            self._before = _resident()
+        """Trim the heap where the process has 4 MiB more than it had when it was smallest.
+
+        Where that gives nothing, what it has more is in use: the next trims are then ever rarer.
+        """
+        before = _resident()
+        self._least = min(self._least, before)
+        self._passed += 1
+        if before <= self._least + _GROWN or self._passed <= self._rest:
+            return
+        _trim()
+        after = _resident()
+        worth = before - after >= _WORTH
+        self._rest, self._passed = 0 if worth else min(2 * self._rest + 1, _REST), 0
 
 
 def _resident() -> int:

@@ -29,6 +29,13 @@ class User(msgspec.Struct, frozen=True):
     email: str = ""
     extension: dict[str, Any] = {}
     """What OpenPAI's clients keep with an account, as they wrote it."""
+    id: str = ""
+    """Never given twice: its name, or its name with a number where a deleted account had that name; the store gives it."""
+
+    @property
+    def folder(self) -> str:
+        """The folder that it has on storages which give each user one: its id."""
+        return self.id or self.name
 
     @property
     def memberships(self) -> tuple[str, ...]:

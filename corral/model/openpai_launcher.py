@@ -94,6 +94,8 @@ class Asked(msgspec.Struct, frozen=True):
     """By container what a client asked for."""
     launching: Launching | None = None
     """Until the job that it is next is there."""
+    namespace: str = ""
+    """The id of the account whose namespace it was begun in; "" is the namespace's name."""
 
 
 class Framework(msgspec.Struct, frozen=True):

@@ -41,8 +41,8 @@ class Mount(msgspec.Struct, frozen=True):
         return f"{self.source}/{self.folder}" if self.folder else self.source
 
 
-def mount_of(storage: StorageDocument, use: StorageUse, user: str) -> Mount:
-    """A storage as a job of `user` has it."""
+def mount_of(storage: StorageDocument, use: StorageUse, account: str) -> Mount:
+    """A storage as a job of the account with this id has it."""
     return Mount(
         name=storage.name,
         type=storage.type,
@@ -50,7 +50,7 @@ def mount_of(storage: StorageDocument, use: StorageUse, user: str) -> Mount:
         source=_source(storage),
         server=storage.server,
         account=storage.account_name,
-        folder="" if storage.share else user,
+        folder="" if storage.share else account,
         host_path=storage.host_path,
         read_only=storage.read_only,
         options=tuple(storage.mount_options),

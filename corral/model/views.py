@@ -204,11 +204,13 @@ class AccountUse(Record, frozen=True):
     code_bytes: Amount
     """Uploaded and kept."""
     submissions: Amount = Amount(0)
-    """In the hour that began with the first of them, as this server counts."""
+    """In the hour that began with the first of them."""
     log_bytes_of_stream: int = 0
     """Of each stream of a task's log so many bytes are kept, the newest; 0 is no limit."""
     folder_bytes_of_task: int = 0
     """A task may have so many in its working folder, as a pod in all that it writes to its node; 0 is no limit."""
+    folder: str = ""
+    """The folder that the account has on storages which give each user one."""
 
 
 class UserView(Record, frozen=True):
@@ -221,6 +223,8 @@ class UserView(Record, frozen=True):
     created_at: str = ""
     disabled: bool = False
     has_password: bool = False
+    folder: str = ""
+    """The folder that it has on storages which give each user one; its own also where a deleted account had its name."""
 
 
 class UserChanged(UserView, frozen=True):

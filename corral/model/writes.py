@@ -125,6 +125,14 @@ class JobRecord(msgspec.Struct, frozen=True):
     """Whether its account was deleted: one that is made under the same name later does not own it."""
 
 
+class SubmitLimit(msgspec.Struct, frozen=True):
+    """How many jobs one account may submit in an hour by one API; an array counts as one."""
+
+    api: str
+    """`corral` or `openpai`."""
+    most: int
+
+
 class LiveJob(msgspec.Struct, frozen=True):
     """One job as control needs it: its document, its run and all its tasks."""
 
@@ -139,6 +147,8 @@ class LiveJob(msgspec.Struct, frozen=True):
     summary: JobSummary
     revision: int
     tasks: dict[TaskKey, TaskRun] = {}
+    account: str = ""
+    """The id of its account, also when that was deleted; "" is its user's name."""
 
 
 class JobWrite(msgspec.Struct, frozen=True):

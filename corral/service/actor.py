@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from corral.model.writes import SubmitLimit
+
 
 class Actor(msgspec.Struct, frozen=True):
     """Who calls: a person's account, or a running job by its own token."""
@@ -20,6 +22,8 @@ class Actor(msgspec.Struct, frozen=True):
     queues: tuple[str, ...] = ()
     """The queues that its groups grant; `*` is all."""
     storages: tuple[str, ...] = ()
+    submits: SubmitLimit | None = None
+    """What its submissions count against, where this call is one and they are limited."""
 
     @property
     def is_admin(self) -> bool:

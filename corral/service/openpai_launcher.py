@@ -41,6 +41,8 @@ _ASKED: Final = msgspec.json.Decoder(Asked)
 _MOST_CHILDREN: Final = 10_000
 _LAUNCH_SECONDS: Final = 60.0
 """After how long whoever began to launch a Framework, and did not finish, is waited for no longer."""
+_IDS: Final = "accounts"
+"""In the stored AclConfiguration, by name the ids of accounts that are not their names."""
 _TASKS, _DELETE, _STOP = "tasks", "deleteOnParentDeleted", "stopOnParentStopped"
 
 
@@ -79,7 +81,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
                 wanted["user"] = {"name": known.owner}
                 await self._change_framework(await self._as_owner(asker, known), name, before, wanted)
         if wanted["executionType"] == descriptors.STOP:
-            await self._stop_with_children(name)
+            await self._stop_with_children(asker, name)
 
     async def rescale_framework(self, actor: Actor, name: str, role: str, body: Any, *, as_user: str = "") -> None:
         """Have a role of a Framework be of another number of tasks.
@@ -104,7 +106,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         owner, asked = await self._asked(actor, name, as_user)
         await self._change_framework(owner, name, asked, {**asked.descriptor, "executionType": value})
         if value == descriptors.STOP:
-            await self._stop_with_children(name)
+            await self._stop_with_children(owner, name)
 
     async def override_progress(self, actor: Actor, name: str, body: Any, *, as_user: str = "") -> None:
         """Say how far a Framework is.
@@ -139,9 +141,9 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         """
         _check_name(name)
         known = await self.store.kept(FRAMEWORK, name)
-        await self._owner(actor, name, known, as_user)
+        owner = await self._owner(actor, name, known, as_user)
         if known is not None:
-            await self._remove(known)
+            await self._remove(owner, known)
 
     # -- looking -------------------------------------------------------------------------------------------------------
 
@@ -186,6 +188,8 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         read = {CLUSTER: descriptors.cluster_configuration, ACL: descriptors.acl_configuration}[kind]
         decision = await self.check(actor, "document.apply", Resource("document", kind))
         said, now = read(body), self.clock.now()
+        if kind == ACL:
+            said = {**said, _IDS: await self._ids_of(said["namespaceAcls"])}
         line = self.line(actor, "document.apply", Resource("document", kind), decision)
 
         def change(known: Kept | None) -> Kept:
@@ -201,6 +205,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         if known is None:
             return {CLUSTER: {"nodes": {}}, ACL: {"namespaceAcls": {}}}[kind]
         found: dict[str, Any] = json.loads(known.body)
+        found.pop(_IDS, None)
         return found
 
     async def _owner(self, actor: Actor, name: str, known: Kept | None, as_user: str) -> Actor:
@@ -212,7 +217,8 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         return asker if known is None else await self._as_owner(asker, known)
 
     async def _as_owner(self, asker: Actor, known: Kept) -> Actor:
-        return asker if asker.user == known.owner else await self.account(known.owner)
+        """As whom a Framework is changed: its owner, or who asks where the owner's account was deleted."""
+        return asker if known.owner in (asker.user, "") else await self.account(known.owner)
 
     async def _asker(self, actor: Actor, name: str, known: Kept | None, as_user: str) -> Actor:
         """As whom a Framework begins: who asks, or whom an administrator asks for, once they may write it.
@@ -226,20 +232,49 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
             acting = await self.account(as_user)
         namespace = name.partition("~")[0] if "~" in name else ""
         owner = known.owner if known is not None else acting.user
-        listed = await self._may_write(namespace) if namespace else ()
-        allowed = actor.is_admin or acting.user in (namespace or owner, *listed)
+        of_namesake = known is not None and bool(namespace) and await self._is_of_namesake(namespace, known)
+        may = await self._may_write(namespace, acting.user) if namespace else acting.user == owner
+        allowed = actor.is_admin or (may and not of_namesake)
         decision = Decision(allowed, "namespace")
         if not allowed:
             resource = Resource("job", name, owner=owner)
             await self.note(actor, "job.submit", resource, decision)
-            whose = f"the namespace {namespace}" if namespace else f"what {owner} launched"
+            if of_namesake:
+                why = f"{name} is of an account {namespace} that was deleted; choose another name"
+                raise Forbidden("not-allowed", f"{why}, or have an administrator remove it.")
+            whose = f"the namespace {namespace}" if namespace else f"what {owner or 'a deleted account'} launched"
             raise Forbidden("not-allowed", f"{acting.user} may not write into {whose}; an administrator can allow it.")
         return acting
 
-    async def _may_write(self, namespace: str) -> tuple[str, ...]:
-        """Who may write into a namespace besides the account that it is called like."""
-        spaces = (await self._configuration(ACL))["namespaceAcls"]
-        return tuple(user["name"] for user in spaces.get(namespace, {}).get("users", ()))
+    async def _may_write(self, namespace: str, user: str) -> bool:
+        """Whether an account may write into a namespace: it is called like it, or is listed for it by an administrator.
+
+        A list counts for the accounts that its names were of when it was written.
+        """
+        if user == namespace:
+            return True
+        known = await self.store.kept(CONFIGURATION, ACL)
+        said: dict[str, Any] = {} if known is None else json.loads(known.body)
+        listed = said.get("namespaceAcls", {}).get(namespace, {}).get("users", ())
+        if user not in {each["name"] for each in listed}:
+            return False
+        ids = said.get(_IDS, {})
+        return all([ids.get(name, name) == await self._id_of(name) for name in (namespace, user)])
+
+    async def _is_of_namesake(self, namespace: str, known: Kept) -> bool:
+        """Whether a Framework was begun in the namespace of an account before the one that has the name now."""
+        return (_ASKED.decode(known.body).namespace or namespace) != await self._id_of(namespace)
+
+    async def _ids_of(self, spaces: Mapping[str, Any]) -> dict[str, str]:
+        """By name the ids of the accounts that a list of namespaces names, where an id is not the name."""
+        names = {*spaces, *(each["name"] for space in spaces.values() for each in space["users"])}
+        found = {name: await self._id_of(name) for name in sorted(names)}
+        return {name: given for name, given in found.items() if given != name}
+
+    async def _id_of(self, name: str) -> str:
+        """The id of the account of this name; its name where there is none."""
+        user = await self.store.user(name)
+        return name if user is None else user.id
 
     async def _asked(self, actor: Actor, name: str, as_user: str) -> tuple[Actor, Asked]:
         """A Framework that is to be changed, and as whom."""
@@ -276,8 +311,9 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         the same job. Raises Conflict when something else, or somebody else's, is being begun or has just been.
         """
         own = Launching(self._new_id(), asker.user, _digest(wanted, address), self.clock.now())
+        space = await self._id_of(name.partition("~")[0]) if "~" in name else ""
         job = "" if before is None else before.job
-        kept = await self.store.keep(FRAMEWORK, name, lambda known: _claimed(known, name, wanted, job, own))
+        kept = await self.store.keep(FRAMEWORK, name, lambda known: _claimed(known, name, wanted, job, own, space))
         assert kept is not None
         asked = _ASKED.decode(kept.body)
         if asked.launching is None:
@@ -325,7 +361,8 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         )
         assert submitted.detail is not None
         first, job = before.first_at, submitted.detail.id
-        begun = _framework_kept(Kept(FRAMEWORK, name, owner.user, "", first, now), Asked(wanted, job, first, now))
+        asked_now = Asked(wanted, job, first, now, namespace=before.namespace)
+        begun = _framework_kept(Kept(FRAMEWORK, name, owner.user, "", first, now), asked_now)
 
         def settle(known: Kept | None) -> Kept | None:
             asked = None if known is None else _ASKED.decode(known.body)
@@ -402,7 +439,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         if record is not None and record.live and not record.run.stop_requested:
             await self.stop(owner, job)
 
-    async def _remove(self, known: Kept) -> None:
+    async def _remove(self, asker: Actor, known: Kept) -> None:
         """Remove a Framework, and what asked to go with it."""
         waiting, seen = [known.name], {known.name}
         while waiting:
@@ -411,11 +448,11 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
                 continue
             asked = _ASKED.decode(one.body)
             if asked.job and await self.store.find_job(asked.job) is not None:
-                await self.stop_and_remove(await self.account(one.owner), asked.job)
+                await self.stop_and_remove(await self._as_owner(asker, one), asked.job)
             await self.store.keep(FRAMEWORK, one.name, lambda _: None)
             waiting += await self._children(one.name, _DELETE, seen)
 
-    async def _stop_with_children(self, name: str) -> None:
+    async def _stop_with_children(self, asker: Actor, name: str) -> None:
         """Stop what asked to be stopped when its parent is."""
         seen = {name}
         waiting = await self._children(name, _STOP, seen)
@@ -425,7 +462,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
             if child is None or asked is None or asked.descriptor["executionType"] == descriptors.STOP:
                 continue
             stopped = {**asked.descriptor, "executionType": descriptors.STOP}
-            await self._change_framework(await self.account(child.owner), child.name, asked, stopped)
+            await self._change_framework(await self._as_owner(asker, child), child.name, asked, stopped)
             waiting += await self._children(child.name, _STOP, seen)
 
     async def _children(self, name: str, when: str, seen: set[str]) -> list[str]:
@@ -479,13 +516,15 @@ def _framework_kept(known: Kept, asked: Asked) -> Kept:
     return msgspec.structs.replace(known, body=msgspec.json.encode(asked).decode(), beside=beside)
 
 
-def _claimed(known: Kept | None, name: str, wanted: dict[str, Any], job: str, own: Launching) -> Kept:
+def _claimed(
+    known: Kept | None, name: str, wanted: dict[str, Any], job: str, own: Launching, space: str
+) -> Kept:
     """A Framework whose next job is being begun, by `own` or by who asked for the same before; `job` is its last one.
 
     Raises Conflict when it is another's to begin.
     """
     if known is None:
-        return _first_claim(name, wanted, own)
+        return _first_claim(name, wanted, own, space)
     asked = _ASKED.decode(known.body)
     one, same = asked.launching, _framework_kept(known, asked)
     if one is not None and (one.user, one.asks) == (own.user, own.asks):
@@ -497,14 +536,13 @@ def _claimed(known: Kept | None, name: str, wanted: dict[str, Any], job: str, ow
             raise _being_launched(name, known.owner)
         return same
     if not job:
-        return _first_claim(name, wanted, own)
+        return _first_claim(name, wanted, own, space)
     return _framework_kept(known, msgspec.structs.replace(asked, launching=own))
 
 
-def _first_claim(name: str, wanted: dict[str, Any], own: Launching) -> Kept:
-    return _framework_kept(
-        Kept(FRAMEWORK, name, own.user, "", own.at, own.at), Asked(wanted, "", own.at, own.at, launching=own)
-    )
+def _first_claim(name: str, wanted: dict[str, Any], own: Launching, space: str) -> Kept:
+    asked = Asked(wanted, "", own.at, own.at, launching=own, namespace=space)
+    return _framework_kept(Kept(FRAMEWORK, name, own.user, "", own.at, own.at), asked)
 
 
 def _being_launched(name: str, user: str) -> Conflict:

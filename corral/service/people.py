@@ -11,6 +11,7 @@ from corral.kernel.errors import Conflict, InvalidInput, NotFound
 from corral.model.accounts import AuditRecord, Group, User
 from corral.model.records import LIVE_PHASES, JobFilter, Page, rfc3339
 from corral.model.views import AccountUse, Amount, SecretView, UserChanged, UserView
+from corral.model.writes import SubmitLimit
 from corral.service import jwts
 from corral.service.actor import Actor
 from corral.service.rules import Resource
@@ -41,20 +42,24 @@ class People(Sessions):
         await self.check(actor, "user.read", Resource("user", name, owner=name))
         return _view(await self._existing(name))
 
-    async def use_of(self, actor: Actor, user: str) -> AccountUse:
-        """What an account has of what every account may have; submissions are counted by the API.
+    async def use_of(self, actor: Actor, user: str, submits: SubmitLimit | None = None) -> AccountUse:
+        """What an account has of what every account may have; `submits` bounds its submissions.
 
         Raises NotFound, Forbidden.
         """
         await self.check(actor, "user.read", Resource("user", user, owner=user))
-        await self._existing(user)
-        bounds = self.allowance
+        account, bounds = await self._existing(user), self.allowance
         return AccountUse(
             tasks=Amount(await self.store.open_tasks(user), bounds.tasks),
             code_bytes=Amount(await self.store.code_bytes(user), bounds.code_bytes),
+            submissions=Amount(await self._submitted(user, submits), submits.most if submits else 0),
             log_bytes_of_stream=bounds.log_bytes,
             folder_bytes_of_task=bounds.folder_bytes,
+            folder=account.folder,
         )
+
+    async def _submitted(self, user: str, limit: SubmitLimit | None) -> int:
+        return 0 if limit is None else await self.store.submissions(user, limit.api, self.clock.now())
 
     async def create_user(
         self,
@@ -93,9 +98,9 @@ class People(Sessions):
             email=email,
             extension=extension or {},
         )
-        await self.store.add_user(user, await self._hash(password, shortest) if password is not None else "")
+        given = await self.store.add_user(user, await self._hash(password, shortest) if password is not None else "")
         await self.note(actor, "user.create", resource, decision, role=role, groups=list(groups))
-        return _view(user)
+        return _view(msgspec.structs.replace(user, id=given))
 
     async def change_user(
         self,
@@ -283,5 +288,12 @@ def _check_role(role: str) -> None:
 
 def _view(user: User) -> UserView:
     return UserView(
-        user.name, user.role, user.groups, user.uid, rfc3339(user.created_at), user.disabled, user.has_password
+        user.name,
+        user.role,
+        user.groups,
+        user.uid,
+        rfc3339(user.created_at),
+        user.disabled,
+        user.has_password,
+        user.folder,
     )

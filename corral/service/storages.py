@@ -21,6 +21,8 @@ class Granted(NamedTuple):
 
     storage: StorageDocument
     default: bool
+    folder: str = ""
+    """The user's own folder in it; "" is all of it."""
 
 
 class Storages(ServiceBase):
@@ -30,9 +32,9 @@ class Storages(ServiceBase):
         """Every storage that the actor may use, by name."""
         page = await self.store.documents(kind="Storage", limit=_MOST)
         found = [read_revision(each) for each in page.items]
-        defaults = await self._default_storages(actor)
+        defaults, folder = await self._default_storages(actor), await self._folder_of(actor)
         return [
-            Granted(each, each.name in defaults)
+            Granted(each, each.name in defaults, "" if each.share else folder)
             for each in found
             if isinstance(each, StorageDocument) and self._may_use_storage(actor, each.name)
         ]
@@ -46,7 +48,13 @@ class Storages(ServiceBase):
         if found is None:
             raise storage_not_found(name)
         await self.check(actor, "storage.use", Resource("storage", name))
-        return Granted(found, name in await self._default_storages(actor))
+        folder = "" if found.share else await self._folder_of(actor)
+        return Granted(found, name in await self._default_storages(actor), folder)
+
+    async def _folder_of(self, actor: Actor) -> str:
+        """The folder that storages with one for each user have for the actor."""
+        user = await self.store.user(actor.user)
+        return actor.user if user is None else user.folder
 
     async def _with_storages(self, actor: Actor, job: UnifiedJob) -> UnifiedJob:
         """The job with the user's default storages by their names.

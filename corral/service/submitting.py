@@ -158,7 +158,9 @@ class Submitting(OpenPaiQuota, Storages):
         audit = self.line(
             actor, "job.submit", Resource("job", new[0].id, queue=job.spec.queue), decision, name=job.name
         )
-        submitted = (await self.store.submit_all(new, audit=audit, most_tasks=self.allowance.tasks))[0]
+        submitted = (
+            await self.store.submit_all(new, audit=audit, most_tasks=self.allowance.tasks, limit=actor.submits)
+        )[0]
         record = _as_stored(new[0]) if submitted.created else await self.store.find_job(submitted.id)
         if record is None:
             raise NotFound("job-not-found", f"Job {submitted.id} of this idempotency key has been removed.")

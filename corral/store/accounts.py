@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy import bindparam, delete, func, insert, literal, select, update
 
 from corral.kernel.errors import Conflict, NotFound, Unauthenticated
 from corral.model.accounts import Group, Token, User
 from corral.model.records import Page
 from corral.store import tables
+from corral.store.account_ids import give_id
 from corral.store.database import Database, rows
 from corral.store.paging import bounded, read_cursor, write_cursor
 from corral.store.rows import clean, encode, put
@@ -31,13 +32,13 @@ _USER: Final = select(_users).where(_users.c.name == bindparam("n"))
 class Accounts(Database):
     """Users, groups, tokens and one-time links. Hashes are made by the service."""
 
-    async def add_user(self, user: User, password_hash: str = "") -> None:
-        """Store a new account.
+    async def add_user(self, user: User, password_hash: str = "") -> str:
+        """Store a new account; its id.
 
         Raises Conflict `user-exists`.
         """
 
-        def run(transaction: Transaction) -> None:
+        def run(transaction: Transaction) -> str:
             if transaction.read(_USER, {"n": user.name}).first() is not None:
                 raise Conflict("user-exists", f"There is a user {user.name} already; choose another name.")
             row = {
@@ -50,10 +51,12 @@ class Accounts(Database):
                 "disabled": user.disabled,
                 "email": clean(user.email),
                 "extension": encode(user.extension),
+                "id": give_id(transaction, user.name, user.created_at),
             }
             transaction.write(insert(_users), row)
+            return str(row["id"])
 
-        await self.write(run)
+        return await self.write(run)
 
     async def change_user(
         self,
@@ -124,7 +127,8 @@ class Accounts(Database):
             _keep_an_admin(transaction, name)
             if transaction.read(select(_jobs.c.id).where(_jobs.c.user == name, _jobs.c.live).limit(1)).first():
                 raise Conflict("user-has-jobs", f"{name} still has jobs that are not over; stop them first.")
-            _pass_uid(transaction, transaction.read(_USER, {"n": name}).one().uid or 0)
+            account = transaction.read(_USER, {"n": name}).one()
+            _pass_uid(transaction, account.uid or 0)
             for table, column in (
                 (_users, _users.c.name),
                 (_tokens, _tokens.c.user),
@@ -134,7 +138,7 @@ class Accounts(Database):
                 transaction.write(delete(table).where(column == name))
             owned = tables.secrets.c.owner.in_((f"user:{name}", f"openpai-tokens:{name}"))
             transaction.write(delete(tables.secrets).where(owned))
-            _disown(transaction, name)
+            _disown(transaction, name, account.id)
 
         await self.write(run)
 
@@ -144,12 +148,15 @@ class Accounts(Database):
         return None if row is None else _user(row)
 
     async def older_namesake(self, user: User) -> str:
-        """The oldest account that was there before `user` under a name which differs only by its case; "" for none."""
-        same = (func.lower(_users.c.name) == user.name.lower()) & (_users.c.name != user.name)
-        query = select(_users).where(same).order_by(_users.c.created_at, _users.c.name)
-        found = [_user(row) for row in await self.read(lambda connection: rows(connection, query))]
-        before = (each.name for each in found if (each.created_at, each.name) < (user.created_at, user.name))
-        return next(before, "")
+        """The id of the oldest account before `user` whose id differs from its own only by case; "" for none.
+
+        An account that was deleted counts: its folders on storages may still be there.
+        """
+        ids = tables.account_ids
+        same = (func.lower(ids.c.id) == user.folder.lower()) & (ids.c.id != user.folder)
+        query = select(ids).where(same).order_by(ids.c.at, ids.c.id)
+        found = await self.read(lambda connection: rows(connection, query))
+        return next((each.id for each in found if (each.at, each.id) < (user.created_at, user.folder)), "")
 
     async def password_hash(self, name: str) -> str:
         """The hash of the account's password, "" for none."""
@@ -330,10 +337,12 @@ def _pass_uid(transaction: Transaction, uid: int) -> None:
         transaction.take(_UID, behind)
 
 
-def _disown(transaction: Transaction, name: str) -> None:
+def _disown(transaction: Transaction, name: str, account: str) -> None:
     """Leave nothing to an account that is made under this name later: not its jobs, code, answers or templates."""
-    theirs = select(_jobs.c.id).where(_jobs.c.user == name, _jobs.c.id.not_in(select(tables.orphaned_jobs.c.job)))
-    transaction.write(insert(tables.orphaned_jobs).from_select(["job"], theirs))
+    orphans = tables.orphaned_jobs
+    theirs = select(_jobs.c.id, literal(account)).where(_jobs.c.user == name, _jobs.c.id.not_in(select(orphans.c.job)))
+    transaction.write(insert(orphans).from_select(["job", "account"], theirs))
+    transaction.write(delete(tables.submissions).where(tables.submissions.c.user == name))
     transaction.write(delete(tables.idempotency).where(tables.idempotency.c.user == name))
     transaction.write(update(tables.openpai_kept).where(tables.openpai_kept.c.owner == name).values(owner=""))
     blobs, nobody = tables.blobs, f"{name} (deleted)"  # no account has such a name
@@ -353,6 +362,7 @@ def _user(row: Any) -> User:
         has_password=bool(row.password_hash),
         email=row.email,
         extension=_EXTENSION.decode(row.extension),
+        id=row.id,
     )
 
 

@@ -26,6 +26,7 @@ from corral.model.writes import (
     TaskWrite,
 )
 from corral.store import tables
+from corral.store.account_ids import OF_JOB
 from corral.store.database import Database, rows
 from corral.store.faults import LeadershipLost
 from corral.store.open_tasks import AS_CONTROL_SAYS
@@ -71,6 +72,7 @@ _LIVE: Final = (
         _jobs.c.id,
         _jobs.c.name,
         _jobs.c.user,
+        OF_JOB,
         _jobs.c.queue,
         _jobs.c.priority,
         _jobs.c.created_at,
@@ -180,6 +182,7 @@ def _live_job(row: Any, tasks: dict[TaskKey, TaskRun]) -> LiveJob:
         summary=_SUMMARY.decode(row.summary),
         revision=row.revision,
         tasks=tasks,
+        account=row.account,
     )
 
 

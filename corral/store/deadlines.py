@@ -26,6 +26,10 @@ FRONT_SECONDS: Final = 5.0
 CONTROL_SECONDS: Final = 3.0
 """For a control without a lease; one that leads has until its lease is over."""
 TOOL_SECONDS: Final = 60.0
+HELD_SECONDS: Final = 60.0
+"""For so long a transaction of a leader's own, which keeps SQLite's lock, keeps its lease too."""
+EXTEND_SECONDS: Final = 1.0
+"""A transaction that kept the lock for longer renews the lease itself."""
 _MARGIN: Final = 0.5
 """So long before the end a call is cut, to hear what became of it."""
 _LEAST: Final = 0.05
@@ -44,10 +48,33 @@ class Limits:
         self.seconds = seconds
         self.lease_left: Callable[[], float] = lambda: 0.0
         """For how many seconds this control still leads; always 0 where nobody leads."""
+        self.extended: Callable[[float], None] = lambda ago: None
+        """Hears that a transaction has renewed the lease as it was so many seconds ago."""
+        self._held_since: float | None = None
 
     def call(self) -> Call:
         """A call that begins now."""
         return Call(led=self.lease_left() > 0)
+
+    @contextlib.contextmanager
+    def holding(self, dialect: str) -> Iterator[None]:
+        """Inside, this process has the lock for writes: on SQLite nobody else can take the lead then.
+
+        That is so from a moment on when this process led.
+        """
+        if dialect == "sqlite" and self.lease_left() > 0:
+            self._held_since = time.monotonic()
+        try:
+            yield
+        finally:
+            self._held_since = None
+
+    @property
+    def held_seconds(self) -> float:
+        """For how long a leader has had SQLite's lock; 0 where it has not, and once that takes too long."""
+        since = self._held_since
+        held = 0.0 if since is None else max(1e-9, time.monotonic() - since)
+        return held if held < HELD_SECONDS else 0.0
 
     def more(self, call: Call) -> float:
         """Seconds until the call has to be cut."""

@@ -13,7 +13,7 @@ from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.model.accounts import AuditWrite
 from corral.model.records import JobSummary
 from corral.model.runs import JobRun
-from corral.model.writes import FactWrite, IntentKind, NewJob, Submitted
+from corral.model.writes import FactWrite, IntentKind, NewJob, SubmitLimit, Submitted
 from corral.spec.openpai.names import JOB_TYPE
 from corral.store import tables
 from corral.store.audit import write_audit
@@ -21,6 +21,7 @@ from corral.store.database import Database
 from corral.store.objects import already_linked, link
 from corral.store.open_tasks import ADD, check_restarted, check_scaled, check_submitted, open_tasks
 from corral.store.rows import add_events, encode, event_row, fact_row
+from corral.store.submissions import count_submission
 from corral.store.writer import Transaction
 
 IDEMPOTENCY_SECONDS: Final = 24 * 3600.0
@@ -89,16 +90,22 @@ class JobWrites(Database):
         return await self.write(lambda transaction: _submit(transaction, job))
 
     async def submit_all(
-        self, jobs: list[NewJob], *, audit: AuditWrite | None = None, most_tasks: int = 0
+        self,
+        jobs: list[NewJob],
+        *,
+        audit: AuditWrite | None = None,
+        most_tasks: int = 0,
+        limit: SubmitLimit | None = None,
     ) -> list[Submitted]:
         """Store several jobs (an array) together or not at all; raises like `submit`.
 
         Only the first may have an idempotency key; when that came before, the first job of then is the whole answer.
-        With `most_tasks`, raises TooManyRequests `too-many-tasks` when the user's live jobs would have more.
+        With `most_tasks`, raises TooManyRequests `too-many-tasks` when the user's live jobs would have more; with `limit`,
+        `too-many-calls` when the user submitted so often in this hour.
         """
 
         def run(transaction: Transaction) -> list[Submitted]:
-            first = _submit(transaction, jobs[0])
+            first = _submit(transaction, jobs[0], limit)
             if not first.created:
                 return [first]
             rest = [_submit(transaction, job) for job in jobs[1:]]
@@ -333,11 +340,13 @@ def _add_intents(
     return seq
 
 
-def _submit(transaction: Transaction, job: NewJob) -> Submitted:
+def _submit(transaction: Transaction, job: NewJob, limit: SubmitLimit | None = None) -> Submitted:
     repeated = _repeated(transaction, job) or already_linked(transaction, job.object)
     if repeated is not None:
         return repeated
     _check_name(transaction, job)
+    if limit is not None:
+        count_submission(transaction, job.user, limit, job.created_at)
     transaction.write(insert(_jobs), _job_row(job))
     transaction.write(insert(tables.job_documents), {"job": job.id, "doc": job.doc})
     if job.object is not None:

@@ -24,6 +24,8 @@ from corral.store.writer import Transaction
 
 TTL: Final = 3.0
 """Seconds that a lease lasts from its last renewal."""
+BLOCKED_SECONDS: Final = 1.0
+"""A candidate that waited longer to look begins to wait for the end of the lease anew."""
 _ROW: Final = select(tables.leadership).with_for_update()
 """Locked on PostgreSQL: a renewal from its own connection comes either before it is read or after the epoch is taken."""
 _TAKE: Final = update(tables.leadership).values(
@@ -54,6 +56,8 @@ class Leadership(Database):
 
     _seen: tuple[int, int] | None = None
     _seen_at = 0.0
+    _asked: float | None = None
+    """Since when this candidate waits for the lock of writes."""
 
     async def lead(
         self, holder: Holder, *, ttl: float = TTL, takeover: Callable[[Holder], bool] = lambda _: False
@@ -63,8 +67,13 @@ class Leadership(Database):
         `takeover` says whether the holder recorded is provably gone; it is called in the writer's thread.
         """
 
+        self._asked = self.clock.now() if self._asked is None else self._asked
+
         def run(transaction: Transaction) -> Lease | None:
             now = self.clock.now()
+            if self._asked is not None and now - self._asked > BLOCKED_SECONDS:
+                self._seen = None  # whoever held the lock kept the leader from its renewal, too
+            self._asked = None
             row = transaction.read(_ROW).one()
             if row.holder is not None:
                 before = msgspec.json.decode(row.holder, type=Holder)

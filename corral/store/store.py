@@ -31,6 +31,7 @@ from corral.store.openpai_views import OpenPaiViews
 from corral.store.retention import INCREMENTAL, Retention
 from corral.store.schema import bring_up
 from corral.store.server_events import ServerEvents
+from corral.store.submissions import Submissions
 from corral.store.wakeup import NotifyWakeup, NoWakeup, SocketWakeup, Wakeup
 from corral.store.yields import Yields
 
@@ -58,6 +59,7 @@ class Store(
     Objects,
     OpenPaiViews,
     ServerEvents,
+    Submissions,
 ):
     """The open store."""
 

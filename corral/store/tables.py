@@ -62,6 +62,7 @@ orphaned_jobs = Table(
     "orphaned_jobs",
     metadata,
     Column("job", Text, primary_key=True),
+    Column("account", Text, nullable=False, server_default=""),
 )
 
 job_tags = Table(
@@ -294,6 +295,24 @@ users = Table(
     Column("disabled", Boolean, nullable=False),
     Column("email", Text, nullable=False),
     Column("extension", Text, nullable=False),
+    Column("id", Text, nullable=False, server_default=""),
+)
+
+account_ids = Table(
+    "account_ids",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("at", Double, nullable=False),
+)
+
+submissions = Table(
+    "submissions",
+    metadata,
+    Column("user", Text, primary_key=True),
+    Column("api", Text, primary_key=True),
+    Column("since", Double, nullable=False),
+    Column("number", Integer, nullable=False),
 )
 
 groups = Table(

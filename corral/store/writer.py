@@ -22,7 +22,7 @@ from sqlalchemy.exc import DBAPIError
 from corral.kernel.errors import CorralError, Unavailable
 from corral.store import tables
 from corral.store.connect import lock_order
-from corral.store.deadlines import Call, Limits, Overdue, Watch, overdue
+from corral.store.deadlines import EXTEND_SECONDS, Call, Limits, Overdue, Watch, overdue
 from corral.store.faults import refusal
 
 Answer = TypeVar("Answer")
@@ -75,6 +75,9 @@ class Transaction:
 _COUNTER: Final = select(tables.counters.c.value).where(tables.counters.c.name == bindparam("counter"))
 _COUNT: Final = (
     update(tables.counters).where(tables.counters.c.name == bindparam("counter")).values(value=bindparam("count"))
+)
+_EXTEND: Final = update(tables.leadership).values(
+    renewals=tables.leadership.c.renewals + 1, expires_at=tables.leadership.c.expires_at + bindparam("more")
 )
 
 
@@ -180,7 +183,7 @@ class Writer:
         committing = False
         try:
             connection, outer = self._begun(group)
-            with outer:
+            with self._limits.holding(connection.dialect.name), outer:
                 transaction = Transaction(connection)
                 for operation in group:
                     transaction.wrote = False
@@ -196,7 +199,10 @@ class Writer:
                 for operation in group:
                     operation.call.commit()
                 committing = True
+                extended = self._extended(connection)
                 outer.commit()
+                if extended is not None:
+                    self._limits.extended(time.monotonic() - extended)
             self.trouble = None
             self._rung(rings)
         except Exception as error:
@@ -214,6 +220,14 @@ class Writer:
             for operation in group:
                 operation.call.release()
         return True
+
+    def _extended(self, connection: Connection) -> float | None:
+        """Renew the lease within a transaction that kept others from it for long; when that was, None for a short one."""
+        held = self._limits.held_seconds
+        if held < EXTEND_SECONDS:
+            return None
+        connection.execute(_EXTEND, {"more": held})
+        return time.monotonic()
 
     def _begun(self, group: list[_Operation]) -> tuple[Connection, RootTransaction]:
         """A transaction that nobody else's writes can come between; a connection that died idle is made again."""

@@ -8,6 +8,7 @@ import pytest
 
 from corral.api.limits import CallLimit, CallLimits, Calls, Counting
 from corral.kernel.errors import TooManyRequests
+from corral.model.writes import SubmitLimit
 from corral.settings import Settings
 from tests.api.harness import Server, serving
 from tests.api.openpai_caller import Pai, signed_in
@@ -83,14 +84,11 @@ def test_openpais_calls_have_the_values_of_its_services(method: str, path: str, 
         ("PUT", "/api/v1/user/ann/jobs/x"),
     ],
 )
-def test_submissions_are_counted_by_the_hour(method: str, path: str) -> None:
-    clock = Steady()
-    counting = Counting(Calls(0, 0, 3), clock)
-    assert [refused(counting, "ann", method, path) for _ in range(4)] == [False, False, False, True]
-    clock.now += 3599
-    assert refused(counting, "ann", method, path)
-    clock.now += 1
-    assert not refused(counting, "ann", method, path)
+def test_submissions_are_told_from_other_calls_and_left_to_the_store_to_count(method: str, path: str) -> None:
+    counting = Counting(Calls(0, 0, 3), api="openpai")
+    assert [counting.take("ann", method, path) for _ in range(5)] == [SubmitLimit("openpai", 3)] * 5
+    assert counting.take("ann", "GET", path) is counting.take("ann", "PUT", "/api/v2/jobs/ann~x/executionType") is None
+    assert Counting(Calls(5, 0, 0)).take("ann", method, path) is None
 
 
 def test_the_settings_say_what_openpai_had_and_leave_our_own_api_alone() -> None:

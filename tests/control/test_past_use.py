@@ -11,6 +11,7 @@ from corral.control import Control, seed
 from corral.control.draft import Draft
 from corral.control.past import Past
 from corral.kernel.ids import AttemptId, JobId
+from corral.model.accounts import User
 from corral.model.queues import QueueSpec, QueueUsage
 from corral.scheduler.queues import QueueTree
 from corral.spec.documents import load_document
@@ -95,6 +96,22 @@ async def test_of_one_queue_the_user_who_had_the_machine_comes_second_restarts_o
     await over(house, blocker)
     await house.until(second, "running")
     await house.until(first, "waiting")
+
+
+async def test_an_account_that_is_made_again_under_a_name_has_no_past(house: House) -> None:
+    await house.store.add_user(User("ada"))
+    control = await house.begin()
+    await over(house, await whole(house, "long", "other", user="ada"))
+    await house.store.remove_user("ada")
+    assert await house.store.add_user(User("ada")) == "ada-2"
+    blocker = await whole(house, "blocker", "other", user="eve")
+    await house.until(blocker, "running")
+    first = await whole(house, "first", "other", user="ada")
+    second = await whole(house, "second", "other", user="bob")
+    await in_line(house, control, second)
+    await over(house, blocker)
+    await house.until(first, "running")
+    await house.until(second, "waiting")
 
 
 def test_the_past_of_a_user_is_written_when_it_changes_and_forgotten_when_nothing_is_left_of_it() -> None:

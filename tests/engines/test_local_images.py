@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.engines.local import launching, processes
+from corral.engines.local import launching, processes, reaper
 from corral.engines.local.containers import (
     Container,
     container_name,
@@ -21,14 +21,17 @@ from corral.engines.local.containers import (
     exec_command,
     run_command,
 )
+from corral.engines.local.live import FOLDER_GONE
 from corral.kernel.errors import Unavailable
 from corral.model.inventory import Device
-from corral.model.launch import REGISTRIES, RuntimePlan, SecretDelivery
+from corral.model.launch import REGISTRIES, RuntimePlan, SecretDelivery, Started
 from corral.model.storages import Mount
-from tests.engines.local_harness import Harness, attempt, collect, launch
+from tests.engines.local_harness import Harness, attempt, collect, launch, until
 from tests.testbeds import docker, registry
 
-HERE = Container("/usr/bin/docker", "corral-x", 1000, "/a/work", "/a/work/src", "/a/private/entry")
+HERE = Container(
+    "/usr/bin/docker", "corral-x", 1000, "/a/work", "/a/work/src", "/a/private/entry", attempts="/e/attempts"
+)
 
 
 def test_the_command_line_has_limits_mounts_user_and_no_value_of_a_variable() -> None:
@@ -44,6 +47,7 @@ def test_the_command_line_has_limits_mounts_user_and_no_value_of_a_variable() ->
     argv = run_command(HERE, task)
     assert argv == [
         "/usr/bin/docker", "run", "--init", "--name=corral-x", "--network=host",
+        "--label=corral.dev/attempts=/e/attempts",
         "--volume=/a/work:/a/work", "--workdir=/a/work/src",
         "--volume=/a/private/entry:/a/private/entry:ro", "--user=1000:1000", "--security-opt=no-new-privileges",
         f"--memory={1 << 30}", f"--memory-swap={1 << 30}", "--cpus=1.5", f"--shm-size={1 << 20}",
@@ -292,6 +296,58 @@ async def test_no_container_outlives_its_task(
     end = await docked.exited(attempt())
     assert end.code == (-101 if how == "shim" else 137)
     assert daemon.containers() == []
+
+
+@pytest.fixture
+async def lost(tmp_path: Path, docked: Harness, image: str, daemon: docker.DockerDaemon) -> AsyncIterator[Path]:
+    """The folder of a server that is gone, of whose task nothing but the container is left."""
+    await docked.engine.start(launch("sh", "-c", "trap '' TERM; echo up; while :; do sleep 1; done", image=image))
+    await docked.line("up")
+    shim, folder = docked.shim(), docked.engine._live[attempt()].folder.path
+    await docked.abandon()
+    processes.kill_group(shim, signal.SIGKILL)
+    await until(lambda: not [process for process in processes.everything() if process.alive and process.group == shim])
+    shutil.rmtree(folder)
+    reaper.reap(shim)
+    assert daemon.containers() != []
+    yield tmp_path
+    daemon.client("container", "prune", "--force")
+
+
+async def test_the_next_server_ends_a_container_without_folder_and_client_and_starts_no_second_one(
+    lost: Path, image: str, daemon: docker.DockerDaemon
+) -> None:
+    async with Harness(lost) as local:
+        await local.engine.start(launch("echo", "a second time", image=image))
+        end = await local.exited(attempt())
+        assert (end.code, end.reason) == (-101, FOLDER_GONE)
+        assert local.count(Started, attempt()) == 0 and daemon.containers() == []
+        await local.engine.forget([attempt()])
+    async with Harness(lost) as local:
+        await local.engine._adopt_containers(local.engine._lost.find(()))
+        assert local.engine.attempts() == frozenset()
+
+
+async def test_a_container_of_another_server_on_this_machine_is_left_alone(
+    lost: Path, daemon: docker.DockerDaemon, image: str
+) -> None:
+    async with Harness(lost / "other") as other:
+        other.engine._lost.use()
+        await other.engine._adopt_containers(other.engine._lost.find(()))
+        assert other.engine.attempts() == frozenset() and daemon.containers() != []
+    async with Harness(lost) as local:
+        await local.exited(attempt())
+
+
+async def test_no_container_begins_before_the_runtime_has_told_of_those_that_are_lost(
+    lost: Path, image: str, monkeypatch: pytest.MonkeyPatch, daemon: docker.DockerDaemon
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nobody/there")
+    async with Harness(lost) as local:
+        with pytest.raises(Unavailable, match="docker does not say which containers there are"):
+            await local.engine.start(launch("true", image=image))
+        monkeypatch.setenv("DOCKER_HOST", daemon.host)
+        await local.exited(attempt())
 
 
 async def test_an_image_that_is_not_there_ends_the_task_and_says_so(docked: Harness) -> None:

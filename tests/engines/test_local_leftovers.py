@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from corral.engines.local import cgroups
 from corral.engines.local.live import FOLDER_GONE
-from tests.engines.local_harness import Harness, alive, attempt, end_everything, launch, of_attempt
+from tests.engines.local_harness import Harness, alive, attempt, end_everything, launch, of_attempt, until
 from tests.engines.test_local_adopts import killed_server
 
 GLIBC = 0b11 << 31
@@ -92,3 +93,41 @@ async def test_the_next_server_ends_what_only_the_control_group_tells_of(tmp_pat
         assert not alive(pid_in(said))
         assert not cgroups.found(local.engine._cgroups.parents if local.engine._cgroups else ())
     end_everything(tmp_path)
+
+
+@pytest.mark.parametrize("left_by", ["the task, whose shim was killed", "a session beside it"])
+async def test_without_control_groups_the_server_ends_what_it_inherits_unmarked_with_the_attempt(
+    tmp_path: Path, said: Path, left_by: str
+) -> None:
+    hides = HIDDEN.format(said=said)
+    async with Harness(tmp_path, use_cgroups=False) as local:
+        await local.engine.start(launch("sh", "-c", "while [ ! -e go ]; do sleep 0.01; done; . ./go; exec sleep 1000"))
+        await local.started(attempt())
+        work = tmp_path / "engine/attempts" / attempt() / "work"
+        if left_by == "a session beside it":
+            session = await local.engine.exec(attempt(), ["sh", "-c", f"{hides}; exit 3"], tty=False)
+            assert await session.exit_code() == 3
+            await session.close()
+            assert alive(pid_in(said)), "what a session leaves runs on as long as the task"
+            await local.engine.stop(attempt(), grace_seconds=0)
+        else:
+            (work / "new").write_text(hides)
+            (work / "new").rename(work / "go")
+            await until(lambda: said.exists() and said.read_text())
+            os.kill(local.shim(), signal.SIGKILL)
+        await local.exited(attempt())
+        assert not alive(pid_in(said))
+
+
+async def test_the_server_leaves_others_alone_that_it_inherits_and_that_run_elsewhere(
+    tmp_path: Path, said: Path
+) -> None:
+    async with Harness(tmp_path, use_cgroups=False) as local:
+        await local.engine.start(launch("sleep", "1000"))
+        await local.started(attempt())
+        script = f"cd /; {HIDDEN.format(said=said)}"
+        subprocess.run(["sh", "-c", script], check=True, env={}, start_new_session=True)
+        await local.engine.stop(attempt(), grace_seconds=0)
+        await local.exited(attempt())
+        assert alive(pid_in(said))
+        os.kill(pid_in(said), signal.SIGKILL)

@@ -39,14 +39,28 @@ def test_at_least_most_of_it_is_given_back(script: str) -> None:
     assert int(done.stdout) > 40_000_000
 
 
-def test_a_process_that_has_not_grown_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_process_that_has_grown_is_trimmed_also_once_its_load_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     from corral.kernel import garbage
 
     trimmed: list[int] = []
-    sizes = iter([100 << 20, 110 << 20, 117 << 20, 102 << 20, 118 << 20, 119 << 20, 103 << 20])
-    monkeypatch.setattr(garbage, "_resident", lambda: next(sizes))
+    sizes = iter([100, 103, 120, 118, 109, 102, 104])  # begun; small; under load, after it; the load is over, after it
+    monkeypatch.setattr(garbage, "_resident", lambda: next(sizes) << 20)
     monkeypatch.setattr(garbage, "_trim", lambda: trimmed.append(1))
     slack = garbage.Slack()
-    for expected in (0, 1, 1, 2):
+    for expected in (0, 1, 2, 2):
         slack.look()
         assert len(trimmed) == expected
+
+
+def test_a_process_that_needs_all_it_has_is_trimmed_ever_more_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    from corral.kernel import garbage
+
+    trimmed: list[int] = []
+    size = [100]
+    monkeypatch.setattr(garbage, "_resident", lambda: size[0] << 20)
+    monkeypatch.setattr(garbage, "_trim", lambda: trimmed.append(1))
+    slack = garbage.Slack()
+    size[0] = 200
+    for _ in range(200):
+        slack.look()
+    assert len(trimmed) <= 16

@@ -66,6 +66,7 @@ def test_a_new_password_is_set_on_the_account_page_and_leads_to_the_sign_in(port
     stranger.goto(f"/sign-in#link={link_of(portal, 'quin')}")
     expect(stranger.get_by_role("region", name="Cluster")).to_be_visible()
     stranger.goto("/account")
+    expect(stranger.get_by_text("Storages with a folder for each user give you quin.")).to_be_visible()
     stranger.get_by_label("New password", exact=True).fill("correct horse")
     stranger.get_by_label("New password again").fill("correct horse")
     stranger.get_by_label("New password again").press("Enter")

@@ -7,8 +7,11 @@ from sqlalchemy import update
 
 from corral.control.accounts import FIRST_ALLOTTED, Accounts
 from corral.kernel.errors import Conflict, Forbidden
-from corral.model.accounts import User
-from corral.service import Service
+from corral.kernel.ids import JobId
+from corral.model.accounts import Group, User
+from corral.model.storages import mount_of
+from corral.service import Actor, Service
+from corral.spec.storage import StorageUse
 from corral.store import Store, tables
 from tests.service.conftest import ANN, ROOT, START, job_text
 
@@ -68,3 +71,34 @@ async def test_a_uid_that_was_set_by_hand_is_not_given_later(service: Service, s
     await store.add_user(User("eve", uid=FIRST_ALLOTTED + 7, created_at=START))
     await service.delete_user(ROOT, "eve")
     assert (await store.allot_uid("ann", FIRST_ALLOTTED)).uid == FIRST_ALLOTTED + 8
+
+
+HOME = "kind: Storage\nname: home\ntype: folder\npath: /srv/home\nshare: false\n"
+USED = "storages: [home]\n"
+
+
+async def test_a_namesake_has_a_folder_of_its_own_on_storages_and_is_told_which(service: Service, store: Store) -> None:
+    await service.apply_documents(ROOT, HOME)
+    await store.put_group(Group("all", storages=("home",)))
+    ann, jobs, folders = Actor("ann", storages=("home",)), [], []
+    for _ in range(3):
+        made = await service.submit(ann, job_text(more=USED))
+        assert made.detail is not None
+        jobs.append(JobId(made.detail.id))
+        folders.append((await service.user(ROOT, "ann")).folder)
+        assert (await service.use_of(ANN, "ann")).folder == folders[-1]
+        granted = await service.storage(ann, "home")
+        (live,) = await store.load_live()
+        assert granted.folder == mount_of(granted.storage, StorageUse(name="home"), live.account).folder == folders[-1]
+        await _end(store, jobs[-1])
+        await service.delete_user(ROOT, "ann")
+        assert (await service.create_user(ROOT, "ann")).folder not in folders
+    assert folders == ["ann", "ann-2", "ann-3"]
+    assert [record.account for record in await store.load_jobs(jobs)] == folders, "each has what its account had"
+
+
+async def test_a_folder_of_a_namesake_is_given_to_no_account_that_is_called_like_it(service: Service) -> None:
+    await service.delete_user(ROOT, "ann")
+    assert (await service.create_user(ROOT, "ann")).folder == "ann-2"
+    assert (await service.create_user(ROOT, "ann-2")).folder == "ann-2-2"
+    assert (await service.user(ROOT, "bob")).folder == "bob"

@@ -15,7 +15,7 @@ AT = 1_700_000_000.0
 
 @pytest.mark.parametrize("change", [{"role": "user"}, {"disabled": True}, {}], ids=["demoted", "disabled", "removed"])
 async def test_an_administrator_stays_while_all_others_are_disabled(store: Store, change: dict[str, Any]) -> None:
-    root = User("root", "admin", created_at=AT)
+    root = User("root", "admin", created_at=AT, id="root")
     await store.add_user(root)
     await store.add_user(User("away", "admin", created_at=AT, disabled=True))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import resource
 import sqlite3
@@ -16,16 +17,17 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import event, text
+from sqlalchemy import Connection, Engine, event, text
 
 from corral.kernel.errors import CorralError, InvalidInput, Unavailable
+from corral.model.accounts import User
 from corral.store import Store, open_store
 from corral.store import connect as connecting
 from corral.store.connect import filesystem, parse_url, reader_engine, writer_engine
 from corral.store.schema import HEAD, KNOWN, MIGRATIONS, bring_up, version_of
 from corral.store.tables import metadata
 from tests.databases import sqlite_store
-from tests.store.makers import Ticking, new_job, with_tasks
+from tests.store.makers import Ticking, new_job
 
 
 async def _code(url: str, **terms: bool) -> str:
@@ -72,11 +74,32 @@ async def _opened_and_closed(url: str) -> Store:
     return store
 
 
+def _of_schema(url: str, version: str) -> Engine:
+    """A database as it was when this migration was the newest."""
+    engine = writer_engine(parse_url(url))
+    if engine.dialect.name == "sqlite":
+        Path(str(engine.url.database)).touch()
+    bring_up(engine, target=version)
+    return engine
+
+
+def _add(connection: Connection, table: str, **row: object) -> None:
+    columns = ", ".join(f'"{column}"' for column in row)
+    connection.execute(text(f"INSERT INTO {table} ({columns}) VALUES ({', '.join(f':{name}' for name in row)})"), row)
+
+
+def _add_job(connection: Connection, job: str, user: str, *, live: bool, at: float) -> None:
+    about = {"queue": "default", "priority": 0, "job_type": "shell", "phase": "waiting" if live else "succeeded"}
+    _add(connection, "jobs", id=job, user=user, name=job, live=live, created_at=at, revision=0, array_parent="", **about)
+    summary = {"tasks": {"total": 3, "waiting": 3, "running": 0}}
+    _add(connection, "job_runs", job=job, run="{}", summary=json.dumps(summary))
+
+
 def test_tasks_of_jobs_that_are_not_over_are_counted_when_a_store_is_brought_up(empty_url: str) -> None:
-    async def made() -> None:
-        store = await open_store(empty_url, clock=Ticking())
-        await store.submit(with_tasks(new_job("live"), 3))
-        await store.close()
+    engine = _of_schema(empty_url, "0013")
+    with engine.begin() as connection:
+        _add_job(connection, "live", "ann", live=True, at=1.0)
+    engine.dispose()
 
     async def counted() -> int:
         store = await open_store(empty_url, clock=Ticking())
@@ -84,14 +107,36 @@ def test_tasks_of_jobs_that_are_not_over_are_counted_when_a_store_is_brought_up(
         await store.close()
         return found
 
-    asyncio.run(made())
-    engine = writer_engine(parse_url(empty_url))
-    with engine.begin() as connection:
-        connection.execute(text("DROP INDEX jobs_live_of_user"))
-        connection.execute(text("ALTER TABLE jobs DROP COLUMN tasks"))
-        connection.execute(text("UPDATE alembic_version SET version_num = '0013'"))
-    engine.dispose()
     assert asyncio.run(counted()) == 3
+
+
+def test_accounts_keep_their_names_as_ids_when_a_store_is_brought_up_and_deleted_ones_do_too(empty_url: str) -> None:
+    engine = _of_schema(empty_url, "0014")
+    with engine.begin() as connection:
+        for name in ("ann", "bob"):
+            about = {"role": "user", "groups": "[]", "password_hash": "", "email": "", "extension": "{}"}
+            _add(connection, "users", name=name, created_at=5.0, disabled=False, **about)
+        for job, user in (("a", "ann"), ("b", "bob"), ("e", "eve")):
+            _add_job(connection, job, user, live=False, at=1.0)
+        for job in "ae":
+            _add(connection, "orphaned_jobs", job=job)
+        line = {"seq": 1, "actor": "root", "action": "user.delete", "rule": "admin", "detail": "{}"}
+        _add(connection, "audit", at=3.0, resource="user:joe", allowed=True, **line)
+    engine.dispose()
+
+    async def found() -> tuple[dict[str, str], list[str]]:
+        store = await open_store(empty_url, clock=Ticking())
+        for name in ("eve", "joe"):
+            await store.add_user(User(name, created_at=9.0))
+        ids = {user.name: user.id for user in await store.all_users()}
+        query = text("SELECT account FROM orphaned_jobs ORDER BY job")
+        of_jobs = await store.read(lambda connection: [row.account for row in connection.execute(query)])
+        await store.close()
+        return ids, of_jobs
+
+    ids, of_jobs = asyncio.run(found())
+    assert ids == {"ann": "ann", "bob": "bob", "eve": "eve-2", "joe": "joe-2"}
+    assert of_jobs == ["ann-2", "eve"]
 
 
 async def test_a_newer_schema_is_refused(store: Store, store_url: str) -> None:

@@ -6,6 +6,7 @@ import base64
 import binascii
 from typing import Annotated, Final
 
+import msgspec
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
@@ -14,6 +15,7 @@ from corral.api.callers import check_room, service_of
 from corral.api.connections import signed_in
 from corral.api.limits import Counting
 from corral.kernel.errors import Unauthenticated
+from corral.model.writes import SubmitLimit
 from corral.service.actor import Actor
 from corral.service.openpai_refusals import administrators_only, applications_not_allowed, bad_token, guest
 
@@ -28,8 +30,8 @@ async def any_caller(connection: HTTPConnection) -> Actor:
     Raises OpenPaiRefusal without a token or with a bad one, TooManyRequests for too many calls.
     """
     actor = await _authenticated(connection)
-    _count(connection, actor.user)
-    return actor
+    limit = _count(connection, actor.user)
+    return actor if limit is None else msgspec.structs.replace(actor, submits=limit)
 
 
 async def _authenticated(connection: HTTPConnection) -> Actor:
@@ -97,9 +99,9 @@ AdministratorInPerson = Annotated[Actor, Depends(administrator_in_person)]
 """An administrator who signed in."""
 
 
-def _count(connection: HTTPConnection, user: str) -> None:
+def _count(connection: HTTPConnection, user: str) -> SubmitLimit | None:
     calls: Counting = connection.app.state.openpai_calls
-    calls.take(user, connection.scope.get("method", ""), connection.scope["path"])
+    return calls.take(user, connection.scope.get("method", ""), connection.scope["path"])
 
 
 async def _bearer(connection: HTTPConnection, token: str) -> Actor:

@@ -20,6 +20,8 @@ from corral.service.storages import Granted
 from corral.spec.storage import StorageDocument
 
 router = APIRouter()
+_USER_NAME: Final = "${PAI_USER_NAME}"
+"""What OpenPAI's clients put the user's name in place of."""
 _CHANGES: Final = ["POST", "PUT", "DELETE"]
 _OPENPAIS = ("nfs", "samba", "azureFile", "azureBlob", "dshuttle")
 
@@ -43,13 +45,13 @@ async def get_storage(request: Request, actor: AnyCaller, name: str) -> Json:
 async def list_configs(request: Request, actor: AnyCaller) -> Json:
     """The storages as OpenPAI's first configurations told of them."""
     found = _named(await service_of(request).storages(actor), request)
-    return Json([_config(each) for each in found])
+    return Json([_config(each, actor.user) for each in found])
 
 
 @router.get("/storage/config/{name}")
 async def get_config(request: Request, actor: AnyCaller, name: str) -> Json:
     """One of them."""
-    return Json(_config(_one(await service_of(request).storages(actor), name, "Config")))
+    return Json(_config(_one(await service_of(request).storages(actor), name, "Config"), actor.user))
 
 
 @router.get("/storage/server")
@@ -142,11 +144,11 @@ def _account(storage: StorageDocument) -> dict[str, str]:
     return {"accountName": storage.account_name} if storage.account_name else {}
 
 
-def _config(granted: Granted) -> dict[str, Any]:
+def _config(granted: Granted, user: str) -> dict[str, Any]:
     storage = granted.storage
     mount = {
         "mountPoint": f"/mnt/{storage.name}",
-        "path": "" if storage.share else "${PAI_USER_NAME}",
+        "path": _USER_NAME if granted.folder == user else granted.folder,
         "server": storage.name,
         "permission": "ro" if storage.read_only else "rw",
     }

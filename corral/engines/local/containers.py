@@ -20,6 +20,8 @@ from corral.model.inventory import Device
 from corral.model.launch import TaskLaunch
 
 RUNTIMES = ("docker", "podman")
+LABEL = "corral.dev/attempts"
+"""The label of a container that names the folder of its engine's attempts."""
 _CLIENT = ("XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS")
 _PROBE_SECONDS = 10
 _ANSWER_SECONDS = 20.0
@@ -45,6 +47,8 @@ class Container(NamedTuple):
     """How many it may run, 0 for any number."""
     registries: str = ""
     """The client's `config.json` that opens the registries of the job's own images, in a folder of its own."""
+    attempts: str = ""
+    """The folder of the engine's attempts."""
 
 
 def container_runtime(candidates: Iterable[str] = RUNTIMES) -> str | None:
@@ -82,6 +86,7 @@ def client_environment(server: Mapping[str, str] = os.environ) -> dict[str, str]
 def run_command(container: Container, launch: TaskLaunch) -> list[str]:
     """The command line that runs the task in its image."""
     argv = [*_client(container), "--init", f"--name={container.name}", "--network=host"]
+    argv.append(f"--label={LABEL}={container.attempts}")
     argv += [f"--volume={container.work}:{container.work}", f"--workdir={container.directory}"]
     argv += [f"--volume={container.entry}:{container.entry}:ro", *container.volumes]
     if container.uid >= 0:

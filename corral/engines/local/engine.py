@@ -25,7 +25,7 @@ from corral.engines.local.adoption import recover
 from corral.engines.local.cgroups import CgroupsV1, CgroupsV2
 from corral.engines.local.containers import container_runtime, ran_out_of_memory, remove
 from corral.engines.local.environment import base_environment, task_environment
-from corral.engines.local.folders import AttemptFolder, EndRecord, LaunchRecord, StopRecord, empty
+from corral.engines.local.folders import AttemptFolder, EndRecord, LaunchRecord, StopRecord
 from corral.engines.local.forwarding import open_connection
 from corral.engines.local.launching import (
     Means,
@@ -49,9 +49,11 @@ from corral.engines.local.live import (
     signal_named,
     verdict,
 )
+from corral.engines.local.lost_containers import LostContainers
 from corral.engines.local.ports import DEFAULT_RANGE, PortLedger
 from corral.engines.local.processes import boot_id
 from corral.engines.local.sessions import spawn_session
+from corral.engines.local.trash import Sweeper
 from corral.engines.local.watching import Watch
 from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId
@@ -66,7 +68,6 @@ SPLIT_LOGS = "CORRAL_LOGS"
 _log = logging.getLogger(__name__)
 _HOST = "127.0.0.1"
 _KILLED = 128 + signals.SIGKILL
-_SWEEP_SECONDS = 0.5
 _AGAIN_SECONDS = 1.0
 
 
@@ -110,13 +111,14 @@ class LocalEngine:
         self._cgroups: CgroupsV2 | CgroupsV1 | None = None
         self._live: dict[AttemptId, LiveAttempt] = {}
         self._pids: set[int] = set()
-        self._orphans = reaper.Orphans()
+        self._orphans = reaper.Orphans(self._attempts_folder)
         self._dead: list[LiveAttempt] = []
         self._events: asyncio.Queue[EngineEvent] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
         self._bases: dict[int, dict[str, str]] = {}
         self._watch = Watch(self._running_attempts, self._kill, logs, log_limit_bytes, folder_limit_bytes)
-        self._sweeping = False
+        self._lost = LostContainers(root, self._attempts_folder)
+        self._sweeper = Sweeper(self._trash, self._spawn_task)
         self._shim = ""
         self._nofile = "1024"
 
@@ -146,7 +148,8 @@ class LocalEngine:
             self._watch.memory_is_limited = self._cgroups is not None and self._cgroups.limits_memory
         self._adopt()
         self._watch.begin(self._running_attempts())
-        self._sweep()
+        self._spawn_task(self._adopt_containers(self._lost.find_some_time(self._live)))
+        self._sweeper.sweep()
 
     async def close(self) -> None:
         """Let go of everything without ending a task."""
@@ -209,7 +212,9 @@ class LocalEngine:
             )
         await self._means.bring_code(launch)
         await self._means.storages.bring(launch.storages)
-        if launch.attempt in self._live:  # it was stopped meanwhile
+        if launch.image:
+            await self._adopt_containers(self._lost.find(self._live))
+        if launch.attempt in self._live:  # it was stopped meanwhile, or runs in a container
             return
         uid = self._uid(launch.user)
         ports = self._ports.take(launch.ports)
@@ -219,6 +224,8 @@ class LocalEngine:
         try:
             env = task_environment(launch, {} if launch.image else self._base(uid), ports, node.devices, node.labels)
             live.record = self._record(launch, live.folder, ports, uid)
+            if launch.image:
+                self._lost.use()
             self._spawn(live, launch, env)
         except NotFound as error:
             self._refuse(live, error.message)
@@ -270,7 +277,7 @@ class LocalEngine:
             live.folder.discard(self._trash)
             cgroups.remove(live.record.cgroups)  # where the kernel still held one at the end
             del self._live[attempt]
-        self._sweep()
+        self._sweeper.sweep()
 
     async def watch(self) -> AsyncIterator[EngineEvent]:
         """What happens from now on; one reader at a time."""
@@ -411,6 +418,12 @@ class LocalEngine:
             else:
                 self._shim_died(live)
 
+    async def _adopt_containers(self, finding: Coroutine[None, None, list[LiveAttempt]]) -> None:
+        """Take over, to be ended, attempts of which only the container is left."""
+        for live in await finding:
+            self._live[live.attempt] = live
+            self._shim_died(live)
+
     # ---- stopping
 
     def _pursue(self, live: LiveAttempt, *, send: bool) -> None:
@@ -530,6 +543,7 @@ class LocalEngine:
         group, start = (live.process.pid, live.process.start_time) if live.process else (0, 0)
         with self._trying(live):
             await reaper.end_all(live.attempt, group, start, live.sessions, live.record.cgroups)
+            await reaper.end_inherited(lambda: self._orphans.find(self._pids).get(live.attempt, ()))
             if live.record.container:
                 container = live.record.container_runtime, live.record.container
                 if code == _KILLED and live.end is None and await ran_out_of_memory(*container):
@@ -570,19 +584,6 @@ class LocalEngine:
                 self._spawn_task(
                     reaper.end_all(name, live.process.pid, live.process.start_time, (), live.record.cgroups)
                 )
-
-    # ---- housekeeping
-
-    def _sweep(self) -> None:
-        """Have the trash emptied by a thread, soon; what is thrown away until then goes with it."""
-        if not self._sweeping:
-            self._sweeping = True
-            self._spawn_task(self._empty_trash())
-
-    async def _empty_trash(self) -> None:
-        await asyncio.sleep(_SWEEP_SECONDS)
-        self._sweeping = False
-        await asyncio.to_thread(empty, self._trash)
 
     def _spawn_task(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

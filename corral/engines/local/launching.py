@@ -155,7 +155,7 @@ def prepare(
             os.chown(entry, record.uid, -1)
         logins = folder.write_private("config.json", launch.registries.encode(), -1) if launch.registries else ""
         own = (means.container_runtime(), record.container, record.uid, base, directory, entry)
-        container = Container(*own, tuple(volumes(bound)), means.process_limit, logins)
+        container = Container(*own, tuple(volumes(bound)), means.process_limit, logins, os.path.dirname(folder.path))
         argv = run_command(container, launch)
     if needs_runtime(launch):
         plan = launch.runtime or RuntimePlan()

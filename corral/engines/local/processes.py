@@ -114,6 +114,16 @@ def variable(pid: int, name: str) -> str:
     return _value_in(raw, name)
 
 
+def folder_in(pid: int, folder: str) -> str:
+    """The entry of `folder` that a process runs in or below; "" when it runs elsewhere, or is not ours to look at."""
+    try:
+        place = os.readlink(f"/proc/{pid}/cwd")
+    except OSError:
+        return ""
+    inside = place.removeprefix(f"{folder}/")
+    return "" if inside == place else inside.removesuffix(" (deleted)").partition("/")[0]
+
+
 def arguments(pid: int) -> list[str]:
     """The words that a process was started with; none when it is gone or a zombie."""
     try:

@@ -2,9 +2,9 @@
 
 Four nets, cheapest first. The process group is killed while the shim's zombie still holds its number. The attempt's
 control group has everything that it ever started; where there are none, the shim is a subreaper and ends what it
-inherits itself. The server is a *subreaper* too, so what left the session of a killed shim becomes its child: one read
-of `children` a batch of exits finds it by its marker. What a killed server left behind carries the attempt's marker in
-its environment: one pass over `/proc` a batch, only for adopted attempts.
+inherits itself. The server is a *subreaper* too, so what left a session, or a killed shim, becomes its child: one read
+of `children` a batch of exits finds it by its marker, or by the attempt's folder that it runs in. What a killed server
+left behind carries the attempt's marker in its environment: one pass over `/proc` a batch, only for adopted attempts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import asyncio
 import ctypes
 import os
 import signal
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from corral.engines.local import cgroups, processes
 from corral.engines.local.processes import Stat
@@ -34,7 +34,9 @@ def become_subreaper() -> None:
 class Orphans:
     """The children that this process inherited: which attempt each belongs to, and the zombies nobody else reaps."""
 
-    def __init__(self) -> None:
+    def __init__(self, attempts: str) -> None:
+        """`attempts` is the folder of the engine's attempts: who runs in one of theirs, and shows no marker, is of that."""
+        self._attempts = attempts
         self._session = os.getsid(0)
         self._seen: dict[tuple[int, int], str] = {}
 
@@ -56,7 +58,7 @@ class Orphans:
                 else:
                     seen[key] = ""
                 continue
-            attempt = self._seen.get(key) or processes.marker(pid)
+            attempt = self._seen.get(key) or processes.marker(pid) or processes.folder_in(pid, self._attempts)
             seen[key] = attempt
             if attempt:
                 found.setdefault(attempt, []).append(pid)
@@ -106,6 +108,15 @@ async def end_all(
     for session in sessions:
         processes.kill_group(session, signal.SIGKILL)
     while left := of_attempt(attempt, group, start, control_groups):
+        await asyncio.gather(*(_kill_and_wait(process) for process in left))
+
+
+async def end_inherited(find: Callable[[], Collection[int]]) -> None:
+    """Kill what this process has inherited of an attempt, and what it inherits by that, until `find` finds no more.
+
+    Its children only: they may show no marker, so that no look at all processes finds them.
+    """
+    while left := [found for pid in find() if (found := processes.stat(pid)) is not None and found.present]:
         await asyncio.gather(*(_kill_and_wait(process) for process in left))
 
 

@@ -412,4 +412,6 @@ export interface AccountUse {
   submissions: Amount;
   logBytesOfStream: number;
   folderBytesOfTask: number;
+  /** The folder that the account has on storages which give each user one. */
+  folder: string;
 }

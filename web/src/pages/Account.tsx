@@ -84,7 +84,7 @@ function Use({ user }: { user: string }) {
   const use = useQuery(ask.useOf(user));
   if (use.error) return <Fault error={use.error} retry={() => void use.refetch()} />;
   if (!use.data) return <Skeleton rows={5} />;
-  const { tasks, submissions, codeBytes, logBytesOfStream, folderBytesOfTask } = use.data;
+  const { tasks, submissions, codeBytes, logBytesOfStream, folderBytesOfTask, folder } = use.data;
   return (
     <>
       <h2 className="heading mt-7">What you use</h2>
@@ -104,6 +104,9 @@ function Use({ user }: { user: string }) {
           <Each what="Each task's working folder" limit={folderBytesOfTask} />
         </tbody>
       </table>
+      <p className="max-w-[65ch] pt-2 text-sm text-muted">
+        Storages with a folder for each user give you <code>{folder}</code>.
+      </p>
     </>
   );
 }

@@ -1,0 +1,32 @@
+"""Empty the folder of what was thrown away in a thread: a task may leave a million files, and nobody waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Final
+
+from corral.engines.local.folders import empty
+
+_SWEEP_SECONDS: Final = 0.5
+"""How long more is waited for that may be thrown away too."""
+
+
+class Sweeper:
+    """Empties a folder; `spawn` begins a task that ends with the engine."""
+
+    def __init__(self, folder: str, spawn: Callable[[Coroutine[None, None, None]], None]) -> None:
+        self._folder = folder
+        self._spawn = spawn
+        self._waiting = False
+
+    def sweep(self) -> None:
+        """Have the folder emptied soon; what is thrown away until then goes with it."""
+        if not self._waiting:
+            self._waiting = True
+            self._spawn(self._empty())
+
+    async def _empty(self) -> None:
+        await asyncio.sleep(_SWEEP_SECONDS)
+        self._waiting = False
+        await asyncio.to_thread(empty, self._folder)
