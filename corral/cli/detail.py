@@ -34,6 +34,7 @@ def _head(job: Job) -> str:
         "Submitted": f"{job['createdAt']} ({age(job['createdAt'])} ago)",
         "Ran": age(job["startedAt"], job["endedAt"]),
         "Checkpoint": _checkpoint(job),
+        "Attempt": f"{job['attempt'] + 1} (corral attempts {job['id']})" if job["attempt"] else "",
         "Retries": _retries(job),
         "Depends on": ", ".join(job.get("dependsOn", ())),
         "Tags": ", ".join(job["tags"]),
