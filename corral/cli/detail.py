@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from corral.cli.output import age, fields, paint, part_words, state, table
+from corral.cli.output import age, fields, paint, part_words, span, state, table
 
 if TYPE_CHECKING:
     from corral.client.types import Job
@@ -32,6 +34,7 @@ def _head(job: Job) -> str:
         "Replicas": _replicas(job),
         "Devices": job["devices"] or "",
         "Submitted": f"{job['createdAt']} ({age(job['createdAt'])} ago)",
+        "Waited": _waited(job),
         "Ran": age(job["startedAt"], job["endedAt"]),
         "Checkpoint": _checkpoint(job),
         "Attempt": f"{job['attempt'] + 1} (corral attempts {job['id']})" if job["attempt"] else "",
@@ -40,6 +43,14 @@ def _head(job: Job) -> str:
         "Tags": ", ".join(job["tags"]),
     }
     return fields(pairs)
+
+
+def _waited(job: Job) -> str:
+    """The sum of its waits: what it ran between them is none."""
+    waited, since = job.get("waitedSeconds", 0.0), job.get("waitingSince")
+    if since:
+        waited += max(0.0, time.time() - datetime.fromisoformat(since).timestamp())
+    return span(waited) if waited >= 1 else ""
 
 
 def _replicas(job: Job) -> str:

@@ -70,6 +70,8 @@ class Job(TypedDict):
     notes: NotRequired[list[str]]
     suspended: NotRequired[bool]
     checkpointedAt: NotRequired[str | None]
+    waitedSeconds: NotRequired[float]
+    waitingSince: NotRequired[str | None]
     receipts: NotRequired[list[Record]]
 
 

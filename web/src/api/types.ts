@@ -91,6 +91,9 @@ export interface JobDetail extends JobSummary {
   notes: string[];
   suspended: boolean;
   checkpointedAt: string | null;
+  /** The sum of the waits that are over. */
+  waitedSeconds: number;
+  waitingSince: string | null;
   receipts: Receipt[];
 }
 /** One time that a job, or some of its tasks, had to yield. */

@@ -13,7 +13,7 @@ import { JobLog } from '../components/JobLog';
 import { Empty, Fault, Skeleton } from '../components/Notices';
 import { Overview } from '../components/Overview';
 import { Status } from '../components/Status';
-import { Ago, Span } from '../components/Time';
+import { Ago, Span, Sum } from '../components/Time';
 import { useTitle } from '../components/useTitle';
 import { jobLine, refOf } from '../lib/cli';
 import { useKeys } from '../lib/keys';
@@ -128,7 +128,7 @@ function Header({ job }: { job: JobDetail }) {
           <Span from={job.startedAt} to={job.endedAt} />
         </Fact>
         <Fact label="Waited">
-          <Span from={job.createdAt} to={job.startedAt ?? job.endedAt} />
+          <Sum seconds={job.waitedSeconds} since={job.waitingSince} />
         </Fact>
         <Fact label={ended ? 'Tasks succeeded' : 'Tasks running'}>
           {(ended ? job.tasks.succeeded : job.tasks.running).toLocaleString('en')}
