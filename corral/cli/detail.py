@@ -6,7 +6,7 @@ import time
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from corral.cli.output import age, fields, paint, part_words, span, state, table
+from corral.cli.output import age, devices_of, fields, paint, part_words, span, state, table
 
 if TYPE_CHECKING:
     from corral.client.types import Job
@@ -32,7 +32,7 @@ def _head(job: Job) -> str:
         "Type": job["jobType"],
         "Tasks": f"{tasks['total']}" + (f" ({counts})" if counts else ""),
         "Replicas": _replicas(job),
-        "Devices": job["devices"] or "",
+        "Devices": devices_of(job, " of "),
         "Submitted": f"{job['createdAt']} ({age(job['createdAt'])} ago)",
         "Waited": _waited(job),
         "Ran": age(job["startedAt"], job["endedAt"]),

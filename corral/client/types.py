@@ -58,6 +58,7 @@ class Job(TypedDict):
     exit: Exit | None
     waiting: Waiting | None
     tags: list[str]
+    devicesHeld: NotRequired[float]
 
     document: NotRequired[Record]
     attempt: NotRequired[int]

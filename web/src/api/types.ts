@@ -44,6 +44,8 @@ export interface JobSummary {
   endedAt: string | null;
   tasks: TaskCounts;
   devices: number;
+  /** How many its tasks hold now. */
+  devicesHeld: number;
   retries: number;
   taskRetries: number;
   exit: Exit | null;
