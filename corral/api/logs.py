@@ -1,4 +1,4 @@
-"""Why: a log is bytes with offsets that never change; ranges, tails and followers all read the same source, in pieces.
+"""Logs over HTTP: bytes with offsets that never change; ranges, tails and followers all read one source, in pieces.
 
 A follower holds one piece (64 KiB) at a time and waits for the source's own signal, so its memory is constant whatever
 the task writes, and the socket's back pressure is the only pace.
@@ -31,6 +31,7 @@ _MEDIA: Final = "text/plain; charset=utf-8"
 _RANGE: Final = re.compile(r"bytes=(?:(\d{1,18})-(\d{0,18})|-(\d{1,18}))")
 
 
+_ATTEMPT: Final = "One attempt: its numbers (`1.0`), its id or `latest`; default: all attempts, one after the other."
 _TEXT: Final = {"content": {"text/plain": {"schema": {"type": "string"}}}}
 _ANSWERS: Final = {status: shown for status, shown in answers(None).items() if status != 200} | {
     200: {"description": "The bytes; X-Corral-Offset and X-Corral-Next say which", **_TEXT},
@@ -47,14 +48,18 @@ async def task_log(
     role: Role,
     index: Index,
     stream: Annotated[Literal["all", "stdout", "stderr"], Query(description="Which of its outputs.")] = "all",
-    attempt: Annotated[str, Query(max_length=200, description="An attempt's id; default: the latest.")] = "",
+    attempt: Annotated[str, Query(max_length=200, description=_ATTEMPT)] = "",
     offset: Annotated[int, Query(ge=0, le=2**62, description="Begin at this byte.")] = 0,
     limit: Annotated[int, Query(ge=1, le=2**62, description="Bytes at most; default: all there are now.")] = 2**62,
     tail: Annotated[int | None, Query(ge=0, le=1_000_000, description="Only the last so many lines.")] = None,
     follow: Follow = False,
     range_: Annotated[str, Header(alias="range", max_length=100, description="A range of bytes, as HTTP has it.")] = "",
 ) -> Response:
-    """What a task printed; `follow=true` goes on until the task has ended."""
+    """What a task printed, attempt after attempt with a mark between; `follow=true` goes on until the task is over.
+
+    With an `attempt` named it is what that one printed, and `follow=true` ends with it. An offset counts the bytes of
+    what the same call without it would give, marks included.
+    """
     service = service_of(request)
     if stream == "all":
         parts = await service.whole_log(actor, ref, role, index, attempt=attempt)

@@ -13,11 +13,11 @@ WAIT: Final = 15.0
 
 
 class LogSource(Protocol):
-    """The bytes of one stream of one attempt, growing while it runs."""
+    """The bytes of one stream of an attempt, or of all attempts of a task, growing while it runs."""
 
     @property
     def attempt(self) -> str:
-        """The attempt's id."""
+        """The attempt's id, or the task's."""
         ...
 
     @property
@@ -61,7 +61,7 @@ async def read_source(source: LogSource, offset: int, end: int, piece: int = PIE
 
 
 async def follow_source(source: LogSource, offset: int, piece: int = PIECE) -> AsyncIterator[bytes]:
-    """The bytes from `offset` on until the attempt is over, in pieces as they are written; closes the source."""
+    """The bytes from `offset` on until the source has ended, in pieces as they are written; closes the source."""
     try:
         while True:
             begin, data = await source.read(offset, piece)

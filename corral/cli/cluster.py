@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from corral.cli.output import age, output_option, paint, part_words, say, show, state, table
+from corral.cli.output import age, devices_of, output_option, paint, part_words, say, show, state, table
 from corral.cli.pages import items
 from corral.cli.server_of import connect
 
@@ -75,7 +75,7 @@ def _top(top: dict[str, Any]) -> str:
             job["name"],
             job["user"],
             state(job["state"]),
-            job["devices"] or "",
+            devices_of(job),
             f"{job['tasks']['running']}/{job['tasks']['total']}",
             age(job["startedAt"]),
             job["id"],

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from corral.cli.output import age, fields, paint, part_words, state, table
+from corral.cli.output import age, devices_of, fields, paint, part_words, span, state, table
 
 if TYPE_CHECKING:
     from corral.client.types import Job
@@ -30,15 +32,25 @@ def _head(job: Job) -> str:
         "Type": job["jobType"],
         "Tasks": f"{tasks['total']}" + (f" ({counts})" if counts else ""),
         "Replicas": _replicas(job),
-        "Devices": job["devices"] or "",
+        "Devices": devices_of(job, " of "),
         "Submitted": f"{job['createdAt']} ({age(job['createdAt'])} ago)",
+        "Waited": _waited(job),
         "Ran": age(job["startedAt"], job["endedAt"]),
         "Checkpoint": _checkpoint(job),
+        "Attempt": f"{job['attempt'] + 1} (corral attempts {job['id']})" if job["attempt"] else "",
         "Retries": _retries(job),
         "Depends on": ", ".join(job.get("dependsOn", ())),
         "Tags": ", ".join(job["tags"]),
     }
     return fields(pairs)
+
+
+def _waited(job: Job) -> str:
+    """The sum of its waits: what it ran between them is none."""
+    waited, since = job.get("waitedSeconds", 0.0), job.get("waitingSince")
+    if since:
+        waited += max(0.0, time.time() - datetime.fromisoformat(since).timestamp())
+    return span(waited) if waited >= 1 else ""
 
 
 def _replicas(job: Job) -> str:

@@ -46,14 +46,10 @@ def print_log(client: Client, ref: str, *, follow: bool, tail: int | None = None
     if prefix is None:
         prefix = client.job(ref)["tasks"]["total"] > 1
     printed = 0
-    attempt: object = None
     away = 0.0
     while True:
         try:
-            now = _attempt(client, ref) if follow and not prefix and tail is None else None
-            if now != attempt:
-                attempt, printed = now, 0  # another log: what was printed of the one before is not at its beginning
-            skip = printed if attempt is not None else 0
+            skip = printed if follow and not prefix and tail is None else 0
             for piece in client.log(ref, follow=follow, tail=tail, prefix=prefix):
                 away = 0.0
                 fresh, skip = piece[skip:], max(0, skip - len(piece))
@@ -66,12 +62,6 @@ def print_log(client: Client, ref: str, *, follow: bool, tail: int | None = None
             if not follow or time.monotonic() - away > _AWAY_SECONDS:
                 raise
             time.sleep(0.5)  # the server is away; its tasks go on writing
-
-
-def _attempt(client: Client, ref: str) -> object:
-    """What tells the present log of a job of one task from that of an earlier try."""
-    tasks = client.tasks(ref, limit=1)["items"]
-    return (client.job(ref).get("attempt"), tasks[0]["attempt"]) if tasks else None
 
 
 def _await_start(client: Client, ref: str, status: StatusLine) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from corral.cli.output import age, output_option, paint, say, show, span, state, table
+from corral.cli.output import age, devices_of, output_option, paint, say, show, span, state, table
 from corral.cli.pages import one_page
 from corral.cli.server_of import connect
 
@@ -80,7 +80,7 @@ def ls_command(
             job["name"],
             state(job["state"]),
             f"{job['tasks']['succeeded' if job['state'] in STATES[4:] else 'running']}/{job['tasks']['total']}",
-            job["devices"] or "",
+            devices_of(job),
             job["user"],
             job["queue"],
             age(job["createdAt"]),

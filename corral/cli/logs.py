@@ -1,14 +1,24 @@
-"""Why: what a job printed and what happened to it are read in the same way: now, or from now on."""
+"""What a job printed, the attempts that its tasks made, and what happened to it."""
 
 from __future__ import annotations
 
 import json
 import sys
+from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
-from corral.cli.output import output_option, paint, say, show, table
+from corral.cli.output import age, output_option, paint, say, show, table
+from corral.cli.pages import items
 from corral.cli.server_of import connect
+
+if TYPE_CHECKING:
+    from corral.client.sync import Client
+    from corral.client.types import Record
+
+_TASKS = 64
+"""Of so many tasks of a job are attempts listed when none is named."""
 
 
 @click.command("logs")
@@ -17,21 +27,26 @@ from corral.cli.server_of import connect
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job has ended; its result is the exit code.")
 @click.option("-t", "--tail", type=click.IntRange(0, 1_000_000), default=None, help="Only the last so many lines.")
 @click.option("--stream", type=click.Choice(("all", "stdout", "stderr")), default="all", help="Of one task.")
-@click.option("--attempt", default="", help="Of one task: this attempt (its id) instead of the latest.")
+@click.option(
+    "--attempt", default="", help="Of one task: this attempt alone (1.0, an id or latest); corral attempts lists them."
+)
 @click.option("--prefix/--no-prefix", default=None, help="The task's name before each line; default: if several.")
 def logs_command(
     job: str, task: str, follow: bool, tail: int | None, stream: str, attempt: str, prefix: bool | None
 ) -> int:
-    """Print what a job prints: of all tasks, or of one TASK (such as worker-0).
+    """Print what a job prints: of all tasks, or of one TASK (such as worker-0), attempt after attempt.
 
     \b
     corral logs digits --tail 20
     corral logs -f digits
     corral logs digits worker-1 --stream stderr
+    corral logs digits --attempt 0.0
     """
     from corral.cli.following import follow_job, print_log
 
     with connect() as client:
+        if not task and (attempt or stream != "all"):
+            task = _only_task(client, job)
         if task:
             role, index = split_task(task)
             pieces = client.log(job, role, index, follow=follow, tail=tail, stream=stream, attempt=attempt)
@@ -43,6 +58,30 @@ def logs_command(
         else:
             print_log(client, job, follow=follow, tail=tail, prefix=prefix)
     return 0
+
+
+@click.command("attempts")
+@click.argument("job")
+@click.argument("task", required=False, default="")
+@output_option
+def attempts_command(job: str, task: str, output: str) -> None:
+    """List the attempts of a job's tasks (the first 64), or of one TASK, each by the number that --attempt takes.
+
+    The number is the job's attempt and, in it, the task's: 1.0 is the first attempt of the task in the job's second.
+    """
+    with connect() as client:
+        tasks = [task] if task else [_name(each) for each in client.tasks(job, limit=_TASKS)["items"]]
+        found = []
+        for each in tasks:
+            role, index = split_task(each)
+            found += items(partial(client.attempts, job, role, index))[::-1]
+    if show(found, output, names=[attempt["id"] for attempt in found]):
+        return
+    if not found:
+        say("None of its tasks was given a place yet.")
+        return
+    headings = ("TASK", "ATTEMPT", "NODE", "STARTED", "RAN", "EXIT")
+    click.echo(table(headings, (_attempt_row(attempt) for attempt in found)))
 
 
 @click.command("events")
@@ -93,6 +132,26 @@ def split_task(task: str) -> tuple[str, int]:
     if not role or not index.isdigit():
         raise click.UsageError(f"{task!r} is not a task; write its role and index, such as worker-0.")
     return role, int(index)
+
+
+def _only_task(client: Client, job: str) -> str:
+    """The one task of a job; what is of one task needs its name where there are several."""
+    found = client.tasks(job, limit=2)["items"]
+    if len(found) != 1:
+        raise click.UsageError("--attempt and --stream are of one task; name it after the job, such as worker-0.")
+    return _name(found[0])
+
+
+def _name(task: Record) -> str:
+    return f"{task['role']}-{task['index']}"
+
+
+def _attempt_row(attempt: Record) -> tuple[object, ...]:
+    end = attempt["exit"]
+    told = f"{end['phrase']} ({end['code']})" if end else ("" if attempt["endedAt"] is None else "ended")
+    number = f"{attempt['jobAttempt']}.{attempt['attempt']}"
+    ran = age(attempt["startedAt"], attempt["endedAt"]) if attempt["startedAt"] else ""
+    return (_name(attempt), number, attempt["node"], attempt["startedAt"] or "", ran, told)
 
 
 def _task(event: object) -> str:

@@ -81,6 +81,13 @@ def part_words(share: dict[str, float] | None) -> str:
     return f" {compute}" if compute == memory else f" {compute}, memory {memory}"
 
 
+def devices_of(job: Mapping[str, Any], between: str = "/") -> str:
+    """How many devices a job asks for; before it how many it holds, where they are others (`2/12`)."""
+    held, asked = job.get("devicesHeld", 0), job["devices"]
+    part = held and held != asked and job["state"] in ("starting", "running", "stopping")
+    return f"{held}{between}{asked}" if part else str(asked or "")
+
+
 def age(time: str | None, until: str | None = None) -> str:
     """How long since `time` (or from it to `until`), short: `42s`, `3m12s`, `5h`, `3d`."""
     if not time:

@@ -27,6 +27,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "ls": ("jobs", "Jobs", "List jobs."),
     "get": ("jobs", "Jobs", "Show one job, or a configuration document (KIND/NAME)."),
     "logs": ("logs", "Jobs", "Print or follow what a job prints."),
+    "attempts": ("logs", "Jobs", "List the attempts of a job's tasks."),
     "events": ("logs", "Jobs", "Show what happened, to a job or to all."),
     "explain": ("jobs", "Jobs", "Say why a job waits and what would start it."),
     "stop": ("jobs", "Jobs", "End jobs."),

@@ -58,6 +58,7 @@ class Job(TypedDict):
     exit: Exit | None
     waiting: Waiting | None
     tags: list[str]
+    devicesHeld: NotRequired[float]
 
     document: NotRequired[Record]
     attempt: NotRequired[int]
@@ -70,6 +71,8 @@ class Job(TypedDict):
     notes: NotRequired[list[str]]
     suspended: NotRequired[bool]
     checkpointedAt: NotRequired[str | None]
+    waitedSeconds: NotRequired[float]
+    waitingSince: NotRequired[str | None]
     receipts: NotRequired[list[Record]]
 
 

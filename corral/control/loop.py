@@ -33,6 +33,7 @@ from corral.engines.base import Engine
 from corral.kernel.clock import Clock
 from corral.kernel.errors import Conflict, Unavailable
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
+from corral.kernel.units import devices
 from corral.launcher import LaunchPolicy
 from corral.model.events import PlaceLost, Preempted, StartRefused, TimePassed
 from corral.model.launch import EngineEvent, EngineLost, Exited, InventoryChanged, Noted, Started, TaskLaunch
@@ -406,6 +407,10 @@ class Control:
             job.run = job.spread.written(job.run)
             state = phase(job.run)
             job.summary = summarize(job.summary, job.run, state, standing(job, state))
+            sizes = {"devices_held": devices(job.spread.millis)}
+            if job.run.roles:
+                sizes["devices"] = devices(job.asked_millis())
+            job.summary = msgspec.structs.replace(job.summary, **sizes)
             writes.append(JobWrite(job_id, job.run, state, job.summary, live=not job.completed, guard=job.revision))
             job.revision += 1
         return tuple(writes)

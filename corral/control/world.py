@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -37,6 +38,8 @@ class Spread:
     """The role that `replicaSpec` names."""
     targets: dict[str, int] = field(default_factory=dict)
     placements: dict[str, dict[str, int]] = field(default_factory=dict)
+    millis: int = 0
+    """Thousandths of devices that its tasks hold."""
     changed: bool = True
     """Whether it was changed since `written` was last called."""
 
@@ -49,6 +52,7 @@ class Spread:
         if task is None or task.placement is None or not task.holds:
             return
         self.changed = True
+        self.millis += by * task.placement.device_millis
         _add(self.placements.setdefault(task.role, {}), task.placement.node, by)
         if task.role == self.counted and task.state not in _ENDING:
             _add(self.targets, task.placement.node, by)
@@ -117,6 +121,8 @@ class Job:
     waits_for: frozenset[JobId] = frozenset()
     spread: Spread = field(default_factory=Spread)
     """Where its tasks are, counted by node."""
+    millis_each: Mapping[str, int] = field(default_factory=dict)
+    """By role, the thousandths of devices of one task."""
     retrying: Retrying = field(default_factory=Retrying)
 
     @classmethod
@@ -140,6 +146,7 @@ class Job:
             revision=record.revision,
             spread=spread,
             account=record.account,
+            millis_each={role.name: role.resources.devices.millis for role in document.spec.roles},
             retrying=Retrying(record.tasks),
         )
 
@@ -162,6 +169,10 @@ class Job:
         """Where its tasks are, in topology order."""
         placed = [task.placement for task in self.tasks.values() if task.placement is not None and task.holds]
         return sorted(placed, key=lambda placement: placement.order)
+
+    def asked_millis(self) -> int:
+        """Thousandths of devices of all tasks at the size asked for now."""
+        return sum(count.target * self.millis_each.get(role, 0) for role, count in self.run.roles.items())
 
     def members(self) -> list[TaskPlacement]:
         """Where its tasks are or were, in topology order: a task that is over still counts, so others keep their ranks."""

@@ -9,6 +9,7 @@ from corral.launcher.change import Change, Step
 from corral.launcher.job_machine import begin, fold_job, populate
 from corral.launcher.policy import LaunchPolicy
 from corral.launcher.view import JobView
+from corral.launcher.waits import count_wait
 from corral.model.events import JobEvent
 from corral.model.runs import JobRun, RoleCount, TaskRun
 from corral.model.states import JobState
@@ -24,6 +25,7 @@ def create(job: JobId, view: JobView, now: float, *, hold: str = "", suspended: 
     change = Change(view, run, {}, now, _DEFAULT)
     populate(change)
     begin(change)
+    change.run = count_wait(run, change.run, now)
     return change.step(grow=False)
 
 
@@ -44,4 +46,5 @@ def step(
     fold_job(change, event)
     if change.run.state is JobState.CREATION_REQUESTED:
         change.regroup()
+    change.run = count_wait(run, change.run, now)
     return change.step(grow=change.run.state in _GANG_RUNS)

@@ -99,6 +99,9 @@ def _give_back(change: Change, task: TaskRun, order: Give) -> None:
 
 def _lose_place(change: Change, task: TaskRun, order: TakeBack) -> None:
     change.tell("task.unplaced", f"{task.key} lost its place before it started: {order.message}", task)
+    completion = classify(START_FAILED_TRANSIENTLY, f"it lost its place before it started: {order.message}")
+    ended = msgspec.structs.replace(task, completion=completion, ended_at=change.now, wake_at=None)
+    change.ended.append(AttemptEnd(change.attempt_of(task), ended))
     change.release(task.key)
     change.request(task.key)
     _move(change, task, S.CREATION_REQUESTED, attempt=task.attempt + 1, placement=None, wake_at=None)

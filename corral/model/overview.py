@@ -68,11 +68,11 @@ class QueueStanding(Record, frozen=True):
     owned_devices: int | float = 0
     """How many devices the cells that it owns have."""
     running: int = 0
-    """Gangs that hold something."""
+    """Jobs that hold something."""
     guests: int = 0
     """Those of them with tasks outside the cells that guarantee them; 0 where their queue owns no cells."""
     waiting: int = 0
-    """Gangs that wait to start."""
+    """Jobs that wait to start, or of which a part does."""
     wanted: Amounts = {}
     """What they ask for together to begin."""
 
@@ -90,10 +90,10 @@ class QueueView(Record, frozen=True):
 
 
 class LineEntry(Record, frozen=True):
-    """One gang of the waiting line. What it asks for is what it needs to begin."""
+    """One job of the waiting line. What it asks for is what it needs to begin, or all that it could still get."""
 
     position: int
-    """Counts from 1 in the line of all queues: the order in which the next cycle looks at them."""
+    """Counts jobs from 1 in the line of all queues: the order in which the next cycle looks at them."""
     job: str
     name: str
     user: str
@@ -110,7 +110,7 @@ class LineEntry(Record, frozen=True):
     level: str = ""
     """The level that all of it has to be inside; "" is none."""
     grows: bool = False
-    """It runs already, and waits for more tasks."""
+    """It runs already, and could get so many more tasks."""
     yielding: bool = False
     """Others were told to end for it: its place is kept."""
     reason: ReasonView | None = None
@@ -120,7 +120,7 @@ class LineEntry(Record, frozen=True):
 
 
 class WaitingLine(Record, frozen=True):
-    """One page of the line; `total` gangs wait in it, `next` is what `after` takes to read on."""
+    """One page of the line; `total` jobs wait in it, `next` is what `after` takes to read on."""
 
     at: str
     total: int

@@ -96,7 +96,7 @@ class JobSummary(Record, frozen=True):
     ended_at: str | None = None
     tasks: TaskCounts = TaskCounts()
     devices: int | float = 0
-    """How many devices the job holds when all its tasks run; parts of devices count as parts: 2.5."""
+    """How many devices the job holds when all its tasks run, at the size asked for now; parts of devices count as parts."""
     retries: int = 0
     """Of the job and of its tasks alone."""
     task_retries: int = 0
@@ -104,6 +104,8 @@ class JobSummary(Record, frozen=True):
     exit: ExitView | None = None
     waiting: WaitingView | None = None
     tags: tuple[str, ...] = ()
+    devices_held: int | float = 0
+    """How many devices its tasks hold now: fewer while an elastic job has fewer tasks, or some of them are over."""
 
 
 class ShareView(Record, frozen=True):

@@ -164,6 +164,10 @@ class JobRun(msgspec.Struct, frozen=True):
     wake_at: float | None = None
     """The earliest time that the job or one of its tasks waits for: send `TimePassed` then."""
     completion: Completion | None = None
+    waited: float = 0.0
+    """Seconds of the waits that are over, in all attempts."""
+    waits_since: float | None = None
+    """When the wait began that is going on; None: the job does not wait."""
     targets: dict[str, int] = {}
     """By node id: the replicas of the counted role that the scheduler wants there now; those that yield are not in it."""
     placements: dict[str, dict[str, int]] = {}

@@ -89,6 +89,10 @@ class JobDetail(JobSummary, frozen=True, kw_only=True):
     suspended: bool = False
     checkpointed_at: str | None = None
     """When the current attempt last said that it had saved its work."""
+    waited_seconds: float = 0.0
+    """The sum of its waits that are over: for places, other jobs and next attempts; not what it ran or was suspended."""
+    waiting_since: str | None = None
+    """When the wait began that is going on."""
     receipts: tuple[ReceiptView, ...] = ()
     """The latest ten times that it had to yield."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 
+from msgspec import structs
+
 from corral.kernel.units import counted
 from corral.model.plan import Reason, Reasons
 from corral.model.requests import GangRequest
@@ -28,7 +30,12 @@ _COLUMNS = (
 
 
 def why_not(trial: Trial, request: GangRequest, shape: Hashable | None = None) -> Reasons:
-    """Why a gang does not fit in the state of a trial: what no machine can, what sick machines cannot, what is taken."""
+    """Why a gang does not fit in the state of a trial: what no machine can, what sick machines cannot, what is taken.
+
+    Of a gang that runs and would grow: why not one more task of it does.
+    """
+    if not any(role.minimum for role in request.roles):
+        return _for_one_more(why_not(trial, _one_more(request)))
     shape = shape or gang_shape(request)
     cluster = trial.cluster
     if not any(index.tree.nodes for index in cluster.engines.values()):
@@ -46,6 +53,23 @@ def why_not(trial: Trial, request: GangRequest, shape: Hashable | None = None) -
     found = _shortages(trial, request, shape)
     own = own_cells_in_use(trial, request)
     return Reasons(own, tuple(found)) if own is not None else Reasons(found[0], tuple(found[1:]))
+
+
+def _one_more(request: GangRequest) -> GangRequest:
+    """The growth of a gang by its first task alone."""
+    role = request.roles[0]
+    return structs.replace(request, roles=(structs.replace(role, indexes=role.indexes[:1], minimum=1),))
+
+
+def _for_one_more(reasons: Reasons) -> Reasons:
+    """The reasons why one more task finds no room, said of that task."""
+
+    def said(reason: Reason) -> Reason:
+        needs = reason.message.startswith("Needs ")
+        message = f"One more task n{reason.message[1:]}" if needs else f"For one more task: {reason.message}"
+        return structs.replace(reason, message=message)
+
+    return structs.replace(reasons, binding=said(reasons.binding), others=tuple(map(said, reasons.others)))
 
 
 def could_ever_fit(cluster: Cluster, request: GangRequest) -> Reasons | None:

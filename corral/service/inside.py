@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
@@ -10,8 +11,9 @@ from typing import Any, Final
 import msgspec
 
 from corral.kernel.errors import Conflict, InvalidInput, NotFound, TooLarge, Unavailable
-from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
+from corral.kernel.ids import AttemptId, JobId, attempt_id, parse_attempt_id
 from corral.kernel.tokens import derived_secret, job_secret
+from corral.model.attempts import BEFORE_ALL, AttemptChain, AttemptNumber, AttemptStep
 from corral.model.facts import Fact
 from corral.model.records import TaskRecord
 from corral.model.runs import TaskRun
@@ -20,12 +22,12 @@ from corral.model.views import PeersView, PortsView, Uploaded
 from corral.model.writes import FactWrite, JobRecord
 from corral.service.actor import Actor
 from corral.service.base import ServiceBase, job_resource
+from corral.service.histories import TaskHistory
 from corral.service.job_detail import placement_record
 from corral.service.rules import Resource
 from corral.spec.job import UnifiedJob
 from corral.spec.openpai.names import JOB_TYPE as OPENPAI
 from corral.storage.blobs import BLOB_SCHEME
-from corral.storage.logs import LogFile
 from corral.storage.shelf import Log
 from corral.store.cluster_views import too_much_code
 
@@ -35,9 +37,11 @@ REPORTS_OF_A_JOB: Final = 1024 * 1024
 """Characters that the reports of one job may take in the store."""
 _MESSAGE: Final = 1000
 _LOST_SECONDS: Final = 120.0
-"""So long after an attempt's end the rest of its log is waited for that only another machine has."""
+"""So long after an attempt's end the rest of its log is waited for."""
 _SPLIT_LOGS: Final = "CORRAL_LOGS"
 """A role that sets this variable to `split` has two logs a task."""
+_NUMBER: Final = re.compile(r"(\d{1,9})\.(\d{1,9})", re.ASCII)
+"""An attempt of a task by the job's attempt and its own."""
 _LOOK_SECONDS: Final = 1.0
 """How often the follower of a log that is not there looks whether it will ever be."""
 
@@ -103,41 +107,43 @@ class Inside(ServiceBase):
 
     async def task_log(
         self, actor: Actor, ref: str, role: str, index: int, *, attempt: str = "", stream: str = "all"
-    ) -> TaskLog:
-        """The log of a task's latest attempt, or of the one named.
+    ) -> TaskLog | TaskHistory:
+        """What all attempts of a task printed, one after the other, or what the one named did.
+
+        `attempt`: an id, a number such as `1.0`, or `latest`.
+        Raises NotFound for a task or an attempt that the job does not have.
+        """
+        record, _ = await self.job_for(actor, ref, "job.logs")
+        latest = await self._latest(record, role, index)
+        if attempt:
+            return await self._source(record, _named(attempt, record, role, index, latest), stream)
+        return await self._history(record, role, index, latest, stream)
+
+    async def whole_log(
+        self, actor: Actor, ref: str, role: str, index: int, *, attempt: str = ""
+    ) -> list[TaskLog | TaskHistory]:
+        """Everything that a task's attempts, or the one named, printed: one log, or both of its streams.
 
         Raises NotFound for a task or an attempt that the job does not have.
         """
         record, _ = await self.job_for(actor, ref, "job.logs")
+        latest = await self._latest(record, role, index)
+        found = _named(attempt, record, role, index, latest) if attempt else latest
+        streams = await self._streams(record, found, whole=not attempt)
         if attempt:
-            key = _parsed(attempt, record.id)
-            if (key.role, key.index) != (role, index):
-                raise NotFound("attempt-not-found", f"Task {role}-{index} has no attempt {attempt[:100]}.")
-            return await self._source(record, AttemptId(attempt), stream)
-        return await self._source(record, await self._latest(record, role, index), stream)
+            return [await self._source(record, found, stream) for stream in streams]
+        return [await self._history(record, role, index, latest, stream) for stream in streams]
 
-    async def whole_log(self, actor: Actor, ref: str, role: str, index: int, *, attempt: str = "") -> list[TaskLog]:
-        """Everything that a task's latest attempt, or the one named, prints: one log, or both of its streams.
-
-        Raises NotFound for a task or an attempt that the job does not have.
-        """
-        record, _ = await self.job_for(actor, ref, "job.logs")
-        if attempt:
-            key = _parsed(attempt, record.id)
-            if (key.role, key.index) != (role, index):
-                raise NotFound("attempt-not-found", f"Task {role}-{index} has no attempt {attempt[:100]}.")
-        found = AttemptId(attempt) if attempt else await self._latest(record, role, index)
-        return [await self._source(record, found, stream) for stream in await self._streams(record, found)]
-
-    async def job_logs(self, actor: Actor, ref: str, *, limit: int = 64) -> list[tuple[str, int, TaskLog]]:
+    async def job_logs(self, actor: Actor, ref: str, *, limit: int = 64) -> list[tuple[str, int, TaskHistory]]:
         """The logs of the job's first tasks; a task that keeps its streams apart has one for each."""
         record, _ = await self.job_for(actor, ref, "job.logs")
         tasks = (await self.store.job_tasks(record.id, limit=limit)).items
 
-        async def logs_of(task: TaskRecord) -> list[tuple[str, int, TaskLog]]:
+        async def logs_of(task: TaskRecord) -> list[tuple[str, int, TaskHistory]]:
             attempt = _current(record, task)
-            streams = await self._streams(record, attempt)
-            return [(task.role, task.index, await self._source(record, attempt, stream)) for stream in streams]
+            streams = await self._streams(record, attempt, whole=True)
+            place = task.role, task.index
+            return [(*place, await self._history(record, *place, attempt, stream)) for stream in streams]
 
         return [log for logs in await asyncio.gather(*map(logs_of, tasks)) for log in logs]
 
@@ -152,21 +158,40 @@ class Inside(ServiceBase):
             return record.run.attempt_of(TaskRun(role, index))
         raise NotFound("task-not-found", f"Job {record.name} has no task {role}-{index}.")
 
-    async def _streams(self, record: JobRecord, attempt: AttemptId) -> tuple[str, ...]:
-        return await self.logs.streams(attempt, apart=_apart(record, attempt)) if self.logs else ("all",)
+    async def _streams(self, record: JobRecord, attempt: AttemptId, *, whole: bool = False) -> tuple[str, ...]:
+        """The streams of an attempt; `whole`: of its task, whose earlier attempt tells when this one has not begun."""
+        if self.logs is None:
+            return ("all",)
+        found = await self.logs.streams(attempt, apart=_apart(record, attempt))
+        key = parse_attempt_id(attempt)
+        if len(found) > 1 or not whole or (key.job_attempt, key.task_attempt) == (0, 0):
+            return found
+        earlier = (await self.store.job_attempts(record.id, key.role, key.index, limit=2)).items
+        others = [AttemptId(each.id) for each in earlier if each.id != attempt]
+        return await self.logs.streams(others[0], apart=False) if others else found
+
+    async def _history(self, record: JobRecord, role: str, index: int, latest: AttemptId, stream: str) -> TaskHistory:
+        """What all attempts of a task printed; `latest` stands for them while nobody has looked at the job yet."""
+
+        async def chain(since: AttemptNumber) -> AttemptChain:
+            found = await self.store.attempt_chain(record.id, role, index, since)
+            if found.steps or since != BEFORE_ALL:
+                return found
+            key = parse_attempt_id(latest)
+            return AttemptChain((AttemptStep(latest, AttemptNumber(key.job_attempt, key.task_attempt)),), found.over)
+
+        async def open_log(attempt: AttemptId) -> TaskLog:
+            return await self._source(record, attempt, stream)
+
+        return await TaskHistory(f"{record.id}.{role}.{index}", stream, chain, open_log).load()
 
     async def _source(self, record: JobRecord, attempt: AttemptId, stream: str) -> TaskLog:
         if self.logs is None:
             raise Unavailable("no-logs", "Logs cannot be read on this server.")
+        logs = self.logs
 
         async def over() -> bool:
-            known = await self.store.attempt_ended(attempt)
-            if known is None:
-                now = await self.store.find_job(record.id)
-                return now is None or not now.live
-            return known
-
-        logs = self.logs
+            return await self.store.attempt_over(attempt)
 
         async def look() -> Log:
             return await logs.source(attempt, stream)
@@ -301,10 +326,13 @@ class TaskLog:
             seconds = min(seconds, _LOOK_SECONDS)
         if not await self._file.wait(offset, seconds):
             return False
-        return isinstance(self._file, LogFile) or not await self._lost(offset)
+        return not await self._lost(offset)
 
     async def _lost(self, offset: int) -> bool:
-        """Whether the rest went with the machine that had it: the attempt is long over, and its log still not whole."""
+        """Whether the rest will not come: the attempt is long over, and its log was never completed.
+
+        The machine that had it is gone, or the disk did not take its end.
+        """
         if await self._file.size() > offset or not await self._over():
             self._over_since = None
             return False
@@ -317,10 +345,26 @@ def _parsed(attempt: str, job: str) -> Any:
     try:
         key = parse_attempt_id(attempt)
     except ValueError:
-        raise InvalidInput("bad-attempt", f"{attempt[:100]!r} is no attempt's id.") from None
+        message = f"{attempt[:100]!r} is no attempt; write its numbers, such as 1.0, its id, or latest."
+        raise InvalidInput("bad-attempt", message) from None
     if key.job != job:
         raise NotFound("attempt-not-found", "The attempt is another job's.")
     return key
+
+
+def _named(attempt: str, record: JobRecord, role: str, index: int, latest: AttemptId) -> AttemptId:
+    """The attempt that is meant by an id, by its two numbers (`1.0`), or by `latest`.
+
+    Raises NotFound for another task's, InvalidInput for what is none of the three.
+    """
+    if attempt == "latest":
+        return latest
+    if match := _NUMBER.fullmatch(attempt):
+        return attempt_id(JobId(record.id), int(match[1]), role, index, int(match[2]))
+    key = _parsed(attempt, record.id)
+    if (key.role, key.index) != (role, index):
+        raise NotFound("attempt-not-found", f"Task {role}-{index} has no attempt {attempt[:100]}.")
+    return AttemptId(attempt)
 
 
 def _apart(record: JobRecord, attempt: AttemptId) -> bool:

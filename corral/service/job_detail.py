@@ -46,6 +46,8 @@ def job_detail(
         notes=record.run.notes,
         suspended=record.run.suspended,
         checkpointed_at=rfc3339_or_none(record.run.checkpointed_at),
+        waited_seconds=_waited(record),
+        waiting_since=rfc3339_or_none(_waits_since(record)),
         receipts=receipts,
         depends_on=tuple(need["job"] for need in spec.get("dependsOn", ())),
     )
@@ -146,6 +148,22 @@ def _role(role: dict[str, Any], counted: dict[str, Any], record: JobRecord) -> R
         min_replicas=least,
         max_replicas=most,
     )
+
+
+def _waited(record: JobRecord) -> float:
+    """Seconds of the waits that are over; a job that ran before waits were counted waited for its first start."""
+    run = record.run
+    if run.waited or run.attempt or run.started_at is None:
+        return round(run.waited, 3)
+    return round(max(0.0, run.started_at - record.created_at), 3)
+
+
+def _waits_since(record: JobRecord) -> float | None:
+    """When the wait began that is going on; a job that nobody has looked at yet waits since it was submitted."""
+    run = record.run
+    if run.waits_since is None and not run.roles and not run.suspended and record.live:
+        return record.created_at
+    return run.waits_since
 
 
 def _links(record: JobRecord) -> dict[str, str]:

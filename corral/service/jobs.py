@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from corral.kernel.errors import Conflict, InvalidInput, NotFound
+from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
 from corral.model.outlook import Estimate
 from corral.model.receipts import ReceiptView, receipt_view
 from corral.model.records import (
@@ -133,6 +133,8 @@ class Jobs(ServiceBase):
         return msgspec.structs.replace(explanation, receipts=away)
 
     async def _explained(self, actor: Actor, record: JobRecord) -> Explanation:
+        if record.phase in ("starting", "running") and any(role.waiting for role in record.run.roles.values()):
+            return await self._explain_growth(record)
         if record.phase != "waiting" or record.run.hold == "suspended":
             return Explanation(record.id, record.phase, _standing(record), stored_reasons(record))
         if record.run.hold == "dependency":
@@ -152,6 +154,22 @@ class Jobs(ServiceBase):
         estimate = estimate_view(msgspec.convert(hopes["estimate"], Estimate), after, self.clock.now())
         changes = tuple(msgspec.structs.replace(each, message=by_name(each.message, named)) for each in changes)
         return msgspec.structs.replace(explanation, estimate=estimate, changes=changes)
+
+    async def _explain_growth(self, record: JobRecord) -> Explanation:
+        """What a job that runs could still get, and why it does not."""
+        standing = _standing(record)
+        try:
+            answer = await self.door.ask(f"/explain/{record.id}")
+        except Unavailable:
+            answer = None
+        if answer is None:
+            return Explanation(record.id, record.phase, standing, stored_reasons(record))
+        reasons = reasons_view(answer)
+        named = await self._summaries(jobs_named([reasons.binding.message])[:_MOST_NAMED])
+        lacking = sum(role.waiting for role in record.run.roles.values())
+        waits = "more waits" if lacking == 1 else "more wait"
+        message = f"{standing} {lacking} {waits} for room: {by_name(reasons.binding.message, named)}"
+        return Explanation(record.id, record.phase, message, reasons, await self._summaries(answer.get("before", ())))
 
     async def _summaries(self, jobs: Iterable[str]) -> tuple[JobSummary, ...]:
         """Those of some jobs that are still known."""

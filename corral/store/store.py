@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from corral.kernel.clock import Clock
 from corral.store.accounts import Accounts
+from corral.store.attempt_views import AttemptViews
 from corral.store.audit import Audit
 from corral.store.backup import Backups
 from corral.store.cluster_views import ClusterViews
@@ -45,6 +46,7 @@ _OPENING_SECONDS: Final = 60.0
 class Store(
     JobWrites,
     JobViews,
+    AttemptViews,
     ControlWrites,
     Leadership,
     Accounts,

@@ -148,12 +148,12 @@ class Platform:
         role, _, index = task.rpartition("-")
         return b"".join(self.client.log(ref, role, int(index or 0), prefix=False)).decode()
 
-    def printed(self, job: Job | str, task: str, pattern: str) -> re.Match[str]:
-        """Follow a task's log until it matches; the match."""
+    def printed(self, job: Job | str, task: str, pattern: str, *, attempt: str = "") -> re.Match[str]:
+        """Follow a task's log, or that of one attempt (`latest`), until it matches; the match."""
         ref = job if isinstance(job, str) else job["id"]
         role, _, index = task.rpartition("-")
         seen = ""
-        for piece in self.client.log(ref, role, int(index), follow=True):
+        for piece in self.client.log(ref, role, int(index), follow=True, attempt=attempt):
             seen += piece.decode()
             if found := re.search(pattern, seen):
                 return found

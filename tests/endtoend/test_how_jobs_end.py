@@ -100,7 +100,7 @@ def test_a_restart_begins_anew_and_keeps_what_was(platform: Platform) -> None:
     first = platform.printed(job, "main-0", r"(\S+)\n")[1]
     platform.corral("restart", "anew")
     platform.until(job, lambda now: now["attempt"] == 1 and now["state"] == "running")
-    second = platform.printed(job, "main-0", r"(\S+)\n")[1]
+    second = platform.printed(job, "main-0", r"(\S+)\n", attempt="latest")[1]
     assert [each["id"] for each in platform.attempts(job, "main-0")] == [first, second]
     platform.corral("stop", "--wait", "anew")
     platform.corral("restart", "anew")
@@ -127,6 +127,6 @@ def test_an_elastic_job_is_scaled_down_and_up_while_it_runs(platform: Platform) 
     platform.until(job, lambda now: now["tasks"]["running"] == 3)
     grown = platform.tasks(job)
     (new,) = grown.keys() - left.keys()
-    assert platform.printed(job, new, r"ready (\S+)")[1] not in attempts.values()
+    assert platform.printed(job, new, r"ready (\S+)", attempt="latest")[1] not in attempts.values()
     assert platform.printed(job, "main-0", r"ready (\S+)")[1] == attempts["main-0"]
     assert "expected 1 to 4 replicas" in platform.refused("scale", "elastic", "9", code=2)

@@ -12,6 +12,7 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Device, Node
 from corral.model.overview import CellState, QueueStanding
 from corral.model.queues import CellQuota, QueueSpec
+from corral.model.requests import RoleAsk
 from corral.scheduler import TasksLeaving
 from corral.scheduler.lending import lending, owned_devices
 from corral.scheduler.line import Line
@@ -179,6 +180,35 @@ def test_pages_of_the_line_join_and_one_queue_keeps_its_places() -> None:
     assert tuple(seen) == whole.items and len(seen) == 7
     part = waiting_line(life.cluster.queues, life.queue, life.policy, 0.0, name_of=name_of, only="team")
     assert part.items == tuple(entry for entry in whole.items if entry.queue == "team-a") and part.total == 4
+
+
+def test_a_job_whose_tasks_wait_apart_stands_once_with_all_that_it_could_still_get() -> None:
+    life = Life(racks(1))
+    life.submit(gang("all", role(8), at=0.0))
+    life.settle(0.0)
+    for first in (2, 5, 7):  # tasks of an elastic job that gave up their places at three times
+        life.submit(gang("grows", growth(first, 2), at=1.0))
+    life.submit(
+        gang("alone", role(1, name="a"), at=2.0),
+        gang("alone", role(2, name="b"), at=2.0),
+        gang("next", role(3), at=3.0),
+    )
+    life.cycle(4.0)
+    line = waiting_line(life.cluster.queues, life.queue, life.policy, 4.0, name_of=name_of)
+    rows = [(row.position, row.job, row.grows, row.tasks, row.devices) for row in line.items]
+    assert rows == [(1, "alone", False, 3, 3), (2, "next", False, 3, 3), (3, "grows", True, 6, 6)]
+    assert line.total == 3 and line.next is None
+    assert standings(life)["default"].waiting == 2, "jobs that wait to start"
+    reason = line.items[2].reason
+    assert reason is not None and reason.code == "not-enough-devices"
+    assert reason.message == "One more task needs 1 device; 0 of 8 are free."
+    page = waiting_line(life.cluster.queues, life.queue, life.policy, 4.0, name_of=name_of, limit=1, after=1)
+    assert [row.job for row in page.items] == ["next"] and page.next == "2"
+
+
+def growth(first: int, count: int) -> RoleAsk:
+    """So many tasks that a gang which runs could get."""
+    return msgspec.structs.replace(role(count), indexes=tuple(range(first, first + count)), minimum=0)
 
 
 def test_those_for_whom_others_yield_come_first_and_say_so() -> None:

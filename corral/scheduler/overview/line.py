@@ -30,18 +30,21 @@ def waiting_line(
     limit: int = 100,
     after: int = 0,
 ) -> WaitingLine:
-    """Up to `limit` gangs of the line behind position `after`; `only` leaves out other queues than it and those below."""
-    entries = list(in_line(queues, queue, policy, now))
+    """Up to `limit` jobs of the line behind position `after`; `only` leaves out other queues than it and those below.
+
+    A job stands where the first of its gangs does, once, whatever its tasks wait for apart from each other.
+    """
+    rows: dict[JobId, list[tuple[Group, Entry]]] = {}
+    for group, entry in in_line(queues, queue, policy, now):
+        rows.setdefault(entry.request.job, []).append((group, entry))
     wanted = {node.name for node in _below(queues.nodes[only])} if only in queues.nodes else {only}
     found = [
-        (position, group, entry)
-        for position, (group, entry) in enumerate(entries, 1)
-        if not only or entry.request.queue in wanted
+        (position, parts)
+        for position, parts in enumerate(rows.values(), 1)
+        if not only or parts[0][1].request.queue in wanted
     ]
     shown = list(islice((each for each in found if each[0] > after), limit))
-    items = tuple(
-        _entry(queues, position, group, entry, name_of(entry.request.job)) for position, group, entry in shown
-    )
+    items = tuple(_entry(queues, at, parts, name_of(parts[0][1].request.job)) for at, parts in shown)
     more = bool(shown) and shown[-1][0] < found[-1][0]
     return WaitingLine(rfc3339(now), len(found), items, str(shown[-1][0]) if more else None)
 
@@ -142,10 +145,16 @@ def _below(node: QueueNode) -> Iterator[QueueNode]:
         yield from _below(child)
 
 
-def _entry(queues: QueueTree, position: int, group: Group, entry: Entry, name: str) -> LineEntry:
+def _entry(queues: QueueTree, position: int, parts: list[tuple[Group, Entry]], name: str) -> LineEntry:
+    """The row of a job: what all that it has in the line asks for; of one that runs already, what it could still get."""
+    group, entry = parts[0]
     request, told = entry.request, entry.told or group.told
-    amounts, cpu, memory = asked(request, queues)[: len(BASE)]
-    models = {role.devices.model for role in request.roles if role.devices.count or role.devices.ids}
+    grows = not any(each.starts for each, _ in parts)
+    asking = [each.request for of, each in parts if of.starts or grows]
+    totals = [asked(each, queues, every=grows)[: len(BASE)] for each in asking]
+    amounts, cpu, memory = (sum(amounts) for amounts in zip(*totals, strict=True))
+    roles = [role for each in asking for role in each.roles]
+    models = {role.devices.model for role in roles if role.devices.count or role.devices.ids}
     return LineEntry(
         position=position,
         job=request.job,
@@ -154,17 +163,21 @@ def _entry(queues: QueueTree, position: int, group: Group, entry: Entry, name: s
         queue=request.queue,
         priority=request.priority,
         submitted_at=rfc3339(request.submitted_at),
-        tasks=sum(role.minimum for role in request.roles) or len(request.tasks),
+        tasks=sum(len(role.indexes) if grows else role.minimum for role in roles),
         devices=devices(amounts),
         cpu_millis=cpu,
         memory_bytes=memory,
         model=models.pop() if len(models) == 1 else "",
         level=request.topology.required,
-        grows=not group.starts,
-        yielding=told is not None and told.binding.code == YIELDING,
+        grows=grows,
+        yielding=any(told is not None and told.binding.code == YIELDING for told in _told(parts)),
         reason=_reason(told),
         possible=told is None or told.possible,
     )
+
+
+def _told(parts: list[tuple[Group, Entry]]) -> Iterator[Reasons | None]:
+    return (entry.told or group.told for group, entry in parts)
 
 
 def _reason(told: Reasons | None) -> ReasonView | None:

@@ -83,12 +83,15 @@ class _Standings:
         return False
 
     def _count_waiting(self, queue: Queue) -> None:
+        jobs: dict[str, set[str]] = {}
         for group in queue.groups.values():
             if group.starts:
                 tally, count = self.tallies[group.queue], len(group.keys)
-                tally.waiting += count
+                jobs.setdefault(group.queue, set()).update(each.request.job for each in group.entries.values())
                 each = asked(group.entries[group.keys[0]].request, self.tree)
                 tally.wanted = [was + count * amount for was, amount in zip(tally.wanted, each, strict=True)]
+        for name, waiting in jobs.items():
+            self.tallies[name].waiting = len(waiting)
 
     def all(self) -> list[QueueStanding]:
         out: list[QueueStanding] = []

@@ -50,6 +50,18 @@ it('reads on from the byte where the connection broke', async () => {
   expect(onRestart).toHaveBeenCalledOnce();
 });
 
+it('follows one attempt where one is named, and all of them otherwise', async () => {
+  const urls: string[] = [];
+  vi.stubGlobal('fetch', async (url: string) => {
+    urls.push(url);
+    return new Response('', { headers: { 'X-Corral-Offset': '0' } });
+  });
+  const listener = { onText: vi.fn(), onState: vi.fn(), onRestart: vi.fn() };
+  await follow({ ref: 'id', task: 'worker-0', attempt: '0.1' }, new AbortController().signal, listener);
+  await follow({ ref: 'id', task: 'worker-0', attempt: '' }, new AbortController().signal, listener);
+  expect(urls.map((url) => new URL(url, 'http://here').searchParams.get('attempt'))).toEqual(['0.1', null]);
+});
+
 it('gives up where the server refuses for good', async () => {
   vi.stubGlobal('fetch', async () => new Response(JSON.stringify({ code: 'forbidden', message: 'Not yours.' }), { status: 403 }));
   const onState = vi.fn();

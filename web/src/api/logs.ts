@@ -8,6 +8,8 @@ export interface LogTarget {
   ref: string;
   /** `worker-0`, or "" for all tasks together. */
   task: string;
+  /** One attempt of the task, such as `1.0`; without it all of them, one after the other. */
+  attempt?: string;
 }
 
 export interface Listener {
@@ -26,6 +28,11 @@ export function logPath({ ref, task }: LogTarget): string {
   return `/jobs/${part(ref)}/tasks/${part(task.slice(0, cut))}/${part(task.slice(cut + 1))}/logs`;
 }
 
+/** What names the attempt in a question about a log. */
+export function attemptOf({ attempt }: Pick<LogTarget, 'attempt'>): Record<string, string> {
+  return attempt ? { attempt } : {};
+}
+
 /** Reads until the log has ended or `signal` aborts. */
 export async function follow(target: LogTarget, signal: AbortSignal, listener: Listener): Promise<void> {
   let next: number | null = null;
@@ -33,7 +40,7 @@ export async function follow(target: LogTarget, signal: AbortSignal, listener: L
   for (;;) {
     try {
       const from: Record<string, number> = next === null ? { tail: TAIL_LINES } : { offset: next };
-      const response = await request(logPath(target), { query: { follow: true, ...from }, signal });
+      const response = await request(logPath(target), { query: { follow: true, ...from, ...attemptOf(target) }, signal });
       if (next === null) listener.onRestart();
       listener.onState('live');
       const offset = response.headers.get('X-Corral-Offset');

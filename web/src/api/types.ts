@@ -44,6 +44,8 @@ export interface JobSummary {
   endedAt: string | null;
   tasks: TaskCounts;
   devices: number;
+  /** How many its tasks hold now. */
+  devicesHeld: number;
   retries: number;
   taskRetries: number;
   exit: Exit | null;
@@ -91,6 +93,9 @@ export interface JobDetail extends JobSummary {
   notes: string[];
   suspended: boolean;
   checkpointedAt: string | null;
+  /** The sum of the waits that are over. */
+  waitedSeconds: number;
+  waitingSince: string | null;
   receipts: Receipt[];
 }
 /** One time that a job, or some of its tasks, had to yield. */

@@ -29,7 +29,7 @@ export function ExitNote({ job }: { job: JobDetail }) {
   const tail = useQuery({
     queryKey: ['job', job.id, 'tail', task],
     queryFn: async ({ signal }) =>
-      (await request(logPath({ ref: job.id, task }), { query: { tail: LINES }, signal })).text(),
+      (await request(logPath({ ref: job.id, task }), { query: { tail: LINES, ...(task ? { attempt: 'latest' } : {}) }, signal })).text(),
     enabled: task !== '',
     retry: false,
   });

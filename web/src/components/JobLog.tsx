@@ -1,8 +1,9 @@
-/** A job's log with its task selector; what is chosen and searched is in the address. */
+/** A job's log with selectors of task and attempt; what is chosen and searched is in the address. */
 
 import { getRouteApi } from '@tanstack/react-router';
-import type { JobDetail } from '../api/types';
+import type { Attempt, JobDetail } from '../api/types';
 import { LogView } from './LogView';
+import { numberOf, useAttempts } from './useAttempts';
 
 const route = getRouteApi('/frame/jobs/$ref');
 const LISTED = 500;
@@ -24,9 +25,42 @@ export function JobLog({ job, height }: { job: JobDetail; height: string }) {
   const together = names.length > 1 && names.length <= TOGETHER;
   const only = together ? '' : (names[0] ?? '');
   const task = search.task ?? only;
-  const set = (change: { task?: string; find?: string }) => void navigate({ search: { ...search, ...change }, replace: true });
-  const selector = names.length > 1 && (
-    <select aria-label="Task" className="field !h-7 !w-auto" value={task} onChange={(event) => set({ task: event.target.value || undefined })}>
+  const attempts = useAttempts(job.id, task).data?.items ?? [];
+  const attempt = (task && search.attempt) || '';
+  const set = (change: { task?: string; attempt?: string; find?: string }) => void navigate({ search: { ...search, ...change }, replace: true });
+  const selector = (
+    <>
+      {names.length > 1 && <TaskChoice {...{ names, task, together }} onChange={(next) => set({ task: next, attempt: undefined })} />}
+      {(attempts.length > 1 || attempt) && (
+        <AttemptChoice attempts={attempts} attempt={attempt} onChange={(next) => set({ attempt: next })} />
+      )}
+    </>
+  );
+  return (
+    <LogView
+      jobId={job.id}
+      jobName={job.name}
+      task={task}
+      attempt={attempt}
+      generation={job.attempt}
+      find={search.find ?? ''}
+      onFind={(find) => set({ find: find || undefined })}
+      selector={selector}
+      height={height}
+    />
+  );
+}
+
+interface TaskProps {
+  names: string[];
+  task: string;
+  together: boolean;
+  onChange: (task: string | undefined) => void;
+}
+
+function TaskChoice({ names, task, together, onChange }: TaskProps) {
+  return (
+    <select aria-label="Task" className="field !h-7 !w-auto" value={task} onChange={(event) => onChange(event.target.value || undefined)}>
       {together && <option value="">all tasks</option>}
       {task && !names.includes(task) && <option>{task}</option>}
       {names.map((name) => (
@@ -34,16 +68,26 @@ export function JobLog({ job, height }: { job: JobDetail; height: string }) {
       ))}
     </select>
   );
+}
+
+interface AttemptProps {
+  attempts: Attempt[];
+  attempt: string;
+  onChange: (attempt: string | undefined) => void;
+}
+
+function AttemptChoice({ attempts, attempt, onChange }: AttemptProps) {
+  const numbers = attempts.map(numberOf);
   return (
-    <LogView
-      jobId={job.id}
-      jobName={job.name}
-      task={task}
-      generation={job.attempt}
-      find={search.find ?? ''}
-      onFind={(find) => set({ find: find || undefined })}
-      selector={selector}
-      height={height}
-    />
+    <select aria-label="Attempt" className="field !h-7 !w-auto" value={attempt} onChange={(event) => onChange(event.target.value || undefined)}>
+      <option value="">all attempts</option>
+      {attempt && !numbers.includes(attempt) && <option value={attempt}>attempt {attempt}</option>}
+      {attempts.map((each, at) => (
+        <option key={each.id} value={numbers[at]}>
+          attempt {numbers[at]}
+          {each.exit ? `, ${each.exit.phrase}` : each.endedAt ? ', over' : ''}
+        </option>
+      ))}
+    </select>
   );
 }

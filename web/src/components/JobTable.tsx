@@ -4,7 +4,7 @@ import { Link, useNavigate } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import type { JobSummary } from '../api/types';
 import { ENDED } from '../api/types';
-import { shortNode } from '../lib/format';
+import { heldOf, shortNode } from '../lib/format';
 import { useKeys } from '../lib/keys';
 import { steady } from '../lib/steady';
 import { Status } from './Status';
@@ -101,6 +101,7 @@ function Row({ job, selected, onLight, nodes }: RowProps) {
   const row = useRef<HTMLTableRowElement>(null);
   const navigate = useNavigate();
   const { tasks } = job;
+  const held = heldOf(job);
   const reason = why(job, nodes);
   useEffect(() => {
     if (selected) row.current?.scrollIntoView({ block: 'nearest' });
@@ -143,7 +144,10 @@ function Row({ job, selected, onLight, nodes }: RowProps) {
         {ENDED.has(job.state) ? tasks.succeeded : tasks.running}
         <span className="text-faint">/{tasks.total}</span>
       </td>
-      <td className="num max-md:hidden">{job.devices || <span className="text-faint">–</span>}</td>
+      <td className="num whitespace-nowrap max-md:hidden">
+        {held ?? (job.devices || <span className="text-faint">–</span>)}
+        {held !== null && <span className="text-faint">/{job.devices}</span>}
+      </td>
       <td className="num">
         <Span from={job.startedAt} to={job.endedAt} />
       </td>

@@ -4,6 +4,8 @@ import { memo, type ReactNode } from 'react';
 import { segments } from '../lib/ansi';
 import type { Line } from '../lib/logbuffer';
 
+/** The line that the server puts between what two attempts of a task printed. */
+const MARK = /^\[corral: attempt \d+\.\d+ .* follows\]$/;
 const PREFIX = /^[\w.-]+-\d+ \| /;
 
 interface Props {
@@ -14,6 +16,7 @@ interface Props {
 
 export const LogLine = memo(function LogLine({ line, find, prefixed }: Props) {
   const prefix = prefixed ? (PREFIX.exec(line.text)?.[0] ?? '') : '';
+  if (!find && MARK.test(line.text.slice(prefix.length))) return wrapPrefix(prefix, <span className="text-wait">{line.text.slice(prefix.length)}</span>);
   if (!line.raw || find) return wrapPrefix(prefix, marked(line.text.slice(prefix.length), find));
   const rest = line.raw.slice(line.raw.startsWith(prefix) ? prefix.length : 0);
   const parts = segments(rest).map(({ text, marks }, at) => (

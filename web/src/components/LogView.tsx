@@ -15,16 +15,18 @@ interface Props {
   jobId: string;
   jobName: string;
   task: string;
+  /** One attempt of the task, "" for all. */
+  attempt: string;
   generation: number;
   find: string;
   onFind: (text: string) => void;
-  /** The task selector, which the page owns. */
+  /** The selectors of task and attempt, which the page owns. */
   selector?: ReactNode;
   height: string;
 }
 
-export function LogView({ jobId, jobName, task, generation, find, onFind, selector, height }: Props) {
-  const { buffer, version, state, problem } = useLog(jobId, task, generation);
+export function LogView({ jobId, jobName, task, attempt, generation, find, onFind, selector, height }: Props) {
+  const { buffer, version, state, problem } = useLog(jobId, task, attempt, generation);
   const frame = useRef<HTMLDivElement>(null);
   const [following, setFollowing] = useState(true);
   const [wrap, setWrap] = useState(() => matchMedia('(max-width: 640px)').matches);
@@ -71,7 +73,8 @@ export function LogView({ jobId, jobName, task, generation, find, onFind, select
     setFollowing(false);
     rows.scrollToIndex(next, { align: 'center' });
   };
-  const file = `${jobName}${task && `-${task}`}.log`;
+  const file = `${jobName}${task && `-${task}`}${attempt && `-${attempt}`}.log`;
+  const whole = `${BASE}${logPath({ ref: jobId, task })}${attempt && `?attempt=${attempt}`}`;
   return (
     <section aria-label="Log" className="flex min-w-0 flex-col border border-line" style={{ height }}>
       <div className="flex flex-wrap items-center gap-x-2 gap-y-1 border-b border-line px-2 py-1.5">
@@ -87,7 +90,7 @@ export function LogView({ jobId, jobName, task, generation, find, onFind, select
         <button type="button" className="btn-bare max-sm:hidden aria-pressed:text-accent" aria-pressed={wrap} onClick={() => setWrap(!wrap)}>
           Wrap
         </button>
-        <a className="btn-bare" href={BASE + logPath({ ref: jobId, task })} download={file}>
+        <a className="btn-bare" href={whole} download={file}>
           Download
         </a>
       </div>

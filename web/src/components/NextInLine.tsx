@@ -41,7 +41,7 @@ export function NextInLine({ jobs, more, line = [] }: { jobs: readonly JobSummar
         Next in line
       </p>
       <p className="pt-1">
-        <Name job={first} /> <span className="text-muted">of {first.user}, {need(first)}, submitted <Ago at={first.createdAt} /></span>
+        <Name job={first} /> <span className="text-muted">of {first.user}, {need(first, line)}, submitted <Ago at={first.createdAt} /></span>
       </p>
       <p className="max-w-[64ch] border-l-2 border-wait py-0.5 pl-3 my-2">{first.waiting?.message ?? 'The scheduler has not looked at it yet.'}</p>
       {rest.length > 0 && (
@@ -53,7 +53,7 @@ export function NextInLine({ jobs, more, line = [] }: { jobs: readonly JobSummar
                 <Name job={job} />
               </span>
               <span className="truncate" title={job.waiting?.message}>
-                {job.waiting?.message ?? need(job)}
+                {job.waiting?.message ?? need(job, line)}
               </span>
             </li>
           ))}
@@ -78,6 +78,9 @@ function Name({ job }: { job: JobSummary }) {
   );
 }
 
-function need(job: JobSummary): string {
+/** What a job needs to begin, as the line has it: an elastic one less than it asks for. */
+function need(job: JobSummary, line: readonly LineEntry[]): string {
+  const entry = line.find((each) => each.job === job.id);
+  if (entry && entry.devices > 0) return count(entry.devices, 'device');
   return job.devices > 0 ? count(job.devices, 'device') : count(job.tasks.total, 'task');
 }

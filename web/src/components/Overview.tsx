@@ -20,6 +20,7 @@ export function Overview({ job }: { job: JobDetail }) {
     <div className="grid grid-cols-[minmax(0,1fr)] gap-x-8 gap-y-6 min-[1180px]:grid-cols-[minmax(0,1fr)_minmax(26rem,0.85fr)]">
       <div className="min-w-0 space-y-6">
         {job.state === 'waiting' && <Waiting job={job} />}
+        {lacks(job) && <Growth job={job} />}
         {job.state === 'failed' && <ExitNote job={job} />}
         {goesOn(job).concat(job.notes).map((note) => (
           <p key={note} className="border-l-[3px] border-line-strong px-4 py-1 text-sm text-muted">
@@ -43,6 +44,22 @@ export function Overview({ job }: { job: JobDetail }) {
         <JobLog job={job} height="min(34rem, calc(100dvh - 8rem))" />
       </div>
     </div>
+  );
+}
+
+/** Whether a job that runs has tasks that wait for room. */
+function lacks(job: JobDetail): boolean {
+  return job.state === 'running' && job.tasks.waiting > 0;
+}
+
+/** What a job that runs could still get, and why it does not. */
+function Growth({ job }: { job: JobDetail }) {
+  const { data } = useQuery(ask.explanation(job.id, true));
+  if (!data?.reasons) return null;
+  return (
+    <section aria-label="What it could still get" className="border-l-[3px] border-line-strong px-4 py-1 text-sm text-muted">
+      {data.message}
+    </section>
   );
 }
 

@@ -3,13 +3,13 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { Fragment, useState } from 'react';
-import { call, part } from '../api/client';
 import * as ask from '../api/queries';
-import { JOB_STATES, type Attempt, type JobDetail, type Page, type Task } from '../api/types';
+import { JOB_STATES, type JobDetail, type Task } from '../api/types';
 import { partOf, ranges, shortNode } from '../lib/format';
 import { Fault, Skeleton } from './Notices';
 import { exitTone, Glyph, Status, taskWord } from './Status';
 import { Ago, Span, Until } from './Time';
+import { numberOf, useAttempts } from './useAttempts';
 
 const route = getRouteApi('/frame/jobs/$ref');
 /** Fewer tasks than this are found by looking. */
@@ -175,11 +175,8 @@ function TaskRow({ job, task, rank, open, onOpen }: RowProps) {
 }
 
 function Attempts({ job, task }: { job: string; task: Task }) {
-  const path = `/jobs/${part(job)}/tasks/${part(task.role)}/${task.index}/attempts`;
-  const { data, error } = useQuery({
-    queryKey: ['job', job, 'attempts', task.role, task.index],
-    queryFn: ({ signal }) => call<Page<Attempt>>(path, { signal, query: { limit: 50 } }),
-  });
+  const name = `${task.role}-${task.index}`;
+  const { data, error } = useAttempts(job, name);
   if (error) return <Fault error={error} />;
   if (!data) return <Skeleton rows={2} />;
   if (data.items.length === 0) return <p className="text-muted">It has not been started yet.</p>;
@@ -187,7 +184,16 @@ function Attempts({ job, task }: { job: string; task: Task }) {
     <ol className="space-y-1 text-xs">
       {data.items.map((attempt) => (
         <li key={attempt.id} className="flex flex-wrap gap-x-4">
-          <span className="font-mono text-muted">{attempt.id}</span>
+          <Link
+            to="/jobs/$ref"
+            params={{ ref: job }}
+            search={{ tab: 'log', task: name, attempt: numberOf(attempt) }}
+            className="link font-mono"
+            title={attempt.id}
+            aria-label={`Log of attempt ${numberOf(attempt)} of ${name}`}
+          >
+            {numberOf(attempt)}
+          </Link>
           <span>{shortNode(attempt.node)}</span>
           <span className="text-muted">
             started <Ago at={attempt.startedAt} />, ran <Span from={attempt.startedAt} to={attempt.endedAt} />

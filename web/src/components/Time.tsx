@@ -59,3 +59,10 @@ export function Span({ from, to }: { from: string | null; to: string | null }) {
     </time>
   );
 }
+
+/** Spans of time that are over, in seconds, and one that goes on. */
+export function Sum({ seconds, since }: { seconds: number; since: string | null }) {
+  const current = useNow();
+  const going = since ? Math.max(0, between(since, Math.max(current, Date.parse(since)))) : 0;
+  return <span className="whitespace-nowrap">{duration(since ? Math.floor(seconds + going) : seconds)}</span>;
+}

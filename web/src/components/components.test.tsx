@@ -33,6 +33,7 @@ export function job(id: string, change: Partial<JobSummary> = {}): JobSummary {
     endedAt: null,
     tasks: { total: 2, waiting: 0, running: 2, succeeded: 0, failed: 0 },
     devices: 2,
+    devicesHeld: 2,
     retries: 0,
     taskRetries: 0,
     exit: null,

@@ -14,11 +14,21 @@ export interface FollowedLog {
   problem: string;
 }
 
-/** Follows one task, or all; a change of `generation` (the attempt) begins anew. */
-export function useLog(ref: string, task: string, generation: number): FollowedLog {
+/**
+ * Follows one task (all its attempts, or one of them), or all tasks. A log that has ended is followed anew when
+ * `generation`, the job's attempt, changes: the job was restarted. One that is followed goes on by itself.
+ */
+export function useLog(ref: string, task: string, attempt: string, generation: number): FollowedLog {
   const buffer = useRef(new LogBuffer());
   const [version, setVersion] = useState(0);
   const [{ state, problem }, setState] = useState<{ state: LogState; problem: string }>({ state: 'opening', problem: '' });
+  const [round, setRound] = useState(0);
+  const ended = useRef<number | null>(null);
+  const current = useRef(generation);
+  useEffect(() => {
+    current.current = generation;
+    if (ended.current !== null && ended.current !== generation && !attempt) setRound((before) => before + 1);
+  }, [generation, attempt]);
   useEffect(() => {
     const abort = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -29,13 +39,17 @@ export function useLog(ref: string, task: string, generation: number): FollowedL
       }, SHOW_MS);
     };
     buffer.current.clear();
+    ended.current = null;
     setVersion((before) => before + 1);
-    void follow({ ref, task }, abort.signal, {
+    void follow({ ref, task, attempt }, abort.signal, {
       onText: (text) => {
         buffer.current.append(text);
         show();
       },
-      onState: (next, said = '') => setState({ state: next, problem: said }),
+      onState: (next, said = '') => {
+        if (next === 'ended') ended.current = current.current;
+        setState({ state: next, problem: said });
+      },
       onRestart: () => {
         buffer.current.clear();
         show();
@@ -45,6 +59,6 @@ export function useLog(ref: string, task: string, generation: number): FollowedL
       abort.abort();
       clearTimeout(timer);
     };
-  }, [ref, task, generation]);
+  }, [ref, task, attempt, round]);
   return { buffer: buffer.current, version, state, problem };
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { bytes, count, cut, cpus, nodeEnd, ranges, shortNode } from './format';
+import { bytes, count, cut, cpus, heldOf, nodeEnd, ranges, shortNode } from './format';
 
 it.each([
   [0, '0'],
@@ -31,3 +31,10 @@ it.each([
   ['sweep-rate-12', 9, 'sweep…-12'],
   ['sweep-12', 5, 'swee…'],
 ])('cuts %s to %i letters', (name, letters, shown) => expect(cut(name, letters)).toBe(shown));
+
+it('tells the devices that a job holds where they are others than it asks for', () => {
+  expect(heldOf({ state: 'running', devices: 12, devicesHeld: 2 })).toBe(2);
+  expect(heldOf({ state: 'running', devices: 12, devicesHeld: 12 })).toBeNull();
+  expect(heldOf({ state: 'waiting', devices: 12, devicesHeld: 0 })).toBeNull();
+  expect(heldOf({ state: 'succeeded', devices: 12, devicesHeld: 0 })).toBeNull();
+});

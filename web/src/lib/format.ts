@@ -24,6 +24,12 @@ export function count(number: number, noun: string, plural = `${noun}s`): string
   return `${number.toLocaleString('en')} ${number === 1 ? noun : plural}`;
 }
 
+/** How many devices a job holds where those are others than it asks for: an elastic one of 2 of its 12 tasks. */
+export function heldOf(job: { state: string; devices: number; devicesHeld: number }): number | null {
+  const holds = ['starting', 'running', 'stopping'].includes(job.state) && job.devicesHeld > 0;
+  return holds && job.devicesHeld !== job.devices ? job.devicesHeld : null;
+}
+
 /** `[0, 1, 2, 5]` is `0–2, 5`. */
 export function ranges(numbers: readonly number[]): string {
   const sorted = [...numbers].sort((a, b) => a - b);

@@ -13,9 +13,10 @@ import { JobLog } from '../components/JobLog';
 import { Empty, Fault, Skeleton } from '../components/Notices';
 import { Overview } from '../components/Overview';
 import { Status } from '../components/Status';
-import { Ago, Span } from '../components/Time';
+import { Ago, Span, Sum } from '../components/Time';
 import { useTitle } from '../components/useTitle';
 import { jobLine, refOf } from '../lib/cli';
+import { heldOf } from '../lib/format';
 import { useKeys } from '../lib/keys';
 
 const TaskTerminal = lazy(() => import('../components/TaskTerminal'));
@@ -83,15 +84,15 @@ function Page({ job }: { job: JobDetail }) {
         )}
       </div>
       <p className="pt-4">
-        <CommandLine line={commandOf(tab, job, refOf(job, me?.user), search.task)} className="-ml-1.5" />
+        <CommandLine line={commandOf(tab, job, refOf(job, me?.user), search.task, search.attempt)} className="-ml-1.5" />
       </p>
     </article>
   );
 }
 
-function commandOf(tab: Tab, job: JobDetail, ref: string, task = ''): string {
+function commandOf(tab: Tab, job: JobDetail, ref: string, task = '', attempt = ''): string {
   const more = task ? [task] : [];
-  if (tab === 'log') return jobLine('logs', ref, ...more, '-f');
+  if (tab === 'log') return jobLine('logs', ref, ...more, ...(attempt ? ['--attempt', attempt] : ['-f']));
   if (tab === 'events') return jobLine('events', ref);
   if (tab === 'document') return `${jobLine('get', ref)} -o yaml`;
   if (tab === 'terminal') return jobLine('exec', ref, task || `${job.roles[0]?.name ?? 'worker'}-0`);
@@ -100,6 +101,7 @@ function commandOf(tab: Tab, job: JobDetail, ref: string, task = ''): string {
 
 function Header({ job }: { job: JobDetail }) {
   const ended = job.endedAt !== null;
+  const held = heldOf(job);
   return (
     <header>
       <div className="flex flex-wrap items-start gap-x-6 gap-y-3">
@@ -128,13 +130,16 @@ function Header({ job }: { job: JobDetail }) {
           <Span from={job.startedAt} to={job.endedAt} />
         </Fact>
         <Fact label="Waited">
-          <Span from={job.createdAt} to={job.startedAt ?? job.endedAt} />
+          <Sum seconds={job.waitedSeconds} since={job.waitingSince} />
         </Fact>
         <Fact label={ended ? 'Tasks succeeded' : 'Tasks running'}>
           {(ended ? job.tasks.succeeded : job.tasks.running).toLocaleString('en')}
           <span className="text-muted"> of {job.tasks.total.toLocaleString('en')}</span>
         </Fact>
-        <Fact label="Devices">{job.devices || '–'}</Fact>
+        <Fact label="Devices">
+          {held ?? (job.devices || '–')}
+          {held !== null && <span className="text-muted"> of {job.devices}</span>}
+        </Fact>
         <Fact label="Retries">
           {job.retries}
           {job.taskRetries > 0 && <span className="text-muted"> ({job.taskRetries} of single tasks)</span>}

@@ -1,0 +1,31 @@
+"""Counts how long a job waited: the sum of its waits, of which one may be going on."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from corral.model.runs import JobRun
+from corral.model.states import JobState
+
+_WAITS: Final = frozenset(
+    {JobState.CREATION_PENDING, JobState.CREATION_REQUESTED, JobState.PREPARING, JobState.ATTEMPT_COMPLETED}
+)
+
+
+def waits(run: JobRun) -> bool:
+    """Whether a job waits: for a place, another job, its next attempt or its first task; not while it is suspended."""
+    return run.state in _WAITS and not run.suspended
+
+
+def count_wait(before: JobRun, after: JobRun, now: float) -> JobRun:
+    """`after` with the waits of the job counted up to this step."""
+    since = before.waits_since
+    if waits(before) and since is None:  # stored before waits were counted
+        since = before.created_at if not before.attempt else before.ended_at
+    if waits(after):
+        return msgspec.structs.replace(after, waits_since=now if since is None else since)
+    if since is None:
+        return after
+    return msgspec.structs.replace(after, waits_since=None, waited=after.waited + max(0.0, now - since))
