@@ -56,6 +56,36 @@ def test_exit_codes_of_a_framework_are_frameworkcontrollers(server: Platform) ->
     assert job["attempt"] == 0
 
 
+def test_a_pods_deadline_ends_that_pod_and_its_retry_rule_decides(server: Platform) -> None:
+    def role(name: str, command: str, **spec: object) -> dict[str, object]:
+        container = {"name": "a", "image": "x", "command": ["sh", "-c", command]}
+        pod = {
+            "spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container], **spec}
+        }
+        retries = {"fancyRetryPolicy": False, "maxRetryCount": 1}
+        policy = {"minFailedTaskCount": 1}
+        return {
+            "name": name,
+            "taskNumber": 1,
+            "frameworkAttemptCompletionPolicy": policy,
+            "task": {"pod": pod, "retryPolicy": retries},
+        }
+
+    job = server.ran(
+        {
+            "apiVersion": "frameworkcontroller.microsoft.com/v1",
+            "kind": "Framework",
+            "metadata": {"name": "deadline"},
+            "spec": {"taskRoles": [role("slow", "sleep 600", activeDeadlineSeconds=1), role("free", "sleep 600")]},
+        },
+        no_image=True,
+    )
+    assert (job["state"], job["exit"]["code"], job["exit"]["phrase"]) == ("failed", -1004, "PodDeadlineExceeded")
+    tasks = server.tasks(job)
+    assert (tasks["slow-0"]["attempt"], tasks["slow-0"]["exit"]["code"]) == (1, -1004)
+    assert tasks["free-0"]["exit"]["code"] == -220
+
+
 def test_a_pod_of_kubernetes_alone_is_refused_here_with_its_field(server: Platform) -> None:
     _, job = submitted(server, "frameworkcontroller/barrier.yaml", "barrier", code=1)
     assert "kubernetes.podTemplate cannot be had here" in json.dumps(job["exit"])
