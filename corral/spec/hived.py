@@ -194,7 +194,7 @@ def is_hived(data: Mapping[str, Any]) -> bool:
 
 def is_bare_hived(data: Mapping[str, Any]) -> bool:
     """Whether data has HiveD's own keys at the top; Go reads them in any case."""
-    return any(field_of(key, ("physicalCluster",)) for key in data if isinstance(key, str))
+    return any(field_of(key, ("physicalCluster",)) for key in data)
 
 
 def hived_of(source: Source) -> HivedCluster:
