@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from corral.service.logs import SharedLogs
     from corral.service.openid import OpenId, OpenIdSettings
     from corral.spec.cluster import ClusterDocument
-    from corral.spec.documents import Document
+    from corral.spec.documents import Loaded
     from corral.storage.archiver import LogArchiver
     from corral.storage.blobs import BlobStore
     from corral.storage.logs import LogStore
@@ -331,7 +331,14 @@ async def _control(settings: Settings) -> None:
     keeping = Housekeeping(control, archiver or logs_of, code, retention_seconds=settings.retention_days * 86_400)
     try:
         await leadership.settle()
-        said = await seed(store, _given(settings), file=str(settings.cluster or ""), clock=clock)
+        given = _given(settings)
+        said = await seed(
+            store,
+            given.documents,
+            file=str(settings.cluster or ""),
+            clock=clock,
+            replaces=given.replaces_virtual_clusters,
+        )
         await store.put_setting(CONTAINER_RUNTIME, (container_runtime() or "") if local else settings.engine)
         ready = leadership.decided if settings.control_address else control.ready
         told = when(ready, lambda: begin({"note": said} if said else {}))
@@ -427,13 +434,13 @@ def _own_certificate(settings: Settings) -> str:
     return first + found
 
 
-def _given(settings: Settings) -> list[Document]:
+def _given(settings: Settings) -> Loaded:
     """The documents of the file that is given with --cluster."""
-    if settings.cluster is None:
-        return []
-    from corral.spec.documents import load_site
+    from corral.spec.documents import Loaded, load_whole_site
 
-    return load_site(settings.cluster.read_bytes(), filename=str(settings.cluster))
+    if settings.cluster is None:
+        return Loaded([], False)
+    return load_whole_site(settings.cluster.read_bytes(), filename=str(settings.cluster))
 
 
 def _local_engine(settings: Settings, accounts: Accounts, logs_of: LogStore, code: BlobStore) -> LocalEngine:

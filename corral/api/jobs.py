@@ -29,7 +29,8 @@ router = APIRouter(tags=["jobs"])
 _JOB_FILE: Final = {
     "requestBody": {
         "required": True,
-        "description": "A job file, short or canonical.",
+        "description": "A job file, short or canonical. Of several documents exactly one may be a job; objects of a "
+        "Kubernetes cluster beside it are left out, and named in `notes`.",
         "content": {
             "application/yaml": {"schema": {"type": "string"}},
             "application/json": {"schema": {"type": "object"}},

@@ -14,10 +14,12 @@ import click
 from corral.cli.output import age, fields, output_option, paint, say, show, table
 from corral.cli.pages import items
 from corral.cli.server_of import connect
+from corral.cli.streams import configuration_of, job_alone, jobs_of, parts_in, tell_left_out
 from corral.kernel.errors import InvalidInput
 from corral.kernel.kinds import kind_of
 
 if TYPE_CHECKING:
+    from corral.client.sync import Client
     from corral.client.types import Record
 
 _HOW = (
@@ -49,18 +51,53 @@ def _changes(command: Command) -> Command:
 @click.command("apply")
 @_file
 @_changes
-def apply_command(file: str, output: str, **how: Unpack[How]) -> None:
+def apply_command(file: str, output: str, **how: Unpack[How]) -> int:
     """Apply every document of FILE (- reads standard input), or none: Cluster, Queue, VirtualCluster, Policy, Storage.
 
-    Only what differs becomes a new revision. A change that would take from jobs that run what they hold by right is
-    refused with the numbers (exit code 4), unless --preempt is said.
+    Jobs in it (a Framework, say) are submitted afterwards, as `corral submit` does; objects of a Kubernetes cluster
+    beside them are named and left out. Only what differs becomes a new revision. A change that would take from jobs
+    that run what they hold by right is refused with the numbers (exit code 4), unless --preempt is said.
 
     \b
     corral diff queues.yaml && corral apply queues.yaml -m "research grows"
     """
+    text = _text(file)
+    parts = parts_in(text, file) or job_alone(text, file)
+    jobs = jobs_of(parts) if parts else []
+    settings = configuration_of(parts) if parts else text
+    if parts and not jobs and not settings:
+        tell_left_out(parts)
+        raise InvalidInput("nothing-to-apply", f"No document of {file} is Corral's, so nothing was applied.")
+    code = 0
     with connect() as client, _naming(file):
-        applied = client.apply(_text(file), **how)
-    _show_applied(applied, output)
+        if settings:
+            _show_applied(client.apply(settings, **how), output)
+        if jobs:
+            code = _submit_too(client, jobs, file, output, dry_run=how["dry_run"])
+    if parts:
+        tell_left_out(parts)
+    return code
+
+
+def _try_too(jobs: list[bytes], file: str) -> None:
+    """Check the jobs without the server, which does not know yet what is applied before them."""
+    from corral.spec.reading import load_job
+
+    for text in jobs:
+        job = load_job(text, filename="standard input" if file == "-" else file)
+        click.echo(f"{paint('+', 'green')} job/{job.name} would be submitted")
+
+
+def _submit_too(client: Client, jobs: list[bytes], file: str, output: str, *, dry_run: bool) -> int:
+    """Submit the jobs of a file that is applied."""
+    from corral.cli.submit import submit_jobs
+
+    if dry_run:
+        _try_too(jobs, file)
+        return 0
+    folder = Path.cwd() if file == "-" else Path(file).resolve().parent
+    sent = dict.fromkeys(("wait_for_capacity", "no_image", "follow"), False)
+    return submit_jobs(client, jobs, folder, {}, {**sent, "dry_run": False, "idempotency_key": "", "output": output})
 
 
 @click.command("diff")
@@ -81,7 +118,9 @@ def diff_command(target: str, before: int | None, after: int | None, exit_code: 
         raise click.UsageError("--from and --to compare revisions of KIND/NAME, not a file.")
     with connect() as client, _naming(target):
         if is_file:
-            found = client.diff(_text(target))
+            text = _text(target)
+            parts = parts_in(text, target)
+            found = client.diff((configuration_of(parts) if parts else b"") or text)
             diffs = [each["diff"] for each in found["documents"]]
             names = [f"{each['kind']}/{each['name']}" for each in found["documents"] if each["diff"]]
         else:
@@ -240,7 +279,7 @@ def _naming(file: str) -> Iterator[None]:
         yield
     except InvalidInput as error:
         error.message = re.sub(
-            r"^the file(?=:\d)", "standard input" if file == "-" else file, error.message, flags=re.M
+            r"^the (?:job )?file(?=:\d)", "standard input" if file == "-" else file, error.message, flags=re.M
         )
         raise
 

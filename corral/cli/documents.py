@@ -15,6 +15,7 @@ from corral.cli.output import paint
 
 if TYPE_CHECKING:
     from corral.spec.job import UnifiedJob
+    from corral.spec.streams import Part
 
 _set = click.option("-p", "--set", "parameters", multiple=True, metavar="NAME=VALUE", help="A parameter of the file.")
 _files = click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, allow_dash=True))
@@ -31,15 +32,18 @@ def validate_command(files: Sequence[str], parameters: Sequence[str], cluster: b
     """Check FILES: every problem with its line, column, what was expected, and what was probably meant.
 
     Files of jobs and of configuration documents (Cluster, Queue, VirtualCluster, Policy, Storage) are told apart by
-    their kind. No server is needed, so what documents say of each other is checked only by `corral apply
+    their kind, also in one file; objects of a Kubernetes cluster beside them (a Service, a PriorityClass) are named
+    and left out. No server is needed, so what documents say of each other is checked only by `corral apply
     --dry-run`. Ends with 2 when any file cannot be accepted.
     """
     from corral.spec.errors import SpecError
+    from corral.spec.streams import left_out
 
     found: list[dict[str, Any]] = []
+    left: list[str] = []
     for file in files:
         try:
-            _check(_text(file), _shown(file), parameters, cluster=cluster)
+            others = _check(_text(file), _shown(file), parameters, cluster=cluster)
         except SpecError as error:
             found += [problem.to_document() for problem in error.problems]
             if output == "table":
@@ -48,8 +52,12 @@ def validate_command(files: Sequence[str], parameters: Sequence[str], cluster: b
         else:
             if output == "table":
                 click.echo(f"{paint('✔' if sys.stdout.isatty() else 'ok:', 'green')} {file}")
+                if others:
+                    click.echo(f"  {left_out(others)}")
+            left += (f"{file}: {each}" for each in others)
     if output == "json":
-        click.echo(json.dumps({"valid": not found, "problems": found}, indent=2, ensure_ascii=False))
+        told = {"valid": not found, "problems": found, "leftOut": left}
+        click.echo(json.dumps(told, indent=2, ensure_ascii=False))
     return USAGE if found else OK
 
 
@@ -121,8 +129,8 @@ def _job(text: bytes, shown: str, parameters: Sequence[str]) -> UnifiedJob:
     return load_job(text, parameters=dict(pair(each) for each in parameters), filename=shown)
 
 
-def _check(text: bytes, shown: str, parameters: Sequence[str], *, cluster: bool) -> None:
-    """Read a file as what it is.
+def _check(text: bytes, shown: str, parameters: Sequence[str], *, cluster: bool) -> tuple[str, ...]:
+    """Read a file as what it is; the documents in it that are another program's.
 
     Raises SpecError with every problem.
     """
@@ -130,10 +138,49 @@ def _check(text: bytes, shown: str, parameters: Sequence[str], *, cluster: bool)
 
     if cluster:
         load_site(text, filename=shown)
+    elif parts := _parts(text, shown):
+        return _check_parts(parts, shown, parameters)
     elif is_configuration(text):
         load_document(text, filename=shown)
     else:
         _job(text, shown, parameters)
+    return ()
+
+
+def _parts(text: bytes, shown: str) -> list[Part]:
+    """The documents of a file that has several.
+
+    Raises SpecError when one is not well formed, or none is Corral's.
+    """
+    from corral.spec.reading import TEXT_UNDER
+    from corral.spec.streams import Sort, parts_of, the_job
+
+    parts = parts_of(text, shown, TEXT_UNDER)
+    if parts and all(part.sort is Sort.OTHER for part in parts):
+        the_job(text, shown, TEXT_UNDER)
+    return parts
+
+
+def _check_parts(parts: list[Part], shown: str, parameters: Sequence[str]) -> tuple[str, ...]:
+    from corral.spec.documents import load_document
+    from corral.spec.errors import Problem, SpecError
+    from corral.spec.streams import Sort, joined
+
+    problems: list[Problem] = []
+    for part in parts:
+        if part.sort is Sort.JOB:
+            try:
+                _job(part.text.encode(), shown, parameters)
+            except SpecError as error:
+                problems += error.problems
+    if configuration := joined([part for part in parts if part.sort is Sort.CONFIGURATION]):
+        try:
+            load_document(configuration, filename=shown)
+        except SpecError as error:
+            problems += error.problems
+    if problems:
+        raise SpecError(problems)
+    return tuple(str(part) for part in parts if part.sort is Sort.OTHER)
 
 
 def _schema() -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +17,7 @@ import click
 from corral.cli.codes import JOB_FAILED, OK
 from corral.cli.output import output_option, say, show
 from corral.cli.server_of import connect
+from corral.cli.streams import configuration_of, jobs_of, parts_in, submit_each, tell_left_out
 from corral.kernel.errors import InvalidInput, Unavailable
 
 if TYPE_CHECKING:
@@ -47,6 +49,9 @@ def _sent(command: Any) -> Any:
 def submit_command(file: str, parameters: Sequence[str], **sent: Any) -> int:
     """Submit a job FILE (- reads standard input).
 
+    Of a file of several documents every job is submitted, once all were found to be acceptable; objects of a
+    Kubernetes cluster beside them (a Service, say) are named and left out.
+
     \b
     corral submit job.yaml               prints the job's id
     corral submit -f job.yaml            follows its log and ends with its result
@@ -55,13 +60,46 @@ def submit_command(file: str, parameters: Sequence[str], **sent: Any) -> int:
     text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     folder = Path.cwd() if file == "-" else Path(file).resolve().parent
     pairs = dict(pair(each) for each in parameters)
-    with connect() as client:
-        code = _send_code(client, _code_folder(text, folder))
-        try:
-            return _send(client, text, code=code, parameters=pairs, **sent)
-        except InvalidInput as error:  # the server knows no file names
-            shown = "standard input" if file == "-" else file
-            raise InvalidInput(error.code, error.message.replace("the job file:", f"{shown}:")) from None
+    shown = "standard input" if file == "-" else file
+    parts = parts_in(text, shown)
+    jobs = jobs_of(parts) if parts else []
+    with connect() as client, _named(shown):
+        if len(jobs) < 2 or configuration_of(parts):
+            return _send(client, text, code=_send_code(client, _code_folder(text, folder)), parameters=pairs, **sent)
+        done = submit_jobs(client, jobs, folder, pairs, sent)
+    tell_left_out(parts)
+    return done
+
+
+def submit_jobs(
+    client: Client, texts: list[bytes], folder: Path, parameters: dict[str, str], sent: dict[str, Any]
+) -> int:
+    """Submit the jobs of one file, or none where one of them is refused; the exit code.
+
+    Raises what refuses one.
+    """
+    codes = {text: _send_code(client, _code_folder(text, folder)) for text in texts}
+    numbers = {text: at for at, text in enumerate(texts)}
+    asked = {name: sent[name] for name in ("wait_for_capacity", "no_image")}
+
+    def check(text: bytes) -> None:
+        if not sent["dry_run"]:
+            client.submit(text, code=codes[text], parameters=parameters, dry_run=True, **asked)
+
+    def submit(text: bytes) -> int:
+        key = f"{sent['idempotency_key']}-{numbers[text]}" if sent["idempotency_key"] else ""
+        return _send(client, text, code=codes[text], parameters=parameters, **{**sent, "idempotency_key": key})
+
+    return submit_each(texts, check, submit)
+
+
+@contextlib.contextmanager
+def _named(shown: str) -> Iterator[None]:
+    """Have a refusal of the server, which knows no file names, name the file as it is called here."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(error.code, error.message.replace("the job file:", f"{shown}:")) from None
 
 
 @click.command("run", context_settings={"ignore_unknown_options": False})
@@ -147,6 +185,8 @@ def _send(
         **flags,
     }
     job = _submitted(lambda: client.submit(text, **asked), key)
+    for note in job.get("notes", ()):
+        say(note)
     if dry_run:
         _tell_trial(job, output)
         return OK

@@ -27,7 +27,7 @@ from corral.model.events import (
     SuspendRequested,
     Unplaceable,
 )
-from corral.model.facts import Fact
+from corral.model.facts import GUARANTEE_LOST, Fact
 from corral.model.launch import Exited, Noted, Started
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.plan import GangPlacement
@@ -171,7 +171,9 @@ class Folder:
         """Tell jobs that they run on without what was guaranteed to them."""
         for job in jobs:
             if job in self.world.jobs:
-                self.tell(job, now, Fact("job.guarantee-lost", f"It runs on, but as a guest: {why}."))
+                hived = self.world.cluster.hived
+                data: dict[str, object] = {"preemptor": hived.preemptor(job)} if hived is not None else {}
+                self.tell(job, now, Fact(GUARANTEE_LOST, f"It runs on, but as a guest: {why}.", data=data))
 
     def tell(self, job: JobId, now: float, fact: Fact, actor: str = "") -> None:
         """Add a fact that no rule of the launcher made."""

@@ -10,6 +10,8 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import datetime
+from math import inf
 
 import msgspec
 import structlog
@@ -36,6 +38,7 @@ from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.kernel.units import devices
 from corral.launcher import LaunchPolicy
 from corral.model.events import PlaceLost, Preempted, StartRefused, TimePassed
+from corral.model.facts import GUARANTEE_LOST
 from corral.model.launch import EngineEvent, EngineLost, Exited, InventoryChanged, Noted, Started, TaskLaunch
 from corral.model.phases import phase
 from corral.model.plan import Eviction, Reasons
@@ -188,8 +191,9 @@ class Control:
             self.world.cluster.apply(inventory)
         self.intents = Intents(self.store, self.folder, cursor)
         now = self.clock.now()
-        for job in jobs:
+        for job in sorted(jobs, key=lambda job: job.run.placed_at or inf):  # HiveD accounts for gangs in that order
             self._adopt(job)
+        await self._recall_losses()
         self.world.cluster.apply(UsageRecalled(tuple(self.past.written.values()), tuple(self.past.of_users)))
         for waiting in self.folder.receipts.beneficiaries():
             if self.world.queue.waiting(waiting):
@@ -216,9 +220,18 @@ class Control:
         self.world.queue.apply(self.configured.told())
         if self._hived != self.configured.hived:
             self._hived = self.configured.hived
-            self.world.cluster.apply(self._hived)
+            self.world.cluster.apply(msgspec.structs.replace(self._hived, at=self.clock.now()))
             self._tell_demoted()
         self.world.plan_wanted = True
+
+    async def _recall_losses(self) -> None:
+        """Have HiveD know when, and to whom, jobs lost the guarantee before this start."""
+        hived = self.world.cluster.hived
+        for job in hived.lost() if hived is not None else ():
+            told = await self.store.events_of(job, kinds=(GUARANTEE_LOST,))
+            at = datetime.fromisoformat(told[0].at).timestamp() if told else -inf
+            if hived is not None and at >= (self.world.jobs[job].run.placed_at or 0.0) - 0.001:
+                hived.recall_loss(job, str(told[0].data.get("preemptor", "")), at)
 
     def _tell_demoted(self) -> None:
         """Tell those whom a new configuration of cells took the guarantee."""

@@ -18,6 +18,7 @@ from corral.model.accounts import AuditWrite
 from corral.model.configuration import Configuration, canonical, read_configuration
 from corral.model.documents import DocumentChange, DocumentRevision, Documents
 from corral.model.records import rfc3339
+from corral.model.virtual_clusters import missing_virtual_clusters, what_becomes
 from corral.spec.documents import Document, identity
 from corral.spec.errors import path_text
 from corral.store import Store
@@ -29,15 +30,19 @@ BY_FILE: Final = "corral up"
 _TRIES: Final = 5
 
 
-async def seed(store: Store, given: Sequence[Document], *, file: str, clock: Clock) -> str:
+async def seed(store: Store, given: Sequence[Document], *, file: str, clock: Clock, replaces: bool = False) -> str:
     """Store those documents of `--cluster` that are to be the current ones, and the queues that follow from all documents.
 
-    The answer is for whoever starts the server, "" when there is nothing to say.
+    `replaces`: the file is HiveD's, so that a virtual cluster which came with it before and is missing now goes, unless
+    jobs of it are not over. The answer is for whoever starts the server, "" when there is nothing to say.
     """
     for _ in range(_TRIES):
         now = await store.all_documents()
         last = [await store.document(*identity(document)) for document in given]
         changes, said = _decide(given, last, file)
+        if replaces:
+            gone, told = await _gone(store, now, given, file)
+            changes, said = changes + gone, said + told
         after = read_configuration(_with(now, changes), now.change)
         broken = after.findings() if changes else []
         if broken:
@@ -49,6 +54,31 @@ async def seed(store: Store, given: Sequence[Document], *, file: str, clock: Clo
                 log.warning(sentence)
             return " ".join(said)
     raise Conflict("documents-changed", "The configuration changes too often to start on it; start again.")
+
+
+async def _gone(
+    store: Store, now: Documents, given: Sequence[Document], file: str
+) -> tuple[list[DocumentChange], list[str]]:
+    """The virtual clusters that the file does not have any more; what is to be said about them."""
+    names = {name for kind, name in map(identity, given) if kind == "Queue"}
+    missing = missing_virtual_clusters(now.revisions, names)
+    counts = await store.count_jobs() if missing else {}
+    changes, said = [], []
+    for each in missing:
+        becomes = what_becomes(each.name, counts.get(each.name, {}))
+        if each.actor != BY_FILE:
+            said.append(
+                f"Queue/{each.name} is not in {file} and stays: {each.actor} made its revision {each.revision}."
+            )
+        elif becomes:
+            said.append(
+                f"Queue/{each.name} is not in {file} any more and stays while its jobs do; without it {becomes}. "
+                f"`corral apply {file} --preempt` deletes it all the same."
+            )
+        else:
+            changes.append(DocumentChange(each.kind, each.name, None, note=f"not in {PurePath(file).name}"[:500]))
+            said.append(f"Queue/{each.name} is not in {file} any more: it is deleted.")
+    return changes, said
 
 
 async def _settle(
@@ -96,8 +126,8 @@ def _decide(
 def _with(now: Documents, changes: Sequence[DocumentChange]) -> list[DocumentRevision]:
     """The documents as the changes leave them."""
     there = {(each.kind, each.name): each for each in now.revisions}
-    new = {
-        (each.kind, each.name): DocumentRevision(each.kind, each.name, 0, each.doc or "", 0.0, BY_FILE)
-        for each in changes
-    }
-    return list((there | new).values())
+    for each in changes:
+        there.pop((each.kind, each.name), None)
+        if each.doc is not None:
+            there[each.kind, each.name] = DocumentRevision(each.kind, each.name, 0, each.doc, 0.0, BY_FILE)
+    return list(there.values())

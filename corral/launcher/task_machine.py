@@ -17,7 +17,7 @@ from corral.launcher.orders import Ask, End, Give, Rest, Spare, TakeBack
 from corral.launcher.retry import NEVER_RAN_ALARM, Decision, decide_retry, ran
 from corral.model.commands import StopTask
 from corral.model.events import StartRefused, StopAccepted, Stopping, TimePassed
-from corral.model.exits import START_FAILED_TRANSIENTLY, START_TIMED_OUT, classify, exit_spec
+from corral.model.exits import DEADLINE_EXCEEDED, START_FAILED_TRANSIENTLY, START_TIMED_OUT, classify, exit_spec
 from corral.model.framework_exits import classify_by
 from corral.model.launch import Exited, Started
 from corral.model.outcome import Completion
@@ -176,11 +176,20 @@ def _give_up_place(change: Change, task: TaskRun, order: Spare | TakeBack) -> No
 def _started(change: Change, task: TaskRun, event: Started) -> None:
     seen = {"host": event.host, "ports": event.ports, "process": event.process, "started_at": event.at}
     if task.state is S.PREPARING:
-        task = _move(change, task, S.RUNNING, wake_at=None, **seen)
+        task = _move(change, task, S.RUNNING, wake_at=_deadline(change, task, event.at), **seen)
     else:
         task = change.put(msgspec.structs.replace(task, **seen))
     node = task.placement.node if task.placement else event.host
     change.tell("task.started", f"{task.key} started on {node}", task)
+
+
+def _deadline(change: Change, task: TaskRun, started_at: float) -> float | None:
+    """When an attempt that started then has run as long as its role allows; None where nothing bounds it."""
+    limit = change.view.roles[task.role].max_task_seconds
+    if not limit:
+        return None
+    change.wake(started_at + limit)
+    return started_at + limit
 
 
 def _never_asked_for(change: Change, task: TaskRun, event: Started) -> None:
@@ -319,6 +328,14 @@ def _start_timed_out(change: Change, task: TaskRun, event: TimePassed) -> None:
         _end_instance(change, task, End(classify(START_TIMED_OUT, why)))
 
 
+def _ran_too_long(change: Change, task: TaskRun, event: TimePassed) -> None:
+    if task.wake_at is not None and task.wake_at <= change.now:
+        limit = change.view.roles[task.role].max_task_seconds
+        why = f"it has run for {words.duration(limit)}, the most that maxTaskSeconds of its role allows"
+        change.tell("task.deadline", f"{task.key} is ended: {why}", task)
+        _end_instance(change, task, End(classify_by(change.view.exit_table, DEADLINE_EXCEEDED, why)))
+
+
 _NOT_ASKED = "nothing was asked of an engine or the scheduler yet"
 _NOT_PLACED = "the task has no place"
 _ENDING = "it ends already"
@@ -385,7 +402,7 @@ TASK_MACHINE: Machine[S] = Machine(
             StartRefused: impossible("the attempt was seen running"),
             StopAccepted: ignore("no stop was asked for"),
             Stopping: ignore("its end will be reported"),
-            TimePassed: ignore(_NO_TIMER),
+            TimePassed: go(_ran_too_long, S.DELETION_PENDING),
         },
         S.DELETION_PENDING: {
             Ask: ignore(_BEGUN),

@@ -33,6 +33,8 @@ class RoleView(msgspec.Struct, frozen=True):
     retry: RetryView = RetryView()
     min_failed: int = 1
     min_succeeded: int = -1
+    max_task_seconds: int = 0
+    """Seconds from the start of each attempt of a task; 0 is no limit."""
 
 
 class JobView(msgspec.Struct, frozen=True, weakref=True):
@@ -73,6 +75,7 @@ def view_of(job: UnifiedJob, *, one_group: bool = False) -> JobView:
             retry=_retry(role.retry_policy, at_once, unsaid=_NEVER if one_group else _USUAL),
             min_failed=role.completion.min_failed,
             min_succeeded=role.completion.min_succeeded,
+            max_task_seconds=role.max_task_seconds,
         )
         for role in spec.roles
     }

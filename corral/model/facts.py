@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+
+GUARANTEE_LOST: Final = "job.guarantee-lost"
+"""A job runs on without the cells that it had a right to; `data` names the affinity group that has them, `preemptor`."""
 
 
 class Fact(msgspec.Struct, frozen=True):

@@ -85,7 +85,10 @@ class JobDetail(JobSummary, frozen=True, kw_only=True):
     """None: without limit."""
     depends_on: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What is to be known of its places: what it preferred and did not get, whether anything enforces its parts."""
+    """What is to be known of its places: what it preferred and did not get, whether anything enforces its parts.
+
+    In the answer to its submission also the documents of the file that were left out.
+    """
     suspended: bool = False
     checkpointed_at: str | None = None
     """When the current attempt last said that it had saved its work."""
@@ -104,6 +107,8 @@ class Trial(Record, frozen=True):
     would_start: bool | None = None
     """None: nobody could say (no scheduler answers)."""
     reasons: ReasonsView | None = None
+    notes: tuple[str, ...] = ()
+    """Which documents of the file are another program's and left out."""
 
 
 class ProblemView(Record, frozen=True):
@@ -122,6 +127,8 @@ class Validation(Record, frozen=True):
     valid: bool
     problems: tuple[ProblemView, ...] = ()
     document: dict[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+    """Which documents of the file are another program's and left out."""
 
 
 class EstimateView(Record, frozen=True):

@@ -155,7 +155,7 @@ class Cluster:
         if event.cluster is None:
             return
         if kept is not None and kept.engine == event.engine:
-            made = kept.reconfigured(event)
+            made = kept.reconfigured(event, event.at)
         else:
             made = Hived(event)
             for gang in sorted(self.gangs.by_job.values(), key=lambda gang: (gang.placed_at, gang.job)):

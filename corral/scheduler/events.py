@@ -121,6 +121,8 @@ class HivedConfigured(msgspec.Struct, frozen=True, tag=True):
     engine: str = "local"
     lazy_preemption: bool = False
     """Whether gangs lose their guarantee and run on instead of being ended by those of their own virtual cluster."""
+    at: float = 0.0
+    """When it came into force, in seconds since the epoch."""
 
 
 class GangQueued(msgspec.Struct, frozen=True, tag=True):

@@ -136,6 +136,26 @@ class Hived:
         changes = self.changes
         return tuple(dict.fromkeys(job_in(group) for group in changes.lazily_preempted)) if changes is not None else ()
 
+    def preemptor(self, job: JobId) -> str:
+        """The group to which a job lost its guarantee (its own, where a new configuration took it); "" for none."""
+        lost = (self.algorithm.groups.get(pod.group) for pod in self._pods.of(job).values())
+        return next(
+            (group.lazily_preempted_by for group in lost if group is not None and group.lazily_preempted_by), ""
+        )
+
+    def lost(self) -> tuple[JobId, ...]:
+        """The jobs that run on without the guarantee that they had."""
+        return tuple(
+            dict.fromkeys(job_in(group.name) for group in self.algorithm.groups.values() if group.lazily_preempted_by)
+        )
+
+    def recall_loss(self, job: JobId, by: str, at: float) -> None:
+        """Take over, after a restart, to whom and when a job lost its guarantee, as it was told then."""
+        for name in dict.fromkeys(pod.group for pod in self._pods.of(job).values()):
+            group = self.algorithm.groups.get(name)
+            if group is not None and group.lazily_preempted_by:
+                group.lazily_preempted_by, group.lazily_preempted_at = by or group.lazily_preempted_by, at
+
     def pods(self, job: JobId) -> Mapping[TaskKey, PodRequest]:
         """The pods of a job that run, or that cells are kept for."""
         return self._pods.of(job)
@@ -190,10 +210,13 @@ class Hived:
         tasks = [task for task in tasks if (pod := mine.get(task.key)) is None or not self._runs(pod)]
         if not tasks:
             return False
+        parts = _by_label(event, tasks)
+        label, first = next(iter(parts.items()))
+        by = self.group_of(event.job, [task.key for task in first], label)
         for job in event.placement.demoted:
             for name in dict.fromkeys(pod.group for pod in self._pods.of(job).values()):
-                self.algorithm.demote(name, str(event.job), now=event.placed_at)
-        for label, part in _by_label(event, tasks).items():
+                self.algorithm.demote(name, by, now=event.placed_at)
+        for label, part in parts.items():
             if not self._rejoin(event, part, label):
                 self._start(event, part, label)
         return True

@@ -18,9 +18,10 @@ from corral.model.documents import (
     GuaranteeFinding,
 )
 from corral.model.records import rfc3339
+from corral.model.virtual_clusters import missing_virtual_clusters
 from corral.service.base import LIGHT
 from corral.service.comparing import as_yaml, compare
-from corral.spec.documents import identity, load_document
+from corral.spec.documents import identity, load_documents
 from corral.spec.errors import path_text
 
 NOTHING: Final = "nothing"
@@ -44,13 +45,30 @@ def is_light(*texts: str | bytes | None) -> bool:
     return sum(map(len, said)) <= LIGHT and not any(_MANY.search(each) for each in said)
 
 
-def changes_in(text: str | bytes, filename: str) -> list[DocumentChange]:
+class FileChanges(NamedTuple):
+    """What a file changes: its documents, and whether virtual clusters that it does not have go."""
+
+    changes: list[DocumentChange]
+    replaces: bool
+
+
+def changes_in(text: str | bytes, filename: str) -> FileChanges:
     """Each document of a file, as a change that nothing guards.
 
     Raises SpecError with every problem of the file.
     """
-    named = [(*identity(each), canonical(each)) for each in load_document(text, filename=filename)]
-    return [DocumentChange(kind, name, doc) for kind, name, doc in named]
+    loaded = load_documents(text, filename=filename)
+    named = [(*identity(each), canonical(each)) for each in loaded.documents]
+    return FileChanges([DocumentChange(kind, name, doc) for kind, name, doc in named], loaded.replaces_virtual_clusters)
+
+
+def with_virtual_clusters_gone(
+    now: Documents, changes: Sequence[DocumentChange], note: str = ""
+) -> tuple[DocumentChange, ...]:
+    """The changes of a HiveD configuration, and the deletion of every virtual cluster that it does not have."""
+    given = {change.name for change in changes if change.kind == "Queue"}
+    gone = missing_virtual_clusters(now.revisions, given)
+    return (*changes, *(DocumentChange(each.kind, each.name, None, note=note) for each in gone))
 
 
 def planned(now: Documents, changes: Sequence[DocumentChange]) -> Planned:

@@ -26,6 +26,7 @@ from corral.model.documents import (
     GuaranteeFinding,
 )
 from corral.model.records import Page
+from corral.model.virtual_clusters import what_becomes
 from corral.service.actor import Actor
 from corral.service.base import ServiceBase
 from corral.service.document_changes import (
@@ -39,6 +40,7 @@ from corral.service.document_changes import (
     planned,
     summary_of,
     view_of,
+    with_virtual_clusters_gone,
 )
 from corral.service.rules import Resource
 from corral.spec.errors import did_you_mean
@@ -110,8 +112,10 @@ class Configuring(ServiceBase):
         Raises SpecError with every problem of the file.
         """
         await self.check(actor, "document.read", Resource("document"))
-        changes = await self.aside(is_light(text), changes_in, text, filename)
-        now = await self.store.all_documents()
+        given, replaces = await self.aside(is_light(text), changes_in, text, filename)
+        now, changes = await self.store.all_documents(), tuple(given)
+        if replaces:
+            changes = await self.aside(_are_light(now, changes), with_virtual_clusters_gone, now, changes)
         return Applied(await self.aside(_are_light(now, changes), outcomes, now, changes), dry_run=True)
 
     async def apply_documents(
@@ -128,16 +132,19 @@ class Configuring(ServiceBase):
     ) -> Applied:
         """Store every document of a file as a new revision, or none of them.
 
-        With `only` the file must hold that document (kind and name) alone, and `guard` is the revision it must be at.
+        A HiveD configuration replaces the virtual clusters: those that it does not have are deleted. Where jobs of one
+        are not over it is refused with what they would become, unless `preempt` is said. With `only` the file must hold
+        that document (kind and name) alone, and `guard` is the revision it must be at.
         Raises SpecError with every problem of the file, Conflict `guarantee-broken` with the numbers, `queue-in-use`,
         `revision-changed`, and Unavailable when control does not say whether a guarantee would be broken.
         """
-        changes = await self.aside(is_light(text), changes_in, text, filename)
+        changes, replaces = await self.aside(is_light(text), changes_in, text, filename)
         if only is not None:
             _check_only(changes, (_kind(only[0]), only[1]))
         guarded = None if only is None else guard
         changes = [msgspec.structs.replace(each, guard=guarded, note=_noted(note)) for each in changes]
-        return await self._change(actor, "document.apply", changes, dry_run=dry_run, preempt=preempt)
+        how = {"dry_run": dry_run, "preempt": preempt, "replaces": replaces and only is None}
+        return await self._change(actor, "document.apply", changes, **how)
 
     async def roll_back_document(
         self,
@@ -182,15 +189,25 @@ class Configuring(ServiceBase):
         return await self._change(actor, "document.delete", [change], dry_run=dry_run, preempt=preempt)
 
     async def _change(
-        self, actor: Actor, action: str, changes: Sequence[DocumentChange], *, dry_run: bool, preempt: bool
+        self,
+        actor: Actor,
+        action: str,
+        given: Sequence[DocumentChange],
+        *,
+        dry_run: bool,
+        preempt: bool,
+        replaces: bool = False,
     ) -> Applied:
-        names = ", ".join(f"{change.kind}/{change.name}" for change in changes)
+        names = ", ".join(f"{change.kind}/{change.name}" for change in given)
         decision = await self.check(actor, action, Resource("document", names), dry_run=dry_run)
+        note = given[0].note if given else ""
         for tried in range(_TRIES):
-            now = await self.store.all_documents()
+            now, changes = await self.store.all_documents(), given
+            if replaces:
+                changes = await self.aside(_are_light(now, given), with_virtual_clusters_gone, now, given, note)
             plan = await self.aside(_are_light(now, changes), planned, now, changes)
             idle = all(each.action == "unchanged" for each in plan.outcomes)
-            findings = () if idle else await self._findings(now, plan, changes)
+            findings = () if idle else await self._findings(now, plan, changes, changes[len(given) :])
             _refuse_broken(findings, preempt=preempt)
             if dry_run:
                 return Applied(plan.outcomes, dry_run=True, findings=findings)
@@ -234,16 +251,24 @@ class Configuring(ServiceBase):
         )
 
     async def _findings(
-        self, now: Documents, plan: Planned, changes: Sequence[DocumentChange]
+        self, now: Documents, plan: Planned, changes: Sequence[DocumentChange], replaced: Sequence[DocumentChange]
     ) -> tuple[GuaranteeFinding, ...]:
-        """The guarantees that the configuration would break."""
+        """The guarantees that the configuration would break; `replaced` are virtual clusters that it does not have."""
         if plan.findings:
             return plan.findings
         if all(change.kind == "Storage" for change in changes):
             return ()
-        await self._check_queues_in_use(plan.queues_gone)
+        names = [change.name for change in replaced]
+        await self._check_queues_in_use([name for name in plan.queues_gone if name not in names])
         documents = [json.loads(each.doc) for each in after(now, changes)]
-        return msgspec.convert(await self.door.ask(CHECK, {"documents": documents}), _FINDINGS)
+        broken = msgspec.convert(await self.door.ask(CHECK, {"documents": documents}), _FINDINGS)
+        return (*await self._left_behind(names), *broken)
+
+    async def _left_behind(self, names: Sequence[str]) -> list[GuaranteeFinding]:
+        """What becomes of the jobs of virtual clusters that go."""
+        counts = await self.store.count_jobs() if names else {}
+        told = [(name, what_becomes(name, counts.get(name, {}))) for name in names]
+        return [GuaranteeFinding(said, name, preemptible=True) for name, said in told if said]
 
     async def _check_queues_in_use(self, gone: Sequence[str]) -> None:
         if not gone:

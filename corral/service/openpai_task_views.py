@@ -192,7 +192,8 @@ def _hived(job: Shown, role: str) -> Hived:
     group = job.groups.get(job.roles.get(role, role)) or None
     if job.demoted is None:
         return Hived(group)
-    return Hived(group, True, {"preemptor": job.demoted.message, "preemptionTime": job.demoted.at})
+    preemptor = str(job.demoted.data.get("preemptor") or job.demoted.message)
+    return Hived(group, True, {"preemptor": preemptor, "preemptionTime": job.demoted.at})
 
 
 def _uid(job: Shown, number: int, role: str, index: int) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from corral.model.facts import GUARANTEE_LOST
 from corral.model.openpai import (
     OpenPaiListing,
     attempt_word,
@@ -41,7 +42,7 @@ from corral.store.openpai_views import ListedJob
 
 ATTEMPT_KINDS: Final = ("job.queued", "job.started", "job.ending")
 """The events that say when an attempt of a job began, ran and ended."""
-DEMOTED: Final = "job.guarantee-lost"
+DEMOTED: Final = GUARANTEE_LOST
 """The event of a job that runs on without what was guaranteed to it: HiveD calls it lazily preempted."""
 _ENDED: Final = {"succeeded": "SUCCEEDED", "failed": "FAILED", "stopped": "STOPPED"}
 

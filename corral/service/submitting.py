@@ -37,6 +37,7 @@ from corral.spec.openpai.names import DEFAULT_FILES, JOB_TYPE, OWN_TAG_SAID, OWN
 from corral.spec.openpai.translation import public_keys, secret_name
 from corral.spec.parts import Array, Dependency
 from corral.spec.reading import ReadJob
+from corral.spec.streams import left_out
 from corral.storage.blobs import BLOB_SCHEME
 from corral.store.cluster_views import Admission
 
@@ -95,11 +96,11 @@ class Submitting(OpenPaiQuota, Storages):
         """Everything that is wrong with a document, or its canonical form."""
         await self.check(actor, "job.validate", Resource("job"))
         try:
-            job = (await self._read(actor, text, parameters, filename)).job
+            read = await self._read(actor, text, parameters, filename)
         except SpecError as error:
             problems = (msgspec.convert(problem.to_document(), ProblemView) for problem in error.problems)
             return Validation(False, tuple(problems))
-        return Validation(True, document=job.to_document())
+        return Validation(True, document=read.job.to_document(), notes=_notes(read))
 
     async def submit(
         self,
@@ -151,7 +152,8 @@ class Submitting(OpenPaiQuota, Storages):
         job, needs = await self._with_dependencies(actor, await self._with_storages(actor, job))
         obstacle = await self._obstacle(actor, job, admission)
         if dry_run:
-            return SubmitResult(False, trial=await self._try(actor, job, needs, obstacle))
+            trial = await self._try(actor, job, needs, obstacle)
+            return SubmitResult(False, trial=msgspec.structs.replace(trial, notes=_notes(read)))
         if obstacle and not waits:
             raise Conflict("impossible-request", f"{obstacle} Ask for less, or submit with --wait-for-capacity.")
         new = self._new_jobs(actor, job, terms, needs, sealed)
@@ -164,7 +166,9 @@ class Submitting(OpenPaiQuota, Storages):
         record = _as_stored(new[0]) if submitted.created else await self.store.find_job(submitted.id)
         if record is None:
             raise NotFound("job-not-found", f"Job {submitted.id} of this idempotency key has been removed.")
-        return SubmitResult(submitted.created, detail=job_detail(record, [], hide=False))
+        detail = job_detail(record, [], hide=False)
+        detail = msgspec.structs.replace(detail, notes=(*detail.notes, *_notes(read)))
+        return SubmitResult(submitted.created, detail=detail)
 
     async def _read(
         self, actor: Actor, text: bytes | str, parameters: Mapping[str, str] | None, filename: str
@@ -177,7 +181,7 @@ class Submitting(OpenPaiQuota, Storages):
         asked["fs_uri"] = self.openpai_fs_uri
         read = await self.aside(len(text) <= LIGHT, partial(read_runnable_job, text, **asked))
         job = read.job.with_targets({}) if read.job.spec.replica_spec.target_replicas else read.job
-        return ReadJob(job, read.secrets)
+        return ReadJob(job, read.secrets, read.others)
 
     async def _as_openpai(self, actor: Actor, job: UnifiedJob) -> UnifiedJob:
         """A job of OpenPAI with the name of who submits it, and with their public keys where it asks for ssh."""
@@ -395,6 +399,10 @@ class Submitting(OpenPaiQuota, Storages):
             external=birth is not None and spec.job_type == EXTERNAL,
             suspended=birth is not None and birth.suspended,
         )
+
+
+def _notes(read: ReadJob) -> tuple[str, ...]:
+    return (left_out(read.others),) if read.others else ()
 
 
 def _as_stored(new: NewJob) -> JobRecord:

@@ -6,6 +6,7 @@ What documents say of each other (parents, sums, what the cluster has) is `corra
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -32,10 +33,26 @@ KINDS: Final[dict[str, type[Document]]] = {
 _TEXT_UNDER: Final = frozenset({"labels"})
 
 
+@dataclass(frozen=True)
+class Loaded:
+    """The documents of a file; `replaces_virtual_clusters` where one of them is HiveD's, whose list is complete."""
+
+    documents: list[Document]
+    replaces_virtual_clusters: bool
+
+
 def load_document(text: str | bytes | Mapping[str, Any], *, filename: str = "configuration.yaml") -> list[Document]:
     """Every document of YAML (parted by `---`) or JSON text, or one that is data already parsed, in order.
 
     HiveD's configuration becomes a Cluster, a Queue for each virtual cluster, and a Policy with the *hived* preset.
+    Raises SpecError as `load_documents` does.
+    """
+    return load_documents(text, filename=filename).documents
+
+
+def load_documents(text: str | bytes | Mapping[str, Any], *, filename: str = "configuration.yaml") -> Loaded:
+    """The same, with what the file says about documents that are not in it.
+
     Raises SpecError with every problem of the first document that has any, each with line and column when text was given.
     """
     if isinstance(text, str | bytes):
@@ -52,10 +69,16 @@ def load_document(text: str | bytes | Mapping[str, Any], *, filename: str = "con
             if key in loaded:
                 raise SpecError([source.problem(("name",), f"{key[0]}/{key[1]} is already there")])
             loaded[key] = document
-    return list(loaded.values())
+    whole = any(isinstance(source.data, dict) and is_hived(source.data) for source in given)
+    return Loaded(list(loaded.values()), whole)
 
 
 def load_site(text: str | bytes, *, filename: str) -> list[Document]:
+    """The documents of a file that is given at the start; raises SpecError as `load_whole_site` does."""
+    return load_whole_site(text, filename=filename).documents
+
+
+def load_whole_site(text: str | bytes, *, filename: str) -> Loaded:
     """The documents of a file that is given at the start: as `corral apply` reads it, or one cluster that names no kind.
 
     Raises SpecError with every problem.
@@ -63,8 +86,8 @@ def load_site(text: str | bytes, *, filename: str) -> list[Document]:
     sources = parse_sources(text, filename, _TEXT_UNDER)
     data = sources[0].data
     if len(sources) == 1 and isinstance(data, dict) and "kind" not in data and not is_hived(data):
-        return [load_cluster(text, filename=filename)]
-    return load_document(text, filename=filename)
+        return Loaded([load_cluster(text, filename=filename)], False)
+    return load_documents(text, filename=filename)
 
 
 def is_configuration(text: str | bytes) -> bool:

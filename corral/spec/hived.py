@@ -28,6 +28,7 @@ from pydantic_core import PydanticCustomError
 from corral.spec import hived_rules as rules
 from corral.spec.base import SpecModel, Text
 from corral.spec.errors import Path, SpecError, describe
+from corral.spec.go_json import EACH, Shape, as_go_reads, field_of
 from corral.spec.source import Source, parse_source
 from corral.spec.translate import problems_of
 
@@ -149,6 +150,34 @@ class HivedCluster(SpecModel):
         return self
 
 
+_CELL: Final[dict[str, Any]] = dict.fromkeys(("cellType", "cellAddress", "pinnedCellId", "reservationId"))
+_CELL["cellChildren"] = _CELL
+_PIN: Final = dict.fromkeys(("pinnedCellId", "reservationId"))
+_SKUS: Final = {EACH: dict.fromkeys(("gpu", "cpu", "memory"))}
+_SHAPE: Final[Shape] = {
+    "physicalCluster": {
+        "skuTypes": _SKUS,
+        "gpuTypes": _SKUS,
+        "cellTypes": {EACH: dict.fromkeys(("childCellType", "childCellNumber", "isNodeLevel"))},
+        "physicalCells": _CELL,
+    },
+    "virtualClusters": {
+        EACH: {
+            "virtualCells": dict.fromkeys(("cellType", "cellNumber")),
+            "pinnedCells": _PIN,
+            "reservedCells": _PIN,
+        }
+    },
+    **dict.fromkeys(
+        (
+            "kubeApiServerAddress", "kubeConfigFilePath", "webServerAddress", "forcePodBindThreshold",
+            "waitingPodSchedulingBlockMilliSec", "quotaExcludeVCs",
+        )
+    ),
+}  # fmt: skip
+"""The structs of the configuration, in Go's sense; all other keys are names that somebody gave."""
+
+
 def load_hived(document: str | bytes | Mapping[str, Any], *, filename: str = "hivedscheduler.yaml") -> HivedCluster:
     """The cells and virtual clusters that HiveD's YAML, or data already parsed, describes.
 
@@ -160,7 +189,12 @@ def load_hived(document: str | bytes | Mapping[str, Any], *, filename: str = "hi
 
 def is_hived(data: Mapping[str, Any]) -> bool:
     """Whether data is HiveD's configuration, bare or as OpenPAI wraps it."""
-    return "kind" not in data and ("physicalCluster" in data or WRAPPER in data)
+    return "kind" not in data and (WRAPPER in data or is_bare_hived(data))
+
+
+def is_bare_hived(data: Mapping[str, Any]) -> bool:
+    """Whether data has HiveD's own keys at the top; Go reads them in any case."""
+    return any(field_of(key, ("physicalCluster",)) for key in data)
 
 
 def hived_of(source: Source) -> HivedCluster:
@@ -171,6 +205,7 @@ def hived_of(source: Source) -> HivedCluster:
     if not isinstance(source.data, dict):
         at: Path = ()
         raise SpecError([source.problem(at, f"expected HiveD's configuration, got {describe(source.data)}")])
+    source = as_go_reads(source, _SHAPE)
     try:
         return HivedCluster.model_validate(source.data, by_alias=True, by_name=False)
     except ValidationError as error:

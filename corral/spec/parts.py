@@ -235,9 +235,9 @@ class Array(SpecModel):
 
 
 def _plain(value: Any) -> Any:
-    """Data that no reader wrote numbers into in a way of its own."""
+    """Data that no reader wrote numbers into in a way of its own; a field that is null is not set, as in Kubernetes."""
     if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
+        return {key: _plain(inner) for key, inner in value.items() if inner is not None}
     if isinstance(value, list):
         return [_plain(inner) for inner in value]
     if isinstance(value, bool):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from corral.spec.openpai.door import is_openpai, read_openpai, readable, said_at
 from corral.spec.openpai.names import JOB_TYPE as OPENPAI
 from corral.spec.short import ShortJob
 from corral.spec.source import MAX_DEPTH, MAX_NODES, Source, parse_source, plain_json
+from corral.spec.streams import the_job
 from corral.spec.templates import render
 from corral.spec.translate import problems_of
 
@@ -36,6 +37,8 @@ class ReadJob:
 
     job: UnifiedJob
     secrets: Mapping[str, str] = dataclass_field(default_factory=dict, repr=False)
+    others: tuple[str, ...] = ()
+    """Documents beside the job's that are another program's, by name and line."""
 
 
 def load_job(
@@ -67,11 +70,27 @@ def read_job(
 
     `parameters` override the document's own; `name` replaces its name; `job_types`, when given, are the only
     frameworks accepted; `user` is who submits, and `fs_uri` the file system of paths that name none, for files of
-    OpenPAI. Raises SpecError with every problem, each with file, line and column when text was given.
+    OpenPAI. Raises SpecError with every problem, each with file, line and column when text was given, and where the
+    text has several documents and not exactly one job among them.
     """
+    if not isinstance(document, str | bytes):
+        return _read_one(document, parameters, filename, name, job_types, user, fs_uri)
+    document, others = the_job(readable(document), filename, TEXT_UNDER)
+    read = _read_one(document, parameters, filename, name, job_types, user, fs_uri)
+    return replace(read, others=others) if others else read
+
+
+def _read_one(
+    document: str | bytes | Mapping[str, Any],
+    parameters: Mapping[str, str] | None,
+    filename: str,
+    name: str | None,
+    job_types: Collection[str] | None,
+    user: str,
+    fs_uri: str,
+) -> ReadJob:
     asked = parameters or {}
     if isinstance(document, str | bytes):
-        document = readable(document)
         quick = plain_json(document, filename, TEXT_UNDER)
         if quick is not None and not is_openpai(quick.data):
             try:

@@ -60,6 +60,13 @@ class RoleOptions(SpecModel):
         default_factory=Completion, description="How many ended tasks of this role end the job."
     )
     retry_policy: RetryPolicy = Field(default_factory=RetryPolicy, description="When one ended task is tried again.")
+    max_task_seconds: int = Field(
+        0,
+        ge=0,
+        le=2**31 - 1,
+        description="An attempt of a task that has run so long is ended as failed (-1004), and retryPolicy decides; "
+        "0 is no limit.",
+    )
     node_selector: Labels = Field(default_factory=dict, description="Labels that each task's node must have.")
     nodes: NodeRules = Field(
         default_factory=NodeRules, description="Which nodes its tasks may be on, besides the job's own rules."

@@ -51,6 +51,29 @@ def test_parameters_of_the_call_fill_the_document(alice: Client) -> None:
     assert "0.1" in json.dumps(alice.document(made["id"])["spec"]["roles"])
 
 
+SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
+
+
+def test_of_a_stream_of_documents_the_one_job_is_taken_and_the_rest_is_named(alice: Client) -> None:
+    text = f"{SERVICE}---\n{job('beside')}\n"
+    made = alice.submit(text)
+    assert made["name"] == "beside"
+    assert made["notes"] == ["Service/web (line 1) is no document of Corral's and left out; kubectl apply takes it."]
+    assert alice.submit(text.replace("beside", "tried"), dry_run=True)["notes"] == made["notes"]
+    checked = alice.validate(text)
+    assert (checked["valid"], checked["notes"]) == (True, made["notes"])
+
+
+@pytest.mark.parametrize("second", [job("second"), "kind: Queue\nname: q", SERVICE.strip()])
+def test_any_other_stream_of_documents_is_refused_whole(alice: Client, second: str) -> None:
+    first = job("first") if second != SERVICE.strip() else SERVICE.strip()
+    with pytest.raises(InvalidInput, match=r"none is a job|nothing was taken") as refused:
+        alice.submit(f"{first}\n---\n{second}\n")
+    assert refused.value.code == "invalid-document"
+    names = {each["name"] for each in alice.jobs(limit=200)["items"]}
+    assert not names & {"first", "second"}
+
+
 def test_a_dry_run_stores_nothing(alice: Client) -> None:
     trial = alice.submit(job("only-tried"), dry_run=True)
     assert trial["document"]["metadata"]["name"] == "only-tried"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from corral.kernel.ids import JobId
+from corral.model.records import EventRecord
 from corral.model.writes import IntentKind
+from corral.scheduler.hived.inspecting import affinity_group
 from tests.control.harness import House, PaperEngine, short
 from tests.control.test_configuration import _apply
 
@@ -97,6 +100,57 @@ async def test_who_loses_the_guarantee_to_a_new_configuration_is_told(house: Hou
     await house.until(await house.submit(short("later", end_with=0)), "succeeded")
     assert _states(house)[owner] == "Allocated+LazyPreempted"
     assert "job.guarantee-lost" in [event.kind for event in await house.store.events(0, job=owner)]
+
+
+def _shown(house: House, job: JobId) -> dict[str, Any]:
+    """HiveD's document of a job's affinity group."""
+    hived = house.control.world.cluster.hived
+    assert hived is not None
+    status = affinity_group(hived.algorithm.state, job)["status"]
+    assert isinstance(status, dict)
+    return status
+
+
+def _later(house: House) -> None:
+    """Two seconds pass."""
+    now = house.clock.now
+    house.clock.now = lambda: now() + 2  # type: ignore[method-assign]
+
+
+async def _until_told(house: House, job: JobId) -> EventRecord:
+    """The event by which a job was told that it lost its guarantee."""
+    while not (told := await house.store.events_of(job, kinds=("job.guarantee-lost",))):
+        await house.store.wakeup.wait(0.02)
+    return told[0]
+
+
+async def test_a_lazy_preemption_is_shown_with_its_time_and_the_group_that_made_it(house: House) -> None:
+    lazy = await house.submit(short("lazy", devices=4, queue="prod", lazyPreemption=True))
+    await house.until(lazy, "running")
+    _later(house)
+    urgent = await house.submit(short("urgent", devices=4, queue="prod", priority="crit"))
+    await house.until(urgent, "running")
+    told = await _until_told(house, lazy)
+    expected = {"preemptor": urgent, "preemptionTime": told.at[:19] + "Z"}
+    assert _shown(house, lazy)["lazyPreemptionStatus"] == expected and told.data == {"preemptor": urgent}
+    await house.abandon()
+    _later(house)
+    await house.begin()
+    assert _shown(house, lazy)["lazyPreemptionStatus"] == expected
+
+
+async def test_a_group_that_a_configuration_took_the_guarantee_is_shown_with_that_time(house: House) -> None:
+    owner = await house.submit(short("owner", devices=4, queue="prod"))
+    await house.until(owner, "running")
+    _later(house)
+    await _apply(house, "{kind: Queue, name: prod, cells: []}")
+    told = await _until_told(house, owner)
+    expected = {"preemptor": owner, "preemptionTime": told.at[:19] + "Z"}
+    assert _shown(house, owner)["lazyPreemptionStatus"] == expected
+    await house.abandon()
+    _later(house)
+    await house.begin()
+    assert _shown(house, owner)["lazyPreemptionStatus"] == expected
 
 
 async def test_cells_that_hived_has_no_words_for_leave_what_is_in_force(house: House) -> None:

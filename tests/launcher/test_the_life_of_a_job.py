@@ -190,6 +190,36 @@ def test_the_duration_counts_from_the_first_start_of_each_attempt() -> None:
     assert driver.run.state is JobState.DELETION_PENDING
 
 
+def test_an_attempt_of_a_task_that_runs_for_too_long_ends_alone_and_its_retry_policy_decides() -> None:
+    driver = Driver(view(role(replicas=2, retry=RetryView(1, fancy=False), max_task_seconds=60)))
+    driver.start_all()
+    driver.advance(20)
+    driver.exited("a-1", 1)
+    driver.started("a-1")
+    driver.advance(39)
+    assert not driver.stops()
+    driver.advance(1)
+    assert driver.stops() == [driver.attempt("a-0")]
+    driver.exited("a-0", 143)
+    ended = driver.ended[-1].completion
+    assert ended is not None and (ended.code, ended.exit_class) == (DEADLINE_EXCEEDED, ExitClass.PERMANENT)
+    driver.started("a-0")
+    assert (driver.task("a-0").attempt, driver.run.state) == (1, JobState.RUNNING)
+    driver.advance(20)
+    assert driver.stops() == [driver.attempt("a-1")]
+    driver.exited("a-1", 143)
+    driver.exit_all(code=143)
+    assert code_of(driver) == DEADLINE_EXCEEDED and driver.run.state is JobState.COMPLETED
+
+
+def test_a_task_past_its_deadline_is_not_tried_again_where_permanent_failures_are_not() -> None:
+    driver = Driver(view(role(retry=RetryView(5, fancy=True), max_task_seconds=60)))
+    driver.start_all()
+    driver.advance(60)
+    driver.exited("a-0", 0)
+    assert code_of(driver) == DEADLINE_EXCEEDED and driver.run.state is JobState.COMPLETED
+
+
 def test_a_gang_that_is_not_complete_in_time_gives_everything_back_and_comes_again_later() -> None:
     policy = LaunchPolicy((60, 60), start_deadline=30.0, retry_first=0.0)
     driver = Driver(view(role(replicas=3, retry=RetryView(0, True)), retry=RetryView(0, True)), policy=policy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -41,6 +42,8 @@ def test_a_request_is_read_from_hiveds_annotation_of_any_version() -> None:
     assert read_request(SPEC, "jobs/one-0") == expected
     old = json.loads(json.dumps(SPEC).replace("leafCellType", "gpuType").replace("leafCellNumber", "gpuNumber"))
     assert read_request(old, "jobs/one-0") == expected
+    shouted = json.loads(re.sub('"([a-zA-Z]+)":', lambda key: key[0].upper(), json.dumps(SPEC)))
+    assert read_request(shouted, "jobs/one-0") == expected
     alone = read_request({"virtualCluster": "vc", "priority": -1, "leafCellNumber": 4}, "ns/pod")
     assert (alone.group, alone.members, alone.ignore_suggested) == ("ns/pod", (Member(1, 4),), True)
 

@@ -211,17 +211,18 @@ def test_rules_about_nodes_are_the_roles() -> None:
     ]
 
 
-def test_the_longest_grace_and_the_one_deadline_are_the_jobs() -> None:
+def test_the_longest_grace_is_the_jobs_and_each_roles_deadline_is_its_pods() -> None:
     data = framework(
         role(terminationGracePeriodSeconds=10, activeDeadlineSeconds=60),
-        role("ps", terminationGracePeriodSeconds=90, activeDeadlineSeconds=60),
+        role("ps", terminationGracePeriodSeconds=90),
+        role("chief", activeDeadlineSeconds=None),
     )
-    job = load_job(data)
-    assert (job.spec.checkpoint.grace_seconds, job.spec.max_duration_seconds) == (90, 60)
-    del data["spec"]["taskRoles"][1]["task"]["pod"]["spec"]["activeDeadlineSeconds"]
-    assert refused(data) == [
+    spec = load_job(data).spec
+    assert (spec.checkpoint.grace_seconds, spec.max_duration_seconds) == (90, 0)
+    assert [each.max_task_seconds for each in spec.roles] == [60, 0, 0]
+    assert refused(framework(role(activeDeadlineSeconds=0))) == [
         "framework.yaml: spec.taskRoles[0].task.pod.spec.activeDeadlineSeconds: "
-        "a job has one deadline: give all roles the same, or none"
+        "expected a whole number from 1 to 2147483647, got 0"
     ]
 
 
@@ -272,6 +273,69 @@ def test_what_all_pods_ask_of_hived_is_the_jobs_and_one_group() -> None:
     spec = load_job(framework(of_hived("a", **pinned), of_hived("b", **pinned), role("c"))).spec
     assert spec.pinned_cell == "one"
     assert {(each.pinned_cell, each.affinity_group) for each in spec.roles} == {("", "")}
+
+
+@pytest.mark.parametrize("said", [{}, {"affinityGroup": None}])
+def test_pods_that_ask_hived_and_name_no_group_are_no_gang(said: dict[str, Any]) -> None:
+    assert not load_job(framework(of_hived("a", **said), of_hived("b", **said), role("c"))).spec.gang
+    assert load_job(framework(of_hived("a", **said), of_hived("b", **group("x")))).spec.gang
+    assert load_job(framework(role("a"))).spec.gang
+    unnamed = of_hived("a", affinityGroup={"members": []})
+    assert any(problem.endswith("affinityGroup.name: missing") for problem in refused(framework(unnamed)))
+
+
+def with_ask(text: str) -> dict[str, Any]:
+    """A Framework whose pods have this text as HiveD's annotation."""
+    found = role()
+    found["task"]["pod"]["metadata"] = {"annotations": {"hivedscheduler.microsoft.com/pod-scheduling-spec": text}}
+    return framework(found)
+
+
+def test_hiveds_annotation_is_read_in_any_case_and_kubernetes_fields_in_their_own() -> None:
+    text = "VirtualCluster: vision\nPRIORITY: 7\nleafcellnumber: 2\nLeafCellType: V100\nlazyPreemptionEnable: null\n"
+    text += "AffinityGroup: {Name: x, Members: [{PodNumber: 2, leafcellnumber: 2}]}\npinnedCellId: null\n"
+    spec = load_job(with_ask(text)).spec
+    devices = spec.roles[0].resources.devices
+    assert (spec.queue, spec.priority, spec.gang, spec.pinned_cell, spec.lazy_preemption) == (
+        "vision",
+        "7",
+        True,
+        "",
+        False,
+    )
+    assert (devices.count, devices.model) == (2, "V100")
+    (twice,) = refused(with_ask("leafCellNumber: 1\nLeafCellNumber: 2\n"))
+    assert "repeated; leafCellNumber was already given" in twice
+    assert any(
+        "leafCells: unknown field" in problem for problem in refused(with_ask("leafCellNumber: 1\nleafCells: 2\n"))
+    )
+    data = framework()
+    data["spec"]["TaskRoles"] = data["spec"].pop("taskRoles")
+    assert any("spec.TaskRoles: unknown field" in problem for problem in refused(data))
+    pods = framework(role(ActiveDeadlineSeconds=5))
+    assert load_job(pods).spec.roles[0].max_task_seconds == 0
+
+
+def test_null_is_unset_everywhere() -> None:
+    said = framework(description=None)
+    task = said["spec"]["taskRoles"][0]
+    task["task"]["podGracefulDeletionTimeoutSec"] = None
+    task["frameworkAttemptCompletionPolicy"] = None
+    pod = task["task"]["pod"]
+    pod["metadata"] = None
+    pod["spec"] |= dict.fromkeys(
+        ("affinity", "tolerations", "nodeSelector", "nodeName", "activeDeadlineSeconds", "priority", "hostname", "volumes",
+         "securityContext", "priorityClassName", "imagePullSecrets", "initContainers", "terminationGracePeriodSeconds")
+    )  # fmt: skip
+    container = pod["spec"]["containers"][0]
+    container |= dict.fromkeys(
+        ("args", "workingDir", "resources", "ports", "volumeMounts", "securityContext", "restartPolicy")
+    )
+    container["env"] = [{"name": "A", "value": "1", "valueFrom": None}, {"name": "B", "value": None}]
+    found = load_job(said).spec.roles[0]
+    assert (found.env, found.kubernetes.pod_template) == ({"A": "1", "B": ""}, {})
+    pod["spec"]["volumes"] = [{"name": "scratch", "emptyDir": {"medium": None}, "hostPath": None}]
+    assert template(load_job(said)) == {"spec": {"volumes": [{"name": "scratch", "emptyDir": {}}]}}
 
 
 def test_a_cell_that_a_pod_cannot_ask_for_is_refused_at_its_role() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from corral.scheduler.hived import HivedAlgorithm
+from corral.spec.documents import is_configuration
 from corral.spec.errors import SpecError, path_text
 from corral.spec.hived import load_hived
 from tests.scheduler.hived_clusters import read_cases
@@ -183,3 +186,45 @@ def test_text_is_refused_with_line_and_column() -> None:
         SpecError, match=r"mine.yaml:33:\d+: virtualClusters.VC1.virtualCells\[0\].cellType: no cell type"
     ):
         load_hived(TEXT.replace("3-P100-NODE.P100-NODE, cell", "3-P100-NODE.NODE, cell"), filename="mine.yaml")
+
+
+FIELDS = (
+    "physicalCluster", "skuTypes", "cellTypes", "childCellType", "childCellNumber", "isNodeLevel", "physicalCells",
+    "cellType", "cellAddress", "cellChildren", "pinnedCellId", "virtualClusters", "virtualCells", "cellNumber",
+    "pinnedCells", "kubeApiServerAddress", "waitingPodSchedulingBlockMilliSec",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("respelled", [str.lower, str.upper, str.capitalize])
+def test_keys_are_read_in_any_case_as_go_reads_them_and_names_as_they_are(respelled: Callable[[str], str]) -> None:
+    text = TEXT
+    for field in FIELDS:
+        text = re.sub(rf"\b{field}\b", respelled(field), text)
+    assert text != TEXT and load_hived(text) == load_hived(TEXT)
+    assert is_configuration(text)
+    with pytest.raises(SpecError, match=r"virtualClusters\.vc1.*p100-node"):
+        load_hived(text + "  vc1:\n    virtualCells: [{cellType: p100-node, cellNumber: 1}]\n")
+
+
+def test_a_problem_is_placed_where_the_key_is_written_in_its_own_case() -> None:
+    with pytest.raises(SpecError) as caught:
+        load_hived(
+            TEXT.replace("physicalCluster:", "PhysicalCluster:").replace("isNodeLevel: true", "isnodelevel: 3", 1)
+        )
+    (problem,) = caught.value.problems
+    assert path_text(problem.path) == "physicalCluster.cellTypes.P100-NODE.isNodeLevel"
+    assert (problem.line, problem.column) == (9, 78)
+    with pytest.raises(SpecError, match="repeated; cellType was already given"):
+        load_hived(TEXT.replace("  - cellType: CT1-NODE\n", "  - cellType: CT1-NODE\n    CellType: CT1-NODE\n", 1))
+
+
+def test_null_is_unset() -> None:
+    nulls = TEXT.replace(
+        "- {cellAddress: 9}", "- {cellAddress: 9, pinnedCellId: null, cellChildren: null, cellType: null}"
+    )
+    nulls = nulls.replace("childCellNumber: 3}", "childCellNumber: 3, isNodeLevel: null}")
+    nulls = nulls.replace("waitingPodSchedulingBlockMilliSec: 50", "waitingPodSchedulingBlockMilliSec: null")
+    nulls += "  VC3: null\n"
+    loaded = load_hived(nulls)
+    assert loaded.physical_cluster == load_hived(TEXT).physical_cluster
+    assert (loaded.virtual_clusters["VC3"].virtual_cells, loaded.waiting_pod_scheduling_block_milli_sec) == ([], 0)

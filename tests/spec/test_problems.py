@@ -193,7 +193,11 @@ def test_a_problem_of_a_job_is_told(lines: str, expected: str) -> None:
         ("- a", "job.yaml:1:1: expected a job (a mapping of fields), got a list"),
         ("a: [", "job.yaml:2:1: not well-formed YAML: did not find expected node content while parsing a flow node"),
         (b"\xff\xfe", "job.yaml: not UTF-8 text; save it as UTF-8"),
-        ("a: 1\n---\nb: 2", "job.yaml:2:1: a second document; put each document in its own file"),
+        (
+            "a: 1\n---\nb: 2",
+            "job.yaml:3:1: the file holds 2 documents, 2 of them jobs (job (line 1), job (line 3)), and one request "
+            "takes one job, so nothing was taken; `corral submit FILE` submits each, or send them one by one",
+        ),
         ("kind: UnifiedJob", "job.yaml:1:1: apiVersion: missing; write corral.dev/v1alpha1"),
         (
             "apiVersion: corral.dev/v1alpha1\nkind: UnifedJob",

@@ -40,7 +40,7 @@ _POD_FIELDS: Final = {
     "schedulerName": "Corral is the scheduler",
     "schedulingGates": "Corral is the scheduler",
     "restartPolicy": "use retryPolicy",
-    "activeDeadlineSeconds": "use maxDurationSeconds",
+    "activeDeadlineSeconds": "use roles[].maxTaskSeconds",
     "terminationGracePeriodSeconds": "use checkpoint.graceSeconds",
     "priority": "use priority",
     "priorityClassName": "use priority",

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from corral.kernel.errors import InvalidInput
 from corral.scheduler.hived.groups import Bind, Member, PodPlacement, PodRequest
+from corral.spec.go_json import field_of
 
 SCHEDULING_SPEC: Final = "hivedscheduler.microsoft.com/pod-scheduling-spec"
 BIND_INFO: Final = "hivedscheduler.microsoft.com/pod-bind-info"
@@ -93,8 +94,9 @@ class _Fields:
         self.where = where
 
     def get(self, *names: str) -> object:
-        """The first of these fields that is there, None when none is."""
-        return next((self.data[name] for name in names if self.data.get(name) is not None), None)
+        """The first of these fields that is there, its key in any case as Go reads it; None when none is."""
+        said = (value for name in names for key, value in self.data.items() if field_of(str(key), (name,)) is not None)
+        return next((value for value in said if value is not None), None)
 
     def number(self, *names: str, default: int | None = None) -> int:
         value = self.get(*names)

@@ -58,12 +58,12 @@ def _environment(container: Fields) -> tuple[dict[str, str], list[Any]]:
         name = variable.get("name") if isinstance(variable, dict) else None
         if not isinstance(name, str):
             container.problem(("env", at), "expected a variable with name and value")
-        elif "valueFrom" not in variable and _ENV_NAME.fullmatch(name):
+        elif variable.get("valueFrom") is None and _ENV_NAME.fullmatch(name):
             value = written(variable.get("value"))
             if value is not None and not isinstance(value, str):
                 container.problem(("env", at, "value"), "expected text; put quotes around it")
             plain[name] = value if isinstance(value, str) else ""
-            for key in variable.keys() - {"name", "value"}:
+            for key in variable.keys() - {"name", "value", "valueFrom"}:
                 container.problem(("env", at, key), "unknown field", at_key=True)
         elif not _is_hiveds(variable):
             left.append(variable)

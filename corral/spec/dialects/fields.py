@@ -24,6 +24,8 @@ class Fields:
         self.data: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
 
     def __contains__(self, name: str) -> bool:
+        """Whether the field has a value; null has none, and is no unknown field either."""
+        self._read.add(name)
         return self.data.get(name) is not None
 
     def problem(self, path: Path, message: str, *, at_key: bool = False) -> None:
@@ -115,10 +117,10 @@ class Fields:
         return {key: inner.text(key) for key in inner.data}
 
     def rest(self) -> dict[str, Any]:
-        """What was not read, now read: for parts that go on as they are."""
+        """What was not read and is not null, now read: for parts that go on as they are."""
         left = {key: value for key, value in self.data.items() if key not in self._read}
         self._read |= left.keys()
-        return left
+        return {key: value for key, value in left.items() if value is not None}
 
     def ignore(self, names: Iterable[str]) -> None:
         """These fields mean nothing to a job: an API server or a controller wrote them."""

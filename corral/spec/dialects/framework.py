@@ -1,14 +1,15 @@
 """Why: FrameworkController's users keep their documents: a `Framework` of task roles, each a pod template with policies.
 
 Retry and completion policies are the same words in a job, since Corral's launcher follows FrameworkController's rules;
-its exit codes are read by FrameworkController's table. A Framework is a gang: all its tasks get their places at once.
+its exit codes are read by FrameworkController's table. A Framework is a gang, all tasks of which get their places at once,
+unless its pods ask HiveD for devices and name no affinity group.
 Source: microsoft/frameworkcontroller, pkg/apis/frameworkcontroller/v1.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from corral.spec.dialects.fields import Fields
@@ -111,6 +112,8 @@ def _role(given: Fields) -> tuple[dict[str, Any], Pod]:
         given.problem(("taskNumber",), "a role of a job has at least one task; leave the role out")
     if (always := RESTARTS.get(pod.restart)) is not None:
         role["retryPolicy"] = {"fancy": False, "maxRetries": always}
+    if pod.deadline is not None:
+        role["maxTaskSeconds"] = pod.deadline
     if pod.barrier is not None and pod.barrier.folder:
         role.setdefault("env", {})[BARRIER_FOLDER] = pod.barrier.folder
         if not role.get("command"):
@@ -147,7 +150,7 @@ def _reachable(count: int) -> int:
 
 
 def _agree(spec: dict[str, Any], pods: list[tuple[Fields, Pod]], translation: Translation) -> None:
-    """What the pods say that a job has once: the longest grace, one deadline, one standing, one barrier."""
+    """What the pods say that a job has once: the longest grace, one standing, one barrier."""
     for key in _JOB_WIDE:
         said = [(task, pod.job[key]) for task, pod in pods if key in pod.job and key not in spec]
         if not said:
@@ -161,7 +164,6 @@ def _agree(spec: dict[str, Any], pods: list[tuple[Fields, Pod]], translation: Tr
     graces = [pod.grace for _, pod in pods if pod.grace is not None]
     if graces:
         spec["checkpoint"] = {"graceSeconds": max(graces)}
-    _deadline(spec, pods)
     barriers = [pod.barrier for _, pod in pods if pod.barrier is not None]
     if barriers:
         spec["barrier"] = {"enabled": True, "timeoutSeconds": max(each.timeout for each in barriers)}
@@ -172,7 +174,10 @@ def _agree(spec: dict[str, Any], pods: list[tuple[Fields, Pod]], translation: Tr
 def _cells(
     spec: dict[str, Any], roles: list[dict[str, Any]], pods: list[tuple[Fields, Pod]], translation: Translation
 ) -> None:
-    """The pinned cells and affinity groups of roles that differ; else the cell is the job's, and all of it one group."""
+    """The pinned cells and affinity groups of roles that differ; else the cell is the job's, and all of it one group.
+
+    Pods that ask HiveD for devices and name no group are placed one by one: such a Framework is no gang.
+    """
     for key in ("pinnedCell", "affinityGroup"):
         said = {at: pod.cells[key] for at, (_, pod) in enumerate(pods) if key in pod.cells}
         if len(set(said.values())) > 1:
@@ -183,19 +188,8 @@ def _cells(
         elif key == "pinnedCell" and said:
             at, spec[key] = next(iter(said.items()))
             translation.origins["spec", key] = (*pods[at][0].path, "task", "pod")
-
-
-def _deadline(spec: dict[str, Any], pods: Iterable[tuple[Fields, Pod]]) -> None:
-    deadlines = {pod.deadline for _, pod in pods}
-    if deadlines == {None}:
-        return
-    if len(deadlines) == 1:
-        spec["maxDurationSeconds"] = deadlines.pop()
-        return
-    for task, pod in pods:
-        if pod.deadline is not None:
-            path = ("task", "pod", "spec", "activeDeadlineSeconds")
-            task.problem(path, "a job has one deadline: give all roles the same, or none", at_key=True)
+        elif key == "affinityGroup" and set(said.values()) == {""}:
+            spec["gang"] = False
 
 
 def _origins(translation: Translation, at: int) -> None:
@@ -210,6 +204,7 @@ def _origins(translation: Translation, at: int) -> None:
         (*role, "completion", "minFailed"): (*policy, "minFailedTaskCount"),
         (*role, "completion", "minSucceeded"): (*policy, "minSucceededTaskCount"),
         (*role, "retryPolicy"): (*task, "task", "retryPolicy"),
+        (*role, "maxTaskSeconds"): (*pod, "spec", "activeDeadlineSeconds"),
         (*role, "image"): (*container, "image"),
         (*role, "command"): (*container, "command"),
         (*role, "env"): (*container, "env"),

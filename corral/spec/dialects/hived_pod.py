@@ -1,7 +1,7 @@
 """Why: Frameworks of OpenPAI's clusters ask HiveD for their devices in an annotation of the pod; a job asks in its fields.
 
 Source: HiveD, pkg/api (`pod-scheduling-spec`, with the names of its older versions). Members of an affinity group need no
-word: they are the tasks of the roles that name it.
+word: they are the tasks of the roles that name it. HiveD reads the annotation's keys in any case.
 """
 
 from __future__ import annotations
@@ -11,10 +11,20 @@ from typing import Any, Final
 
 from corral.spec.dialects.fields import Fields
 from corral.spec.errors import SpecError
+from corral.spec.go_json import Shape, as_go_reads
 from corral.spec.source import parse_source
 
 SCHEDULING_SPEC: Final = "hivedscheduler.microsoft.com/pod-scheduling-spec"
 PREFIX: Final = "hivedscheduler.microsoft.com/"
+_ASK: Final[Shape] = {
+    **dict.fromkeys(
+        (
+            "virtualCluster", "priority", "pinnedCellId", "reservationId", "leafCellType", "gpuType", "leafCellNumber",
+            "gpuNumber", "gangReleaseEnable", "lazyPreemptionEnable", "ignoreK8sSuggestedNodes",
+        )
+    ),
+    "affinityGroup": {"name": None, "members": dict.fromkeys(("podNumber", "leafCellNumber", "gpuNumber"))},
+}  # fmt: skip
 
 
 @dataclass
@@ -25,7 +35,7 @@ class HivedAsk:
     job: dict[str, Any]
     """Fields of the job's spec; all of its pods have to say the same."""
     cells: dict[str, str]
-    """Fields of the role: which cell, and together with which pods."""
+    """Fields of the role: which cell, and together with which pods ("" is an affinity group of its own for each)."""
 
 
 def hived_ask(annotations: Fields) -> HivedAsk | None:
@@ -34,7 +44,7 @@ def hived_ask(annotations: Fields) -> HivedAsk | None:
     if not text:
         return None
     try:
-        data = parse_source(text, SCHEDULING_SPEC).data
+        data = as_go_reads(parse_source(text, SCHEDULING_SPEC), _ASK).data
     except SpecError as error:
         annotations.problem((SCHEDULING_SPEC,), error.problems[0].message)
         return None
@@ -45,7 +55,7 @@ def hived_ask(annotations: Fields) -> HivedAsk | None:
     job["priority"] = str(given.whole("priority", 0, least=-1, most=1000))
     job["lazyPreemption"] = given.flag("lazyPreemptionEnable", False)
     cells = {"pinnedCell": given.text("pinnedCellId") or given.text("reservationId")}
-    cells["affinityGroup"] = given.inner("affinityGroup").text("name")
+    cells["affinityGroup"] = given.inner("affinityGroup").text("name", None) if "affinityGroup" in given else ""
     given.ignore(("reservationId", "gangReleaseEnable", "ignoreK8sSuggestedNodes", "gpuNumber", "leafCellNumber"))
     given.done()
     return HivedAsk({"count": count, "model": model}, job, cells)

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from corral.spec.cluster import ClusterDocument
 from corral.spec.documents import Document
 from corral.spec.errors import SpecError
-from corral.spec.hived import load_hived
+from corral.spec.hived import is_bare_hived, load_hived
 from corral.spec.hived_bridge import documents_of
 from corral.spec.openpai.export import Export, group_of
 from corral.spec.queue import QueueDocument
@@ -72,9 +72,10 @@ def site_of(export: Export, *, engine: str) -> Site:
 def _cluster(export: Export, site: Site, engine: str) -> None:
     """The machines: HiveD's description where there is one, else those of the layout."""
     hived = export.hived or _of(export.services or {}, "hivedscheduler")
-    if hived.get("config") or "physicalCluster" in hived:
+    bare = is_bare_hived(hived)
+    if hived.get("config") or bare:
         try:
-            loaded = load_hived(hived if "physicalCluster" in hived else {"hivedscheduler": hived})
+            loaded = load_hived(hived if bare else {"hivedscheduler": hived})
             site.documents += documents_of(loaded, engine=engine)
         except SpecError as error:
             site.notes.append(Note("hived", "hivedscheduler", f"HiveD's configuration cannot be taken: {error}"))

@@ -1,0 +1,94 @@
+"""A job file may hold other documents too: each job of it is submitted, what is another program's is named and left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from corral.cli.output import say
+from corral.kernel.errors import CorralError
+
+if TYPE_CHECKING:
+    from corral.spec.streams import Part
+
+_MARKS: Final = (b"\n---", b"\n...")
+
+
+def parts_in(text: bytes, shown: str) -> list[Part]:
+    """The documents of a file that has several; none for a file that is one document, or cannot be read.
+
+    A file that cannot be read is left to the server, which says what is wrong with it.
+    """
+    if not any(mark in text for mark in _MARKS):
+        return []
+    from corral.spec.errors import SpecError
+    from corral.spec.streams import parts_of
+
+    try:
+        return parts_of(text, shown)
+    except SpecError:
+        return []
+
+
+def job_alone(text: bytes, shown: str) -> list[Part]:
+    """The one document of a file that is a job by its kind; none for any other file."""
+    if b"kind" not in text:
+        return []
+    from corral.spec.errors import SpecError
+    from corral.spec.source import parse_source
+    from corral.spec.streams import Part, Sort, sort_of
+
+    try:
+        data = parse_source(text, shown).data
+    except SpecError:
+        return []
+    if not isinstance(data, dict) or "kind" not in data or sort_of(data) is not Sort.JOB:
+        return []
+    return [Part(Sort.JOB, str(data["kind"]), 1, 0, text.decode())]
+
+
+def jobs_of(parts: list[Part]) -> list[bytes]:
+    """The text of each job."""
+    from corral.spec.streams import Sort
+
+    return [part.text.encode() for part in parts if part.sort is Sort.JOB]
+
+
+def configuration_of(parts: list[Part]) -> bytes:
+    """The text of all documents that configure the cluster; empty when there are none."""
+    from corral.spec.streams import Sort, joined
+
+    return joined([part for part in parts if part.sort is Sort.CONFIGURATION]).encode()
+
+
+def tell_left_out(parts: list[Part]) -> None:
+    """Name the documents that are another program's."""
+    from corral.spec.streams import Sort, left_out
+
+    if others := [part for part in parts if part.sort is Sort.OTHER]:
+        say(left_out(others))
+
+
+def submit_each(texts: list[bytes], check: Callable[[bytes], None], submit: Callable[[bytes], int]) -> int:
+    """Submit several jobs of one file, after all were found to be acceptable; the worst of their exit codes.
+
+    Raises what refuses one of them; which were submitted before it is told.
+    """
+    for text in texts:
+        check(text)
+    worst = 0
+    for at, text in enumerate(texts):
+        with _counted(at, len(texts)):
+            worst = max(worst, submit(text))
+    return worst
+
+
+@contextmanager
+def _counted(done: int, of: int) -> Iterator[None]:
+    try:
+        yield
+    except CorralError:
+        if done:
+            say(f"{done} of {of} jobs of the file were submitted before this one was refused.")
+        raise
