@@ -29,8 +29,8 @@ def read_runnable_job(
     """The job in `text`, which its framework can run, and the secrets that stand in the text.
 
     For files of OpenPAI, `user` is who submits, `fs_uri` the file system of paths that name none, and `folder` the
-    user's own on storages. Raises SpecError with every problem of the document, or every one that the framework has with it; InvalidInput when its
-    framework's plug-in cannot be loaded.
+    user's own on storages. Raises SpecError with every problem of the document, or every one that the framework has
+    with it; InvalidInput when its framework's plug-in cannot be loaded.
     """
     terms = {"user": user, "fs_uri": fs_uri, "folder": folder}
     read = read_job(text, parameters=parameters, filename=filename, job_types=job_types(), **terms)

@@ -68,7 +68,8 @@ def read_job(
 
     `parameters` override the document's own; `name` replaces its name; `job_types`, when given, are the only
     frameworks accepted. For files of OpenPAI, `user` is who submits, `fs_uri` the file system of paths that name none,
-    and `folder` the user's own on storages. Raises SpecError with every problem, each with file, line and column when text was given.
+    and `folder` the user's own on storages. Raises SpecError with every problem, each with file, line and column when
+    text was given.
     """
     asked = parameters or {}
     if isinstance(document, str | bytes):
