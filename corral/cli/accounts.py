@@ -97,7 +97,7 @@ def users_command(context: click.Context, output: str) -> None:
 
 def _notes_of(user: Mapping[str, Any]) -> str:
     notes = ["locked"] if user["disabled"] else []
-    if user["folder"] != user["name"]:
+    if user.get("folder", user["name"]) != user["name"]:
         notes.append(f"folder {user['folder']}")
     return ", ".join(notes)
 
@@ -183,7 +183,7 @@ def _use_rows(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         row("code kept", found["codeBytes"], _size),
         each("a stream of a task's log", found["logBytesOfStream"]),
         each("a task's working folder", found["folderBytesOfTask"]),
-        ("folder on storages", found["folder"], ""),
+        ("folder on storages", found.get("folder", ""), ""),
     ]
 
 

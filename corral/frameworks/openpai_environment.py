@@ -141,7 +141,8 @@ def _of_the_yarn_era(job: PaiJob, gang: Gang, role: PaiRole) -> dict[str, str]:
         found[variable] = str(v1.get(_OF_V1[variable]) or "") or _uri(job, role, kind)
     if not found["PAI_OUTPUT_DIR"] and job.annotations.get(names.VERSION) == "1":
         files = job.annotations.get(names.DEFAULT_FILES, "")
-        found["PAI_OUTPUT_DIR"] = f"{files}/Output/{job.user}/{job.name}" if files else ""
+        folder = job.annotations.get(names.FOLDER) or job.user
+        found["PAI_OUTPUT_DIR"] = f"{files}/Output/{folder}/{job.name}" if files else ""
     return found | {"PAI_JOB_VC_NAME": gang.job.spec.queue}
 
 

@@ -24,14 +24,16 @@ def read_runnable_job(
     filename: str = "job.yaml",
     user: str = "",
     fs_uri: str = "",
+    folder: str = "",
 ) -> ReadJob:
     """The job in `text`, which its framework can run, and the secrets that stand in the text.
 
-    `user` and `fs_uri` are for files of OpenPAI: who submits, and the file system of paths that name none. Raises
-    SpecError with every problem of the document, or every one that the framework has with it; InvalidInput when its
-    framework's plug-in cannot be loaded.
+    For files of OpenPAI, `user` is who submits, `fs_uri` the file system of paths that name none, and `folder` the
+    user's own on storages. Raises SpecError with every problem of the document, or every one that the framework has
+    with it; InvalidInput when its framework's plug-in cannot be loaded.
     """
-    read = read_job(text, parameters=parameters, filename=filename, job_types=job_types(), user=user, fs_uri=fs_uri)
+    terms = {"user": user, "fs_uri": fs_uri, "folder": folder}
+    read = read_job(text, parameters=parameters, filename=filename, job_types=job_types(), **terms)
     findings = framework(read.job.spec.job_type).check(read.job)
     if findings:
         raise SpecError([Problem(message, path, filename=filename) for path, message in findings])

@@ -56,7 +56,8 @@ class OpenPaiV1(OpenPaiJobs, Removing, Sessions):
             raise OpenPaiRefusal("ConflictJobError", f"Job name {v1['jobName']} already exists")
         auth = await self._registry(v1, owner.user)
         try:
-            translate = partial(v1_job, v1, user=owner.user, fs_uri=self.openpai_fs_uri, auth=auth)
+            terms = {"user": owner.user, "fs_uri": self.openpai_fs_uri, "folder": await self._folder_of(owner)}
+            translate = partial(v1_job, v1, auth=auth, **terms)
             job = await self.aside(len(text) <= LIGHT, translate)
         except SpecError as error:
             raise OpenPaiRefusal("InvalidParametersError", error.message) from None

@@ -33,7 +33,17 @@ from corral.service.rules import Decision, Resource
 from corral.service.storages import Storages
 from corral.spec.errors import SpecError, did_you_mean
 from corral.spec.job import UnifiedJob
-from corral.spec.openpai.names import DEFAULT_FILES, JOB_TYPE, OWN_TAG_SAID, OWN_TAGS, PROTOCOL, SSH_KEYS, USER
+from corral.spec.openpai.names import (
+    DEFAULT_FILES,
+    FOLDER,
+    JOB_TYPE,
+    OWN_TAG_SAID,
+    OWN_TAGS,
+    PROTOCOL,
+    SSH_KEYS,
+    USER,
+    VERSION,
+)
 from corral.spec.openpai.translation import public_keys, secret_name
 from corral.spec.parts import Array, Dependency
 from corral.spec.reading import ReadJob
@@ -179,6 +189,8 @@ class Submitting(OpenPaiQuota, Storages):
         """
         asked: dict[str, Any] = {"parameters": parameters, "filename": filename, "user": actor.user}
         asked["fs_uri"] = self.openpai_fs_uri
+        if (b"jobName" if isinstance(text, bytes) else "jobName") in text:  # type: ignore[operator]  # OpenPAI's version 1
+            asked["folder"] = await self._folder_of(actor)
         read = await self.aside(len(text) <= LIGHT, partial(read_runnable_job, text, **asked))
         job = read.job.with_targets({}) if read.job.spec.replica_spec.target_replicas else read.job
         return ReadJob(job, read.secrets, read.others)
@@ -190,6 +202,9 @@ class Submitting(OpenPaiQuota, Storages):
         files = {DEFAULT_FILES: self.openpai_fs_uri} if self.openpai_fs_uri else {}
         annotations = {**files, **job.metadata.annotations, USER: actor.user}
         annotations.pop(SSH_KEYS, None)
+        annotations.pop(FOLDER, None)
+        if annotations.get(VERSION) == "1" and (folder := await self._folder_of(actor)) != actor.user:
+            annotations[FOLDER] = folder
         if _SSH in annotations.get(PROTOCOL, ""):
             user = await self.store.user(actor.user)
             if keys := public_keys({} if user is None else user.extension):

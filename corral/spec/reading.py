@@ -65,18 +65,19 @@ def read_job(
     job_types: Collection[str] | None = None,
     user: str = "",
     fs_uri: str = "",
+    folder: str = "",
 ) -> ReadJob:
     """The job that a document (YAML, JSON, or data) describes, with the secrets that stand in it.
 
     `parameters` override the document's own; `name` replaces its name; `job_types`, when given, are the only
-    frameworks accepted; `user` is who submits, and `fs_uri` the file system of paths that name none, for files of
-    OpenPAI. Raises SpecError with every problem, each with file, line and column when text was given, and where the
-    text has several documents and not exactly one job among them.
+    frameworks accepted. For files of OpenPAI, `user` is who submits, `fs_uri` the file system of paths that name none,
+    and `folder` the user's own on storages. Raises SpecError with every problem, each with file, line and column when
+    text was given, and where the text has several documents and not exactly one job among them.
     """
     if not isinstance(document, str | bytes):
-        return _read_one(document, parameters, filename, name, job_types, user, fs_uri)
+        return _read_one(document, parameters, filename, name, job_types, user, fs_uri, folder)
     document, others = the_job(readable(document), filename, TEXT_UNDER)
-    read = _read_one(document, parameters, filename, name, job_types, user, fs_uri)
+    read = _read_one(document, parameters, filename, name, job_types, user, fs_uri, folder)
     return replace(read, others=others) if others else read
 
 
@@ -88,6 +89,7 @@ def _read_one(
     job_types: Collection[str] | None,
     user: str,
     fs_uri: str,
+    folder: str,
 ) -> ReadJob:
     asked = parameters or {}
     if isinstance(document, str | bytes):
@@ -99,7 +101,7 @@ def _read_one(
                 pass  # found again below, with line and column
     source = _source(document, filename)
     if is_openpai(source.data):
-        return _read_openpai(document, filename, asked, name, user, fs_uri)
+        return _read_openpai(document, filename, asked, name, user, fs_uri, folder)
     return ReadJob(_load(source, asked, name, job_types))
 
 
@@ -209,10 +211,11 @@ def _read_openpai(
     name: str | None,
     user: str,
     fs_uri: str,
+    folder: str,
 ) -> ReadJob:
     """The job of a file of OpenPAI, told by its own words where it is wrong."""
     found, source = read_openpai(
-        document, filename=filename, parameters=parameters, name=name, user=user, fs_uri=fs_uri
+        document, filename=filename, parameters=parameters, name=name, user=user, fs_uri=fs_uri, folder=folder
     )
     try:
         job = UnifiedJob.model_validate(found.document, by_alias=True, by_name=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from sqlalchemy import update
 
@@ -11,6 +13,7 @@ from corral.kernel.ids import JobId
 from corral.model.accounts import Group, User
 from corral.model.storages import mount_of
 from corral.service import Actor, Service
+from corral.spec.openpai.names import FOLDER, V1
 from corral.spec.storage import StorageUse
 from corral.store import Store, tables
 from tests.service.conftest import ANN, ROOT, START, job_text
@@ -102,3 +105,25 @@ async def test_a_folder_of_a_namesake_is_given_to_no_account_that_is_called_like
     assert (await service.create_user(ROOT, "ann")).folder == "ann-2"
     assert (await service.create_user(ROOT, "ann-2")).folder == "ann-2-2"
     assert (await service.user(ROOT, "bob")).folder == "bob"
+
+
+@pytest.mark.parametrize("way", ["by OpenPAI's API", "as a file"])
+async def test_the_output_folder_of_a_namesakes_job_of_openpais_first_version_is_its_own(
+    service: Service, store: Store, way: str
+) -> None:
+    service.openpai_fs_uri = "hdfs://namenode:9000"
+    told = []
+    for name in ("a", "b"):
+        text = json.dumps({"jobName": name, "image": "an/image", "taskRoles": [{"name": "main", "command": "true"}]})
+        if way == "as a file":
+            await service.submit(ANN, text, wait_for_capacity=True, no_image=True)
+        else:
+            await service.v1_submit(ANN, text.encode())
+        (live,) = await store.load_live()
+        annotations = json.loads(live.doc)["metadata"]["annotations"]
+        told.append((json.loads(annotations[V1])["outputDir"], annotations.get(FOLDER)))
+        await _end(store, live.id)
+        await service.delete_user(ROOT, "ann")
+        await service.create_user(ROOT, "ann")
+    root = "hdfs://namenode:9000/Output"
+    assert told == [(f"{root}/ann/a", None), (f"{root}/ann-2/b", "ann-2")]

@@ -66,10 +66,11 @@ def read_openpai(
     name: str | None = None,
     user: str = "",
     fs_uri: str = "",
+    folder: str = "",
 ) -> tuple[OpenPaiJob, Source]:
     """The job of `user` that a file of OpenPAI describes, and where each part of it was written.
 
-    `parameters` override the protocol's own. Raises SpecError with what is wrong.
+    `parameters` override the protocol's own; `folder` is the user's own on storages. Raises SpecError with what is wrong.
     """
     if isinstance(document, Mapping):
         source = Source(filename, dict(document))
@@ -84,7 +85,7 @@ def read_openpai(
         _set(source, parameters, old=old)
     try:
         if old:
-            return v1_job(checked_v1(source), user=user, fs_uri=fs_uri), source
+            return v1_job(checked_v1(source), user=user, fs_uri=fs_uri, folder=folder), source
         return to_job(checked(source), user=user), source
     except ProtocolError as error:
         raise ProtocolError([_placed(each, source) for each in error.problems], error.wire) from None

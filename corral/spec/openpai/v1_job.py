@@ -32,13 +32,18 @@ _VARIABLES: Final = {"PAI_DATA_DIR": "dataDir", "PAI_OUTPUT_DIR": "outputDir", "
 
 
 def v1_job(
-    v1: Mapping[str, Any], *, user: str = "", fs_uri: str = "", auth: tuple[str, str, str] | None = None
+    v1: Mapping[str, Any],
+    *,
+    user: str = "",
+    fs_uri: str = "",
+    auth: tuple[str, str, str] | None = None,
+    folder: str = "",
 ) -> OpenPaiJob:
     """The job that a checked v1 document of `user` stands for; `fs_uri` is the file system of paths that name none.
 
     Raises SpecError where no job of Corral's can be made of it.
     """
-    settled = with_folders(v1, user, fs_uri)
+    settled = with_folders(v1, user, fs_uri, folder)
     job = to_job(v1_to_protocol(settled, auth=auth), user=user)
     document = job.document
     annotations = document["metadata"].setdefault("annotations", {})
@@ -58,11 +63,14 @@ def to_v1(document: Mapping[str, Any]) -> dict[str, Any] | None:
     return found
 
 
-def with_folders(v1: Mapping[str, Any], user: str, fs_uri: str) -> dict[str, Any]:
-    """The job with its folders as OpenPAI's server settles them: without variables, and with an output folder."""
+def with_folders(v1: Mapping[str, Any], user: str, fs_uri: str, folder: str = "") -> dict[str, Any]:
+    """The job with its folders as OpenPAI's server settles them: without variables, and with an output folder.
+
+    `folder` is the user's own on storages; "" is their name.
+    """
     settled = dict(v1)
     if not settled["outputDir"] and user:
-        settled["outputDir"] = f"$PAI_DEFAULT_FS_URI/Output/{user}/{v1['jobName']}"
+        settled["outputDir"] = f"$PAI_DEFAULT_FS_URI/Output/{folder or user}/{v1['jobName']}"
     for name in ("authFile", *DIRECTORIES):
         text = settled[name].replace("$PAI_DEFAULT_FS_URI", fs_uri.rstrip("/") if fs_uri else _THIS_MACHINE)
         text = re.sub(r"\$PAI_JOB_NAME(?!\w)", lambda _: str(v1["jobName"]), text)
