@@ -106,8 +106,7 @@ class TaskHistory:
 
     async def read(self, offset: int, limit: int) -> tuple[int, bytes]:
         """Up to `limit` bytes of one attempt, or of the mark before it, and where they really begin."""
-        await self.size()
-        for part in self._parts:
+        for part in self._parts[:-1]:
             if offset >= part.end:
                 continue
             if offset < part.base:
@@ -115,13 +114,15 @@ class TaskHistory:
             begin, data = await (await self._log_of(part)).read(offset - part.base, min(limit, part.end - offset))
             if data:
                 return part.base + begin, data
-            if part is not self._parts[-1]:  # its end is lost: what comes after it is there
-                offset = part.end
-        if self._last is not None and not self._last_over and self._parts[-1].end < offset:
-            base = self._parts[-1].base  # a task that emptied its own log is read from its beginning again
-            begin, data = await self._last.read(max(0, offset - base), limit)
-            return (base + begin if data else offset), data
-        return offset, b""
+            offset = part.end  # its end is lost: what comes after it is there
+        if self._last is None:
+            return offset, b""
+        last = self._parts[-1]
+        if offset < last.base:
+            await self.size()
+            return offset, last.mark[offset - last.begin :][:limit] if last.size else b""
+        begin, data = await self._last.read(offset - last.base, limit)  # of one that was emptied from its beginning on
+        return (last.base + begin if data else offset), data
 
     async def tail(self, lines: int) -> int:
         """The offset at which the last `lines` lines begin, marks counted."""
@@ -197,8 +198,6 @@ class TaskHistory:
             await log.close()
 
     async def _log_of(self, part: _Part) -> OneLog:
-        if part is self._parts[-1] and self._last is not None:
-            return self._last
         if self._earlier is None or self._earlier[0] != part.step.id:
             if self._earlier is not None:
                 await self._earlier[1].close()

@@ -168,7 +168,7 @@ class Jobs(ServiceBase):
         named = await self._summaries(jobs_named([reasons.binding.message])[:_MOST_NAMED])
         lacking = sum(role.waiting for role in record.run.roles.values())
         waits = "more waits" if lacking == 1 else "more wait"
-        message = f"{standing} {lacking} {waits} for room: {by_name(reasons.binding.message, named)}"
+        message = f"{standing} {lacking} {waits} for room. {by_name(reasons.binding.message, named)}"
         return Explanation(record.id, record.phase, message, reasons, await self._summaries(answer.get("before", ())))
 
     async def _summaries(self, jobs: Iterable[str]) -> tuple[JobSummary, ...]:

@@ -21,6 +21,7 @@ from corral.model.inventory import Device
 from corral.model.launch import InventoryChanged
 from corral.model.writes import IntentKind
 from corral.service import Actor, Service
+from corral.service.inside import TaskLog
 from corral.service.logs import Logs, SharedLogs
 from corral.storage.logs import LogStore
 from corral.storage.shelf import LogShelf
@@ -166,3 +167,20 @@ async def test_a_job_that_was_never_given_a_place_ends_its_followers_with_it(tas
     await wish(house, job, IntentKind.STOP)
     async with house.patience():
         assert [await each for each in followers] == [b"", b""]
+
+
+async def test_a_log_that_its_disk_never_completed_ends_some_time_after_its_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("corral.service.inside._LOST_SECONDS", 0.05)
+    monkeypatch.setattr("corral.api.reading.WAIT", 0.01)
+    disk = LogStore(tmp_path / "logs")
+    disk.open()
+    attempt = attempt_id(JobId("j000000000000"), 0, "worker", 0, 0)
+    Path(disk.prepare(attempt)[0]).write_bytes(b"half of it")
+
+    async def ended() -> bool:
+        return True
+
+    log = TaskLog(attempt, "all", disk.source(attempt), ended)
+    assert b"".join([piece async for piece in follow_source(log, 0)]) == b"half of it"

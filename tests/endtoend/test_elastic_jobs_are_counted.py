@@ -41,7 +41,7 @@ def test_explain_says_what_it_could_still_get_and_why_it_does_not(platform: Plat
     job = small(platform)
     found = platform.client.explain(job["id"])
     assert found["message"] == (
-        "It runs: 2 of 12 tasks. 10 more wait for room: One more task needs 1 device; 0 of 16 are free."
+        "It runs: 2 of 12 tasks. 10 more wait for room. One more task needs 1 device; 0 of 16 are free."
     )
     assert "10 more wait for room" in platform.corral("explain", "grows")
 

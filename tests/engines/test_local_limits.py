@@ -59,6 +59,15 @@ async def test_an_engine_that_closes_keeps_the_group_that_a_task_is_about_to_ent
     assert all(os.path.isdir(group) for group in groups)
 
 
+async def test_tasks_start_though_somebody_removed_the_empty_group_of_the_engine(local: Harness) -> None:
+    if local.engine._cgroups is None:
+        pytest.skip("this server may not make control groups here; run the tests as root to check them")
+    for parent in local.engine._cgroups.parents:
+        os.rmdir(parent)
+    end = await local.run("cat", "/proc/self/cgroup", memory_bytes=1 << 30, cpu_millis=500)
+    assert end.code == 0 and f"/{attempt()}" in local.log()
+
+
 @pytest.mark.parametrize("adopted", [False, True])
 async def test_a_task_that_cannot_enter_its_group_is_not_begun_without_its_limits(
     local: Harness, monkeypatch: pytest.MonkeyPatch, adopted: bool

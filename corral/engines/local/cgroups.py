@@ -43,6 +43,9 @@ class CgroupsV2:
 
         Raises OSError.
         """
+        if not self._parent.is_dir():  # somebody removed it while it was empty: without it nothing could start any more
+            self._parent.mkdir(exist_ok=True)
+            _delegate(self._parent)
         group = self._parent / attempt
         group.mkdir(exist_ok=True)
         if memory_bytes:
@@ -74,6 +77,8 @@ class CgroupsV1:
 
         Raises OSError.
         """
+        for parent in self.parents:
+            parent.mkdir(exist_ok=True)  # somebody may have removed it while it was empty
         group = self.parents[0] / attempt
         group.mkdir(exist_ok=True)
         made = [str(group)]

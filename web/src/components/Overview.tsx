@@ -6,7 +6,7 @@ import * as overview from '../api/overview';
 import * as ask from '../api/queries';
 import { ENDED, type JobDetail } from '../api/types';
 import { racks, type Rack } from '../lib/cells';
-import { count } from '../lib/format';
+import { count, heldOf } from '../lib/format';
 import { marks } from '../lib/marks';
 import { ClusterMap } from './ClusterMap';
 import { ExitNote } from './ExitNote';
@@ -102,7 +102,7 @@ function Placement({ job }: { job: JobDetail }) {
       <h2 className="heading">
         {placed ? 'Placement' : 'The cluster now'}
         <span className="text-xs font-normal text-muted">
-          {placed ? `${count(job.devices, 'device')} on ${count(nodes.size, 'node')}` : `it needs ${count(job.devices, 'device')}`}
+          {placed ? `${count(heldOf(job) ?? job.devices, 'device')} on ${count(nodes.size, 'node')}` : `it needs ${count(job.devices, 'device')}`}
           {asked.length > 0 && `, ${asked.join(', ')}`}
         </span>
       </h2>
