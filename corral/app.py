@@ -287,8 +287,7 @@ async def _control(settings: Settings) -> None:
     local = settings.engine == "local"
     accounts = Accounts(store, Sealer(key), allot=local and os.getuid() == 0 and not settings.trust_users)
     logs_of = LogStore(settings.data_folder / "blobs" / "logs")
-    settle = _engine_settler(settings, store) if local else None
-    leadership = Leadership(store, address=settings.leader_address, settle=settle)
+    leadership = Leadership(store, address=settings.leader_address, settle=_engine_settler(settings, store))
     archiver = _archiver(logs_of, place, leadership.left)
     engine: Engine
     if local:
@@ -461,20 +460,23 @@ def _local_engine(settings: Settings, accounts: Accounts, logs_of: LogStore, cod
 
 
 def _engine_settler(settings: Settings, store: Store) -> Callable[[Holder], Coroutine[Any, Any, None]]:
-    """What refuses this machine's engine while the tasks of the database may run on another one's."""
-    from corral.engines.local.home import home_of, is_same
+    """What refuses this server's engine while the tasks of the database may run where it does not see them."""
+    from corral.engines.local.home import elsewhere, home_of, is_same
+    from corral.model.writes import home_of_engine
 
-    home = home_of((settings.data_folder / "engine").absolute())
+    is_local, folder = settings.engine == "local", settings.data_folder / "engine"
+    home = home_of(folder.absolute()) if is_local else home_of_engine(settings.engine)
 
     async def settle(holder: Holder) -> None:
-        other = await store.settle_engine(home, holder, is_same=is_same, take_over=settings.engine_take_over)
+        other = await store.settle_engine(
+            home,
+            holder,
+            is_same=lambda before, now: before == now or is_same(before, now),
+            take_over=settings.engine_take_over,
+            engine=settings.engine,
+        )
         if other is not None:
-            message = (
-                f"The tasks of this database run on {other.host}, data folder {Path(other.folder).parent}: a server "
-                "elsewhere would start them a second time. Start it there, or give this one a database of its own; if "
-                "that machine or folder is gone for good, start with CORRAL_ENGINE_TAKE_OVER=true."
-            )
-            raise Conflict("engine-elsewhere", message)
+            raise Conflict("engine-elsewhere", elsewhere(other))
 
     return settle
 

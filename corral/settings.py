@@ -167,8 +167,8 @@ class Settings(BaseSettings):
     )
     engine_take_over: bool = Field(
         default=False,
-        description="Start although tasks of the database ran on another machine, or in another data folder, that is gone "
-        "for good: they count as lost and are started again. Without it such a server is refused.",
+        description="Start although tasks of the database ran on another machine, in another data folder or on another "
+        "engine that is gone for good: they count as lost and are started again. Without it such a server is refused.",
     )
     trust_users: bool = Field(
         default=False,

@@ -264,15 +264,20 @@ class Holder(msgspec.Struct, frozen=True):
 
 
 class EngineHome(msgspec.Struct, frozen=True):
-    """Where the tasks of a database run, when that is a machine of the server's own."""
+    """Where the tasks of a database run: a machine of the server's own, or a cluster (`home_of_engine`)."""
 
     name: str
-    """A random name that the engine's folder keeps."""
+    """A random name that the engine's folder keeps; for a cluster the engine's."""
     folder: str
     host: str
     machine: str
     """The machine's own id, "" where it has none."""
     boot_id: str
+
+
+def home_of_engine(name: str) -> EngineHome:
+    """The home of tasks of which only the engine is known: pods, which a server on any machine finds in their cluster."""
+    return EngineHome(name, "", "", "", "")
 
 
 class Lease(msgspec.Struct, frozen=True):

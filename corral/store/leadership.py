@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 from sqlalchemy import Connection, Engine, bindparam, func, select, update
 
-from corral.model.writes import EngineHome, Holder, Lease
+from corral.model.writes import EngineHome, Holder, Lease, home_of_engine
 from corral.store import tables
 from corral.store.database import Database
 from corral.store.deadlines import Call, overdue
@@ -41,13 +41,22 @@ _RELEASE: Final = update(tables.leadership).values(holder=None, address="", expi
 
 
 ENGINE_HOME: Final = "engine.home"
-"""The setting that says where the tasks of this database run, when that is a machine of the server's own."""
+"""The setting that says where the tasks of this database run."""
 _HOME: Final = select(tables.settings.c.value).where(tables.settings.c.key == ENGINE_HOME)
 _PLACED: Final = (
     select(func.count())
     .select_from(tables.tasks.join(tables.jobs, tables.jobs.c.id == tables.tasks.c.job))
     .where(tables.jobs.c.live, tables.tasks.c.node != "")
     .where(tables.tasks.c.state.not_in(("completed", "attempt-completed")))
+)
+
+
+_NODE_OF_ANOTHER: Final = (
+    select(tables.tasks.c.node)
+    .select_from(tables.tasks.join(tables.jobs, tables.jobs.c.id == tables.tasks.c.job))
+    .where(tables.jobs.c.live, tables.tasks.c.node != "", tables.tasks.c.node.not_like(bindparam("p")))
+    .where(tables.tasks.c.state.not_in(("completed", "attempt-completed")))
+    .limit(1)
 )
 
 
@@ -124,24 +133,33 @@ class Leadership(Database):
         await self.write(run)
 
     async def settle_engine(
-        self, home: EngineHome, holder: Holder, *, is_same: Callable[[EngineHome, EngineHome], bool], take_over: bool
+        self,
+        home: EngineHome,
+        holder: Holder,
+        *,
+        is_same: Callable[[EngineHome, EngineHome], bool],
+        take_over: bool,
+        engine: str = "local",
     ) -> EngineHome | None:
         """Record where this server's tasks run; the other home, unchanged, while tasks may run there.
 
-        They may while somebody but `holder` leads, or while tasks have nodes; `take_over` says that those are lost. Ask
-        again with the lease: only then no clock decides.
+        Where nothing is recorded, the nodes of tasks tell whether they are of another engine than `engine`. They may
+        run there while somebody but `holder` leads, or while tasks have nodes; `take_over` says that those are lost.
+        Ask again with the lease: only then no clock decides.
         """
 
         def run(transaction: Transaction) -> EngineHome | None:
             text = transaction.read(_HOME).scalar()
             before = msgspec.json.decode(text, type=EngineHome) if text else None
+            if before is None and (node := transaction.read(_NODE_OF_ANOTHER, {"p": f"{engine}/%"}).scalar()):
+                before = home_of_engine(node.partition("/")[0])
             if before is not None and not is_same(before, home):
                 row = transaction.read(_ROW).one()
                 leader = msgspec.json.decode(row.holder, type=Holder) if row.holder else holder
                 led = leader != holder and row.expires_at > self.clock.now()
                 if led or (not take_over and transaction.read(_PLACED).scalar_one()):
                     return before
-            if before != home:
+            if before != home or not text:
                 put(transaction, tables.settings, [{"key": ENGINE_HOME, "value": encode(home)}])
             return None
 

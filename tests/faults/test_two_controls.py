@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,15 @@ from tests.faults.house import House, until
 from tests.testbeds.postgresql import PostgresServer
 
 Build = Callable[..., House]
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: c
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:9"}}]
+users: [{name: u, user: {token: none}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+"""
+"""A way to a cluster that nobody goes: the server is refused before."""
 
 
 def test_a_second_control_waits_for_the_lease_and_takes_over(build: Build) -> None:
@@ -63,3 +73,23 @@ def test_a_server_of_another_folder_is_refused_while_tasks_may_run_in_the_first(
     house.until_ended(job)
     house.down()
     assert other.try_up().returncode == 0, "no task may run elsewhere any more"
+
+
+@pytest.mark.postgres
+def test_a_server_of_another_engine_is_refused_while_tasks_may_run_on_this_machine(
+    build: Build, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    database = postgres.create()
+    house = build(None, "--database-url", database)
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(KUBECONFIG)
+    cluster = ("--engine", "kubernetes", "--kubeconfig", str(kubeconfig), "--advertise", "http://192.0.2.1:1")
+    other = build(None, "--database-url", database, *cluster)
+    house.up()
+    job = house.submit("long", "exec sleep 1000")
+    until(lambda: house.job("long")["state"] == "running", "the task to run")
+    refused = other.try_up()
+    assert refused.returncode == 4, refused
+    assert f"data folder {house.data}" in refused.stderr and "CORRAL_ENGINE_TAKE_OVER=true" in refused.stderr
+    assert house.call("POST", f"/api/v3/jobs/{job}/stop").status < 300
+    house.until_ended(job)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from corral.engines.local.home import home_of, is_same
-from corral.model.writes import EngineHome, Holder
+from corral.model.writes import EngineHome, Holder, home_of_engine
 from corral.store import Store
 from tests.store.makers import ME, OTHER, Ticking, batch, new_job, running_task
 
@@ -53,6 +54,35 @@ async def test_another_engine_is_refused_while_tasks_may_run_whoever_leads(store
     assert not await settled(store, THERE, OTHER), "it is asked again with the lease"
     assert await settled(store, THERE, OTHER, take_over=True)
     assert await settled(store, THERE, OTHER)
+
+
+CLUSTER = home_of_engine("kubernetes")
+
+
+async def test_a_local_engine_and_a_cluster_do_not_share_a_database(store: Store, clock: Ticking) -> None:
+    def same(before: EngineHome, now: EngineHome) -> bool:
+        return before == now
+
+    for mine, theirs in ((HERE, CLUSTER), (CLUSTER, HERE)):
+        assert await store.settle_engine(mine, ME, is_same=same, take_over=False) is None
+        lease = await store.lead(ME)
+        assert lease is not None
+        assert await store.settle_engine(mine, OTHER, is_same=same, take_over=False) is None, "a replica"
+        assert await store.settle_engine(theirs, OTHER, is_same=same, take_over=False) == mine
+        await store.release(lease)
+        clock.advance(10)
+
+
+async def test_an_engine_is_known_by_the_nodes_of_its_tasks_where_no_home_is_recorded(store: Store) -> None:
+    lease = await store.lead(ME)
+    assert lease is not None
+    job = new_job()
+    await store.submit(job)
+    await store.commit(batch(lease.epoch, tasks=(running_task(job.id),)))
+    await store.release(lease)
+    asked: dict[str, Any] = {"is_same": lambda before, now: before == now, "engine": "kubernetes"}
+    assert await store.settle_engine(CLUSTER, OTHER, take_over=False, **asked) == home_of_engine("local")
+    assert await store.settle_engine(HERE, OTHER, take_over=False, is_same=is_same) is None
 
 
 @pytest.mark.parametrize(
