@@ -349,6 +349,7 @@ class Control:
         if job is not None:
             own = self.launch_policy.default_grace if job.view.grace_seconds is None else job.view.grace_seconds
             grace = self.configured.grace(job.terms.queue, own)
+            eviction = msgspec.structs.replace(eviction, message=self.world.in_names(eviction.message))
             event = Preempted(
                 eviction.job_attempt,
                 eviction.rule,
@@ -362,7 +363,7 @@ class Control:
     def _explain(self, job_id: JobId, reasons: Reasons) -> None:
         job = self.world.jobs.get(job_id)
         if job is not None:
-            job.reasons = reasons
+            job.reasons = self.world.reasons_in_names(reasons)
             self.folder.draft.jobs.add(job_id)
 
     async def _commit(self) -> None:
@@ -405,7 +406,7 @@ class Control:
                 continue
             job.run = job.spread.written(job.run)
             state = phase(job.run)
-            job.summary = summarize(job.summary, job.run, state, standing(job, state))
+            job.summary = summarize(job.summary, job.run, state, standing(job, state, self.world.jobs))
             writes.append(JobWrite(job_id, job.run, state, job.summary, live=not job.completed, guard=job.revision))
             job.revision += 1
         return tuple(writes)

@@ -12,6 +12,7 @@ from corral.model.overview import LineEntry, WaitingLine
 from corral.model.plan import Reasons
 from corral.model.records import rfc3339
 from corral.model.views import ReasonView
+from corral.model.wording import by_name
 from corral.scheduler.amounts import asked
 from corral.scheduler.cycle import YIELDING
 from corral.scheduler.policy import OrderKey, Policy, rank
@@ -39,9 +40,7 @@ def waiting_line(
         if not only or entry.request.queue in wanted
     ]
     shown = list(islice((each for each in found if each[0] > after), limit))
-    items = tuple(
-        _entry(queues, position, group, entry, name_of(entry.request.job)) for position, group, entry in shown
-    )
+    items = tuple(_entry(queues, position, group, entry, name_of) for position, group, entry in shown)
     more = bool(shown) and shown[-1][0] < found[-1][0]
     return WaitingLine(rfc3339(now), len(found), items, str(shown[-1][0]) if more else None)
 
@@ -142,14 +141,14 @@ def _below(node: QueueNode) -> Iterator[QueueNode]:
         yield from _below(child)
 
 
-def _entry(queues: QueueTree, position: int, group: Group, entry: Entry, name: str) -> LineEntry:
+def _entry(queues: QueueTree, position: int, group: Group, entry: Entry, name_of: Callable[[JobId], str]) -> LineEntry:
     request, told = entry.request, entry.told or group.told
     amounts, cpu, memory = asked(request, queues)[: len(BASE)]
     models = {role.devices.model for role in request.roles if role.devices.count or role.devices.ids}
     return LineEntry(
         position=position,
         job=request.job,
-        name=name,
+        name=name_of(request.job),
         user=request.user,
         queue=request.queue,
         priority=request.priority,
@@ -162,10 +161,13 @@ def _entry(queues: QueueTree, position: int, group: Group, entry: Entry, name: s
         level=request.topology.required,
         grows=not group.starts,
         yielding=told is not None and told.binding.code == YIELDING,
-        reason=_reason(told),
+        reason=_reason(told, name_of),
         possible=told is None or told.possible,
     )
 
 
-def _reason(told: Reasons | None) -> ReasonView | None:
-    return None if told is None else ReasonView(told.binding.code, told.binding.message, told.binding.counts)
+def _reason(told: Reasons | None, name_of: Callable[[JobId], str]) -> ReasonView | None:
+    if told is None:
+        return None
+    message = by_name(told.binding.message, lambda job: name_of(JobId(job)))
+    return ReasonView(told.binding.code, message, told.binding.counts)
