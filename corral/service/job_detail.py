@@ -28,6 +28,7 @@ def job_detail(
     hide: bool,
     members: Sequence[TaskPlacement] = (),
     receipts: tuple[ReceiptView, ...] = (),
+    allowed: tuple[str, ...] = (),
 ) -> JobDetail:
     """Everything about a job; `members` are all its tasks in topology order, `hide` blanks its environment's values."""
     document = document_of(record, hide=hide)
@@ -47,6 +48,7 @@ def job_detail(
         suspended=record.run.suspended,
         checkpointed_at=rfc3339_or_none(record.run.checkpointed_at),
         receipts=receipts,
+        allowed=allowed,
         depends_on=tuple(need["job"] for need in spec.get("dependsOn", ())),
     )
 

@@ -25,7 +25,7 @@ from corral.model.views import ChangeView, Explanation, JobDetail, PlacementReco
 from corral.model.wording import array_index, held_by_array
 from corral.model.writes import IntentKind, JobRecord
 from corral.service.actor import Actor
-from corral.service.base import ServiceBase, job_resource
+from corral.service.base import ServiceBase, allowed_to, job_resource
 from corral.service.job_detail import (
     PLACEMENT_LIMIT,
     by_name,
@@ -76,7 +76,9 @@ class Jobs(ServiceBase):
         tasks, members = await self.store.tasks_and_members(record.id, PLACEMENT_LIMIT)
         receipts = await self._yielded(record, 10) if record.run.yields else ()
         hide = not _may_read_environment(actor, record)
-        return job_detail(record, tasks, hide=hide, members=members, receipts=receipts)
+        return job_detail(
+            record, tasks, hide=hide, members=members, receipts=receipts, allowed=allowed_to(actor, record)
+        )
 
     async def _yielded(self, record: JobRecord, limit: int) -> tuple[ReceiptView, ...]:
         """The latest receipts of a job."""

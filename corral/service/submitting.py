@@ -25,7 +25,7 @@ from corral.model.views import JobDetail, ProblemView, ReasonsView, ReasonView, 
 from corral.model.wording import array_index, held_by_array
 from corral.model.writes import JobRecord, NewJob
 from corral.service.actor import Actor
-from corral.service.base import LIGHT
+from corral.service.base import LIGHT, allowed_to
 from corral.service.capacity import Capacity, impossible
 from corral.service.job_detail import job_detail, reasons_view
 from corral.service.openpai_listing import listing_of
@@ -163,7 +163,9 @@ class Submitting(OpenPaiQuota, Storages):
         record = _as_stored(new[0]) if submitted.created else await self.store.find_job(submitted.id)
         if record is None:
             raise NotFound("job-not-found", f"Job {submitted.id} of this idempotency key has been removed.")
-        return SubmitResult(submitted.created, detail=job_detail(record, [], hide=False))
+        return SubmitResult(
+            submitted.created, detail=job_detail(record, [], hide=False, allowed=allowed_to(actor, record))
+        )
 
     async def _read(
         self, actor: Actor, text: bytes | str, parameters: Mapping[str, str] | None, filename: str

@@ -92,6 +92,8 @@ export interface JobDetail extends JobSummary {
   suspended: boolean;
   checkpointedAt: string | null;
   receipts: Receipt[];
+  /** What the caller may do with it, whatever state it is in: `stop`, `logs`, `exec` and so on. */
+  allowed: string[];
 }
 /** One time that a job, or some of its tasks, had to yield. */
 export interface Receipt {
