@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from corral.client.types import Job
 
 STATES = ("waiting", "starting", "running", "stopping", "succeeded", "failed", "stopped")
+_SHOWN = 50
+_MOST = 100_000
+"""Jobs that a table, and what programs read, has at most unless -n says otherwise."""
 jobs_argument = click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
 
 
@@ -27,7 +30,13 @@ jobs_argument = click.argument("jobs", nargs=-1, required=True, metavar="JOB..."
 @click.option("--type", "job_type", default="", help="Only jobs of this type (pytorch, shell, …).")
 @click.option("--live", is_flag=True, help="Only jobs that are not over.")
 @click.option("--removed", is_flag=True, help="The lines that removed and long-ended jobs have left (with -u, -n).")
-@click.option("-n", "--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many at most.")
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1, 100_000),
+    default=None,
+    help="How many at most; default: 50, with -o all.",
+)
 @click.option(
     "--order",
     type=click.Choice(("newest", "oldest", "name", "priority", "ended")),
@@ -45,7 +54,7 @@ def ls_command(
     job_type: str,
     live: bool,
     removed: bool,
-    limit: int,
+    limit: int | None,
     order: str,
     output: str,
 ) -> None:
@@ -56,11 +65,12 @@ def ls_command(
     corral ls --live               those that wait or run
     corral ls -s failed -u alice   by state and user
     corral ls --removed            what was removed, by hand or because it ended long ago
-    corral ls -o name | xargs corral rm
+    corral ls -s failed -o name | xargs corral rm
     """
     wanted = [*states, *(STATES[:4] if live else ())]
     if removed and (wanted or queues or search or tag or job_type or order != "newest" or len(users) > 1):
         raise click.UsageError("--removed goes with -n and one -u only.")
+    limit = limit or (_SHOWN if output == "table" else _MOST)
     with connect() as client:
         if removed:
             page = one_page(client.history, limit, user="".join(users))

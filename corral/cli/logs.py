@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from corral.cli.output import output_option, paint, say, show, table
 from corral.cli.server_of import connect
+
+if TYPE_CHECKING:
+    from corral.client.sync import Client
 
 
 @click.command("logs")
@@ -93,6 +97,18 @@ def split_task(task: str) -> tuple[str, int]:
     if not role or not index.isdigit():
         raise click.UsageError(f"{task!r} is not a task; write its role and index, such as worker-0.")
     return role, int(index)
+
+
+def chosen_task(client: Client, job: str, task: str) -> tuple[str, int]:
+    """The role and index of a task, or of the only one that a job has when none is named."""
+    if task:
+        return split_task(task)
+    found = client.tasks(job, limit=4)
+    if len(found["items"]) == 1:
+        return found["items"][0]["role"], found["items"][0]["index"]
+    names = ", ".join(f"{each['role']}-{each['index']}" for each in found["items"][:3])
+    more = ", …" if len(found["items"]) > 3 else ""
+    raise click.UsageError(f"Name a task of {job}: {names}{more}." if names else f"{job} has no task yet.")
 
 
 def _task(event: object) -> str:

@@ -173,7 +173,7 @@ class Control:
         self.folder.receipts = Receipts(await self.store.open_receipts())
         self.ledger = Ledger(await self.store.ledger())
         self.past = Past(await self.store.usage(), await self.store.user_usage())
-        self.upkeep = Upkeep(self.folder, self.machines)
+        self.upkeep = Upkeep(self.folder, self.machines, self.configured.grace)
         self.dispatcher = self._new_dispatcher()
         self._hived = HivedConfigured(None)
         await self._configure()
