@@ -8,7 +8,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -29,7 +29,7 @@ _TASK = re.compile(r"\S+-[0-9]+")
 @click.argument("task", required=False, default="")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option("-t/-T", "--tty/--no-tty", default=None, help="With a terminal; default: if this is one.")
-def exec_command(job: str, task: str, command: Sequence[str], tty: bool | None) -> int:
+def exec_command(job: str, task: str, command: tuple[str, ...], tty: bool | None) -> int:
     """Run COMMAND (default: sh) inside a running TASK (default: the only one) of a JOB, in its folder and environment.
 
     \b
@@ -37,8 +37,9 @@ def exec_command(job: str, task: str, command: Sequence[str], tty: bool | None) 
     corral exec mynotebook -- pwd
     corral exec digits worker-0 -- nvidia-smi
     """
-    if task and not _TASK.fullmatch(task):
+    if task and not _TASK.fullmatch(task):  # no task is named: the word belongs to the command
         task, command = "", (task, *command)
+    command = command[1:] if command[:1] == ("--",) else command
     terminal = sys.stdin.isatty() and sys.stdout.isatty() if tty is None else tty
     with (
         connect() as client,
