@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from corral.cli.arrays import job_or_array
 from corral.cli.output import output_option, paint, say, show, table
 from corral.cli.server_of import connect
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 def logs_command(
     job: str, task: str, follow: bool, tail: int | None, stream: str, attempt: str, prefix: bool | None
 ) -> int:
-    """Print what a job prints: of all tasks, or of one TASK (such as worker-0).
+    """Print what a job prints: of all tasks, or of one TASK (such as worker-0); of an array, one job after the other.
 
     \b
     corral logs digits --tail 20
@@ -42,11 +43,17 @@ def logs_command(
             for piece in pieces:
                 sys.stdout.buffer.write(piece)
                 sys.stdout.buffer.flush()
-        elif follow and tail is None and prefix is None:
-            return 0 if follow_job(client, job)["state"] == "succeeded" else 1
-        else:
-            print_log(client, job, follow=follow, tail=tail, prefix=prefix)
-    return 0
+            return 0
+        found = job_or_array(client, job)
+        succeeded = True
+        for ref, name in [(each["id"], each["name"]) for each in found] if isinstance(found, list) else [(job, "")]:
+            if name:
+                say(f"==> {name} <==")
+            if follow and tail is None and prefix is None:
+                succeeded &= follow_job(client, ref)["state"] == "succeeded"
+            else:
+                print_log(client, ref, follow=follow, tail=tail, prefix=prefix)
+        return 0 if succeeded else 1
 
 
 @click.command("events")

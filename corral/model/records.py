@@ -181,6 +181,8 @@ class JobFilter(msgspec.Struct, frozen=True):
     job_type: str = ""
     created_after: float | None = None
     created_before: float | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+    """Names and values; a job has all of them."""
     order: str = "newest"
     """One of `JOB_ORDERS`."""
 

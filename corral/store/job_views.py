@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, and_, exists, func, or_, select
+from sqlalchemy import JSON, ColumnElement, Connection, and_, cast, exists, func, or_, select
 
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import JobId, job_id
@@ -259,6 +259,16 @@ def _matches(search: str, dialect: str) -> ColumnElement[bool]:
     return or_(named, and_(_jobs.c.id >= search, _jobs.c.id < search + "~"))
 
 
+def _has_label(name: str, value: str, dialect: str) -> ColumnElement[bool]:
+    """Jobs whose document has a label: looked up in the documents, whatever version of Corral stored them."""
+    doc = tables.job_documents.c.doc
+    if dialect == "sqlite":
+        found = func.json_extract(doc, f'$.metadata.labels."{name}"')
+    else:
+        found = func.json_extract_path_text(cast(doc, JSON), "metadata", "labels", name)
+    return exists().where(tables.job_documents.c.job == _jobs.c.id, found == value)
+
+
 def _id_at(seconds: float) -> str:
     """The least id that a job created then may have: ids begin with the time, so a time is also a range of ids."""
     return job_id(max(0, int(seconds * 1000)), 0)
@@ -281,6 +291,7 @@ def _conditions(wanted: JobFilter, dialect: str) -> list[ColumnElement[bool]]:
         conditions.append(_matches(wanted.search, dialect))
     if wanted.tag:
         conditions.append(_jobs.c.id.in_(select(tables.job_tags.c.job).where(tables.job_tags.c.tag == wanted.tag)))
+    conditions += [_has_label(name, value, dialect) for name, value in wanted.labels]
     if wanted.created_after is not None:
         conditions.append(_jobs.c.created_at > wanted.created_after)
         conditions.append(_jobs.c.id >= _id_at(wanted.created_after))

@@ -1,4 +1,4 @@
-"""The commands of README and the pages, as they are written there, and what is known of those that one machine cannot run."""
+"""The commands of README and the pages, as they are written, and why some are not run on one machine."""
 
 from __future__ import annotations
 
