@@ -158,6 +158,8 @@ def test_the_page_of_the_command_line_and_those_that_tend_a_server(reader: Reade
         reader.follows(block)
     for block in of_page("docs/yielding.md", "Maintenance"):
         reader.follows(block)
+    for block in of_page("docs/one-machine.md"):
+        reader.follows(block)
 
 
 def test_a_file_of_alnair_is_converted(reader: Reader) -> None:
