@@ -119,6 +119,7 @@ async def list_jobs(
     q: Annotated[str, Query(max_length=200, description="A part of the name, or the beginning of the id.")] = "",
     tag: Annotated[str, Query(max_length=200, description="Only jobs with this tag.")] = "",
     label: Labels = [],  # noqa: B006
+    arrays: Annotated[bool, Query(description="One line for each array instead of one for each of its jobs.")] = False,
     type_: Annotated[str, Query(alias="type", max_length=100, description="Only jobs of this job type.")] = "",
     created_after: Since = None,
     created_before: Until = None,
@@ -136,6 +137,7 @@ async def list_jobs(
         search=q,
         tag=tag,
         labels=tuple(_label(each) for each in label),
+        arrays=arrays,
         job_type=type_,
         created_after=seconds(created_after),
         created_before=seconds(created_before),

@@ -125,3 +125,17 @@ def test_options_behind_the_command_are_the_commands(platform: Platform) -> None
     half = json.loads(platform.corral("run", "-d", "0.5", "--detach", "-o", "json", "--", "true"))
     document = platform.client.document(half["id"])
     assert document["spec"]["roles"][0]["resources"]["devices"]["share"]["computePercent"] == 50
+
+
+def test_an_array_is_one_line_of_a_list_that_asks_for_it(platform: Platform) -> None:
+    first = platform.submit(one("grid", "exit $CORRAL_ARRAY_INDEX", array=3))
+    for index in range(3):
+        platform.ended(f"grid-{index}")
+    alone = platform.ran(one("grid-like", "true"))
+    lines = platform.client.jobs(q="grid", arrays=True)["items"]
+    assert [line["id"] for line in lines] == [alone["id"], first["id"]] and lines[0]["array"] is None
+    wanted = {"name": "grid", "tag": f"array:{first['id']}", "states": {"succeeded": 1, "failed": 2}}
+    assert lines[1]["array"] == wanted
+    (failed,) = platform.client.jobs(q="grid", state=["failed"], arrays=True)["items"]
+    assert failed["name"] == "grid-1" and failed["array"] == wanted
+    assert len(platform.client.jobs(q="grid")["items"]) == 4

@@ -49,6 +49,8 @@ export interface JobSummary {
   exit: Exit | null;
   waiting: { code: string; message: string; ahead: number } | null;
   tags: string[];
+  /** The array that the line stands for, where a list has one line for each. */
+  array?: { name: string; tag: string; states: Partial<Record<JobState, number>> } | null;
 }
 export interface Role extends TaskCounts {
   name: string;
