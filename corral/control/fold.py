@@ -165,7 +165,7 @@ class Folder:
         self.world.queue.apply(held)
         self.event(job, Placed(placed.job_attempt, placement, joins), now)
         job.reasons = None
-        self.lost_guarantee(placement.demoted, f"job {placed.job} of the same virtual cluster comes first", now)
+        self.lost_guarantee(placement.demoted, f"job {job.name} of the same virtual cluster comes first", now)
 
     def lost_guarantee(self, jobs: Iterable[JobId], why: str, now: float) -> None:
         """Tell jobs that they run on without what was guaranteed to them."""
@@ -269,9 +269,11 @@ class Folder:
         needs_success = any(need.condition == "succeeded" for need in needs)
         job.waits_for -= {other.id}
         if needs_success and not succeeded:
-            self.event(job, DependencyFailed(f"{other.name} ({other.id}) did not succeed"), now)
+            self.event(job, DependencyFailed(f"{other.name} did not succeed"), now)
         elif not job.waits_for:
             self.event(job, HoldReleased(), now)
+        else:
+            self.draft.jobs.add(job.id)  # its line names those that are left
 
 
 def _asked(job: Job, tasks: Iterable[TaskKey], running: Sequence[TaskPlacement] = ()) -> GangRequest:

@@ -95,7 +95,7 @@ class Intents:
             case IntentKind.SCALE:
                 self._scale(job, intent, now)
             case IntentKind.SUSPEND:
-                why = Yielded(Rule.SUSPENDED, f"{intent.actor} suspended the job", by_user=intent.actor)
+                why = Yielded(Rule.SUSPENDED, f"the job was suspended by {intent.actor}", by_user=intent.actor)
                 self._folder.have_yield(job, SuspendRequested(intent.actor), why, now)
             case IntentKind.CHECKPOINTED:
                 self._folder.checkpointed(job, int(intent.data["jobAttempt"]), intent.at, now)
@@ -173,7 +173,7 @@ def settle_dependencies(folder: Folder, job: Job, others: Mapping[str, Job | Non
             folder.event(job, DependencyFailed(f"{need.job} does not exist any more"), now)
             return
         if other.run.completion is None or not other.run.completion.succeeded:
-            folder.event(job, DependencyFailed(f"{other.name} ({other.id}) did not succeed"), now)
+            folder.event(job, DependencyFailed(f"{other.name} did not succeed"), now)
             return
     if job.needs and not job.waits_for:
         folder.event(job, HoldReleased(), now)

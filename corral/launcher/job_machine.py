@@ -304,7 +304,7 @@ def _yield(change: Change, why: Yield) -> None:
 
 
 def _suspend(change: Change, run: JobRun, event: SuspendRequested) -> None:
-    message = f"{event.by} suspended the job"
+    message = f"the job was suspended by {event.by}"
     change.set_job(suspended=True)
     change.tell("job.suspended", message)
     _yield(change, Yield(run.attempt, str(Rule.SUSPENDED), message))
@@ -314,7 +314,7 @@ def _suspend_next(change: Change, run: JobRun, event: SuspendRequested) -> None:
     """Nothing of it runs, or what runs is ending already: the next attempt is held."""
     if not run.suspended and not run.stop_requested:
         change.set_job(suspended=True)
-        change.tell("job.suspended", f"{event.by} suspended the job")
+        change.tell("job.suspended", f"the job was suspended by {event.by}")
 
 
 def _resume(change: Change, run: JobRun, event: ResumeRequested) -> None:

@@ -98,6 +98,9 @@ class JobDetail(JobSummary, frozen=True, kw_only=True):
     """When the wait began that is going on."""
     receipts: tuple[ReceiptView, ...] = ()
     """The latest ten times that it had to yield."""
+    allowed: tuple[str, ...] = ()
+    """What the caller may do with it, whatever state it is in: of `stop`, `restart`, `suspend`, `resume`, `scale`,
+    `delete`, `tag`, `exec`, `logs` and `environment`."""
 
 
 class Trial(Record, frozen=True):

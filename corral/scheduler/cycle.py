@@ -508,4 +508,4 @@ def _message(victim: Victim, request: GangRequest) -> str:
         case Rule.RECLAIM:
             return f"Queue {request.queue} takes back its part for {by}: queue {victim.gang.queue} holds more than its own."
         case _:
-            return f"{by.capitalize()} has priority {request.priority}, this one {victim.gang.priority}."
+            return f"J{by[1:]} has priority {request.priority}, this one {victim.gang.priority}."

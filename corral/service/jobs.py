@@ -22,9 +22,10 @@ from corral.model.records import (
     TaskRecord,
 )
 from corral.model.views import ChangeView, Explanation, JobDetail, PlacementRecord, ReasonsView, ReasonView
+from corral.model.wording import array_index, held_by_array
 from corral.model.writes import IntentKind, JobRecord
 from corral.service.actor import Actor
-from corral.service.base import ServiceBase, job_resource
+from corral.service.base import ServiceBase, allowed_to, job_resource
 from corral.service.job_detail import (
     PLACEMENT_LIMIT,
     by_name,
@@ -75,7 +76,9 @@ class Jobs(ServiceBase):
         tasks, members = await self.store.tasks_and_members(record.id, PLACEMENT_LIMIT)
         receipts = await self._yielded(record, 10) if record.run.yields else ()
         hide = not _may_read_environment(actor, record)
-        return job_detail(record, tasks, hide=hide, members=members, receipts=receipts)
+        return job_detail(
+            record, tasks, hide=hide, members=members, receipts=receipts, allowed=allowed_to(actor, record)
+        )
 
     async def _yielded(self, record: JobRecord, limit: int) -> tuple[ReceiptView, ...]:
         """The latest receipts of a job."""
@@ -181,10 +184,13 @@ class Jobs(ServiceBase):
         conditions = {need["job"]: need.get("condition", "succeeded") for need in needs}
         found = [await self.store.find_job(job, actor.user) for job in conditions]
         awaited = [other.summary for other in found if other is not None and other.live]
+        mates = [job for job in found if job is not None and job.live and record.array_parent == job.array_parent != ""]
         verbs = {"succeeded": "to succeed", "ended": "to end"}
         named = ", ".join(f"{job.name} ({job.state}) {verbs[conditions[job.id]]}" for job in awaited[:_MOST_NAMED])
         rest = f" and {len(awaited) - _MOST_NAMED} more" if len(awaited) > _MOST_NAMED else ""
         message = f"Waits for {named}{rest}." if named else "It is about to be queued: what it depends on is over."
+        if mates and len(mates) == len(awaited):
+            message = held_by_array(mates[0].name, array_index(record.name) - array_index(mates[0].name))
         reasons = ReasonsView(ReasonView("dependency", message), ahead=len(awaited))
         return Explanation(record.id, record.phase, message, reasons, tuple(awaited))
 

@@ -23,6 +23,8 @@ class Resource(msgspec.Struct, frozen=True):
     queue: str = ""
     restricted: bool = False
     """Whether some group grants the queue: then it is closed to everybody else."""
+    title: str = ""
+    """What people call it, where `name` is an id."""
 
 
 class Decision(msgspec.Struct, frozen=True):

@@ -22,9 +22,10 @@ from corral.model.records import JobSummary, TaskCounts, WaitingView, rfc3339
 from corral.model.requests import GangRequest
 from corral.model.runs import JobRun
 from corral.model.views import JobDetail, ProblemView, ReasonsView, ReasonView, Trial, Validation
+from corral.model.wording import array_index, held_by_array
 from corral.model.writes import JobRecord, NewJob
 from corral.service.actor import Actor
-from corral.service.base import LIGHT
+from corral.service.base import LIGHT, allowed_to
 from corral.service.capacity import Capacity, impossible
 from corral.service.job_detail import job_detail, reasons_view
 from corral.service.openpai_listing import listing_of
@@ -176,7 +177,7 @@ class Submitting(OpenPaiQuota, Storages):
         record = _as_stored(new[0]) if submitted.created else await self.store.find_job(submitted.id)
         if record is None:
             raise NotFound("job-not-found", f"Job {submitted.id} of this idempotency key has been removed.")
-        detail = job_detail(record, [], hide=False)
+        detail = job_detail(record, [], hide=False, allowed=allowed_to(actor, record))
         detail = msgspec.structs.replace(detail, notes=(*detail.notes, *_notes(read)))
         return SubmitResult(submitted.created, detail=detail)
 
@@ -359,7 +360,9 @@ class Submitting(OpenPaiQuota, Storages):
             before = (ids[index - parallel],) if parallel and index >= parallel else ()
             child = _array_child(job, index, before)
             first = terms if index == 0 else msgspec.structs.replace(terms, idempotency_key="")
-            made.append(self._new_job(actor, child, first, (*needs, *before), opened, own, parent=ids[0]))
+            waited = f"{job.name}-{index - parallel}" if before else ""
+            own_needs = (*needs, *before)
+            made.append(self._new_job(actor, child, first, own_needs, opened, own, parent=ids[0], before=waited))
         return made
 
     def _new_id(self) -> JobId:
@@ -374,6 +377,7 @@ class Submitting(OpenPaiQuota, Storages):
         opened: dict[str, str],
         own: JobId,
         parent: str = "",
+        before: str = "",
     ) -> NewJob:
         now, spec, birth = self.clock.now(), job.spec, terms.birth
         tags = (*spec.tags, f"array:{parent}") if parent else tuple(spec.tags)
@@ -388,7 +392,7 @@ class Submitting(OpenPaiQuota, Storages):
             rfc3339(now),
             tasks=TaskCounts(job.total_tasks, job.total_tasks),
             devices=devices(job.device_millis),
-            waiting=_first_wait(needs),
+            waiting=_first_wait(needs, job.name, before),
             tags=tags,
         )
         return NewJob(
@@ -442,7 +446,10 @@ def _as_stored(new: NewJob) -> JobRecord:
     )
 
 
-def _first_wait(needs: tuple[JobId, ...]) -> WaitingView:
+def _first_wait(needs: tuple[JobId, ...], name: str = "", before: str = "") -> WaitingView:
+    """What a new job waits for; `before` is the job of its array that must end first."""
+    if before and len(needs) == 1:
+        return WaitingView("dependency", held_by_array(before, array_index(name) - array_index(before)))
     if needs:
         return WaitingView("dependency", f"Waits for {len(needs)} other job{'s' if len(needs) > 1 else ''} to end.")
     return WaitingView("submitted", "Waits for the scheduler's next look.")

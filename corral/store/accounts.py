@@ -322,7 +322,8 @@ class Accounts(Database):
             row = transaction.read(select(_links).where(_links.c.hash == link_hash)).first()
             if row is None or row.used_at is not None or row.expires_at < now:
                 raise Unauthenticated(
-                    "bad-link", "This sign-in link was used or has expired; ask for a new one (corral token link)."
+                    "bad-link",
+                    "This sign-in link was used or has expired; ask an administrator for another (corral users link NAME).",
                 )
             transaction.write(update(_links).where(_links.c.hash == link_hash).values(used_at=now))
             return str(row.user)

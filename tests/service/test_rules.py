@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corral.service import Actor, Resource, decide
+from corral.service.refusal_words import refusal
 from corral.service.rules import ACTIONS, ADMINISTRATION, OPEN, OWN_JOB, OWN_THINGS, RULES, RUNTIME, STORAGE
 
 ANN = Actor("ann", queues=("gold",), storages=("data",))
@@ -81,3 +82,21 @@ def test_no_action_is_in_two_groups() -> None:
 
 def test_an_empty_owner_is_nobodys() -> None:
     assert not decide(Actor("", "job", kind="job"), "runtime.peers", Resource("job", "")).allowed
+
+
+@pytest.mark.parametrize("action", sorted(ACTIONS))
+def test_every_refusal_is_a_sentence_without_the_actions_own_word(action: str) -> None:
+    resource = Resource("job", "1m83k2c4v5w6x", owner="ann", title="digits")
+    said = refusal(BOB, action, resource, decide(BOB, action, resource).rule)
+    assert said.startswith("bob may not ") and said.endswith(").")
+    assert action not in said and "1m83k2c4v5w6x" not in said
+
+
+def test_a_refusal_names_the_job_its_owner_and_the_rule() -> None:
+    said = refusal(BOB, "job.logs", Resource("job", "1m83k2c4v5w6x", owner="ann", title="digits"), "job-not-owned")
+    assert said == (
+        "bob may not read the log of the job digits of ann: only its owner and administrators may change a job or read "
+        "what it printed (rule job-not-owned)."
+    )
+    made = refusal(BOB, "user.create", Resource("user"), "administrators-only")
+    assert made == "bob may not make accounts: only administrators may do this (rule administrators-only)."
