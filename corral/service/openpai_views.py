@@ -149,8 +149,8 @@ def job_line(job: ListedJob) -> JobLine:
         sub_state=sub_state(run.state),
         execution_type="STOP" if run.stop_requested else "START",
         tags=job.tags,
-        retries=run.retries.total + run.task_retries,
-        retry_details=_details(run.retries, run.task_retries),
+        retries=run.retries.total + run.task_retries + run.yield_retries,
+        retry_details=_details(run.retries, run.task_retries + run.yield_retries),
         retry_delay_time=_delay(run.state, run.wake_at, run.ended_at),
         submission_time=created,
         created_time=created,
@@ -165,9 +165,12 @@ def job_line(job: ListedJob) -> JobLine:
     )
 
 
-def _details(retries: Retries, of_tasks: int) -> RetryDetails:
-    """A job's counted retries are its user's, as with OpenPAI; all others are the platform's."""
-    return RetryDetails(retries.accountable, retries.total - retries.accountable + of_tasks)
+def _details(retries: Retries, others: int) -> RetryDetails:
+    """A job's counted retries are its user's, as with OpenPAI; all others are the platform's.
+
+    `others` are those of its tasks, and those after the job had to make room.
+    """
+    return RetryDetails(retries.accountable, retries.total - retries.accountable + others)
 
 
 def _delay(state: str, wake_at: float | None, ended_at: float | None) -> int | None:
@@ -231,8 +234,8 @@ def job_detail(job: Shown, attempt: Attempt, tags: tuple[str, ...], roles: dict[
         state=_ENDED.get(record.phase) or state_word(str(run.state), code),
         sub_state=sub_state(str(run.state)),
         execution_type="STOP" if run.stop_requested else "START",
-        retries=run.retries.total + run.task_retries,
-        retry_details=_details(run.retries, run.task_retries),
+        retries=run.retries.total + run.task_retries + run.yield_retries,
+        retry_details=_details(run.retries, run.task_retries + run.yield_retries),
         retry_delay_time=_delay(str(run.state), run.wake_at, run.ended_at),
         submission_time=created,
         created_time=created,

@@ -392,6 +392,17 @@ def test_tags_are_given_shown_filtered_and_taken(server: Server, ann: Caller) ->
     assert ann.get("/api/v2/jobs/ann~Tagged-a")["tags"] == []
 
 
+def test_retries_after_the_job_made_room_are_the_platforms(ann: Caller, launcher: Launcher) -> None:
+    ann.submit(protocol("Made_room"))
+    launcher.write("ann", "Made_room", {}, attempt=3, retries=Retries(1, 1), yield_retries=2)
+    (line,) = ann.get("/api/v2/jobs", keyword="Made_room")
+    for told in (line, ann.get("/api/v2/jobs/ann~Made_room")["jobStatus"]):
+        assert told["retries"] == 3
+        assert told["retryDetails"] == {"user": 1, "platform": 2, "resource": 0}
+    most = ann.get("/api/v2/jobs", order="retries,DESC", limit="1")
+    assert most[0]["retries"] >= 3
+
+
 def test_attempts_of_a_job_and_of_its_tasks_are_told_from_what_is_kept(ann: Caller, launcher: Launcher) -> None:
     ann.submit(protocol("Tried"))
     record = launcher.record("ann", "Tried")
