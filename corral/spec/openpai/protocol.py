@@ -69,6 +69,7 @@ _IMAGE: Final[Rule] = {
 _ROLE: Final[Rule] = {
     "type": "object",
     "properties": {
+        "protocolVersion": {"enum": ("2", 2), ELSEWHERE: "base.json#/properties/protocolVersion"},
         "instances": {"type": "integer", "minimum": 1},
         "completion": {
             "type": "object",
@@ -119,7 +120,11 @@ _JOB: Final[Rule] = {
     "properties": {
         **{name: {**rule, ELSEWHERE: f"base.json#/properties/{name}"} for name, rule in _HEAD.items()},
         "type": _one_of("job"),
-        "prerequisites": {"type": "array", "items": {"type": "object", "oneOf": (_FILES, _DATA, _IMAGE)}},
+        "prerequisites": {
+            "type": "array",
+            "minItems": 1,
+            "items": {"type": "object", "oneOf": (_FILES, _DATA, _IMAGE)},
+        },
         "parameters": _MAPPING,
         "secrets": _MAPPING,
         "jobRetryCount": {"type": "integer", "minimum": 0},
@@ -135,12 +140,18 @@ _JOB: Final[Rule] = {
                 "type": "object",
                 "required": ("name", "taskRoles"),
                 "properties": {
-                    "name": _TEXT,
-                    "taskRoles": {"type": "object", "minProperties": 1, "patternProperties": {_VARIABLE: _DEPLOYED}},
+                    "protocolVersion": {**_HEAD["protocolVersion"], ELSEWHERE: "base.json#/properties/protocolVersion"},
+                    "name": {**_HEAD["name"], ELSEWHERE: "base.json#/properties/name"},
+                    "taskRoles": {
+                        "type": "object",
+                        "minProperties": 1,
+                        "patternProperties": {_VARIABLE: _DEPLOYED},
+                        "additionalProperties": False,
+                    },
                 },
             },
         },
-        "defaults": _MAPPING,
+        "defaults": {"type": "object", "properties": {"deployment": _TEXT}},
         "extras": _MAPPING,
     },
     "additionalProperties": False,
