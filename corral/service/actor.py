@@ -20,6 +20,8 @@ class Actor(msgspec.Struct, frozen=True):
     queues: tuple[str, ...] = ()
     """The queues that its groups grant; `*` is all."""
     storages: tuple[str, ...] = ()
+    manages: tuple[str, ...] = ()
+    """The queues that it manages, those below them included; `*` is all."""
 
     @property
     def is_admin(self) -> bool:

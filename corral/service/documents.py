@@ -39,8 +39,9 @@ from corral.service.document_changes import (
     planned,
     summary_of,
     view_of,
+    with_manager_limits,
 )
-from corral.service.rules import Resource
+from corral.service.rules import Decision, Resource
 from corral.spec.errors import did_you_mean
 from corral.store.documents import DOCUMENTS_CHANGED
 
@@ -112,6 +113,7 @@ class Configuring(ServiceBase):
         await self.check(actor, "document.read", Resource("document"))
         changes = await self.aside(is_light(text), changes_in, text, filename)
         now = await self.store.all_documents()
+        changes = await self.aside(_are_light(now, changes), with_manager_limits, now, changes)
         return Applied(await self.aside(_are_light(now, changes), outcomes, now, changes), dry_run=True)
 
     async def apply_documents(
@@ -182,12 +184,24 @@ class Configuring(ServiceBase):
         return await self._change(actor, "document.delete", [change], dry_run=dry_run, preempt=preempt)
 
     async def _change(
-        self, actor: Actor, action: str, changes: Sequence[DocumentChange], *, dry_run: bool, preempt: bool
+        self,
+        actor: Actor,
+        action: str,
+        asked: Sequence[DocumentChange],
+        *,
+        dry_run: bool,
+        preempt: bool,
+        decision: Decision | None = None,
     ) -> Applied:
-        names = ", ".join(f"{change.kind}/{change.name}" for change in changes)
-        decision = await self.check(actor, action, Resource("document", names), dry_run=dry_run)
+        """Store changes, all or none; with `decision` it was decided already that the actor may."""
+        names = ", ".join(f"{change.kind}/{change.name}" for change in asked)
+        managed = decision is not None
+        decision = decision or await self.check(actor, action, Resource("document", names), dry_run=dry_run)
         for tried in range(_TRIES):
             now = await self.store.all_documents()
+            changes = asked
+            if not managed:
+                changes = await self.aside(_are_light(now, asked), with_manager_limits, now, asked)
             plan = await self.aside(_are_light(now, changes), planned, now, changes)
             idle = all(each.action == "unchanged" for each in plan.outcomes)
             findings = () if idle else await self._findings(now, plan, changes)

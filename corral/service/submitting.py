@@ -25,12 +25,12 @@ from corral.model.views import JobDetail, ProblemView, ReasonsView, ReasonView, 
 from corral.model.writes import JobRecord, NewJob
 from corral.service.actor import Actor
 from corral.service.base import LIGHT
+from corral.service.browsing import Browsing
 from corral.service.capacity import Capacity, impossible
 from corral.service.job_detail import job_detail, reasons_view
 from corral.service.openpai_listing import listing_of
 from corral.service.openpai_quota import OpenPaiQuota
 from corral.service.rules import Decision, Resource
-from corral.service.storages import Storages
 from corral.spec.errors import SpecError, did_you_mean
 from corral.spec.job import UnifiedJob
 from corral.spec.openpai.names import DEFAULT_FILES, JOB_TYPE, OWN_TAG_SAID, OWN_TAGS, PROTOCOL, SSH_KEYS, USER
@@ -76,7 +76,7 @@ class _Terms(msgspec.Struct, frozen=True):
     unique_name: str = "live"
 
 
-class Submitting(OpenPaiQuota, Storages):
+class Submitting(OpenPaiQuota, Browsing):
     """Submit and validate."""
 
     _fits: set[bytes] = set()  # replaced before anything is added

@@ -86,14 +86,14 @@ class Accounts(Database):
         def run(transaction: Transaction) -> User:
             _existing(transaction, name)
             if role == "user" or disabled:
-                _keep_an_admin(transaction, name)
+                keep_an_admin(transaction, name)
             if changes:
                 transaction.write(update(_users).where(_users.c.name == name).values(**changes))
             if password_hash is not None:
                 theirs = (_tokens.c.user == name, _tokens.c.kind.not_in(kept_kinds), _tokens.c.revoked_at.is_(None))
                 transaction.write(update(_tokens).where(*theirs).values(revoked_at=at))
                 transaction.write(delete(_links).where(_links.c.user == name))
-            return _user(transaction.read(_USER, {"n": name}).one())
+            return user_of(transaction.read(_USER, {"n": name}).one())
 
         return await self.write(run)
 
@@ -109,7 +109,7 @@ class Accounts(Database):
                 _pass_uid(transaction, max(first - 1, transaction.read(select(func.max(_users.c.uid))).scalar() or 0))
                 uid = transaction.take(_UID)
                 transaction.write(update(_users).where(_users.c.name == name).values(uid=uid))
-            return _user(transaction.read(_USER, {"n": name}).one())
+            return user_of(transaction.read(_USER, {"n": name}).one())
 
         return await self.write(run)
 
@@ -121,7 +121,7 @@ class Accounts(Database):
 
         def run(transaction: Transaction) -> None:
             _existing(transaction, name)
-            _keep_an_admin(transaction, name)
+            keep_an_admin(transaction, name)
             if transaction.read(select(_jobs.c.id).where(_jobs.c.user == name, _jobs.c.live).limit(1)).first():
                 raise Conflict("user-has-jobs", f"{name} still has jobs that are not over; stop them first.")
             _pass_uid(transaction, transaction.read(_USER, {"n": name}).one().uid or 0)
@@ -141,13 +141,13 @@ class Accounts(Database):
     async def user(self, name: str) -> User | None:
         """One account."""
         row = await self.read(lambda connection: connection.execute(_USER, {"n": name}).first())
-        return None if row is None else _user(row)
+        return None if row is None else user_of(row)
 
     async def older_namesake(self, user: User) -> str:
         """The oldest account that was there before `user` under a name which differs only by its case; "" for none."""
         same = (func.lower(_users.c.name) == user.name.lower()) & (_users.c.name != user.name)
         query = select(_users).where(same).order_by(_users.c.created_at, _users.c.name)
-        found = [_user(row) for row in await self.read(lambda connection: rows(connection, query))]
+        found = [user_of(row) for row in await self.read(lambda connection: rows(connection, query))]
         before = (each.name for each in found if (each.created_at, each.name) < (user.created_at, user.name))
         return next(before, "")
 
@@ -168,13 +168,13 @@ class Accounts(Database):
         if key is not None:
             query = query.where(_users.c.name > key[0])
         found = await self.read(lambda connection: rows(connection, query))
-        shown = [_user(row) for row in found[: bounded(limit)]]
+        shown = [user_of(row) for row in found[: bounded(limit)]]
         return Page(shown, write_cursor((shown[-1].name,)) if len(found) > len(shown) else None)
 
     async def all_users(self) -> list[User]:
         """Every account, by name."""
         query = select(_users).order_by(_users.c.name)
-        return [_user(row) for row in await self.read(lambda connection: rows(connection, query))]
+        return [user_of(row) for row in await self.read(lambda connection: rows(connection, query))]
 
     async def count_users(self) -> int:
         """How many accounts there are."""
@@ -186,16 +186,7 @@ class Accounts(Database):
 
     async def put_group(self, group: Group) -> None:
         """Store what a group grants."""
-        row = {
-            "name": group.name,
-            "queues": encode(group.queues),
-            "storages": encode(group.storages),
-            "admin": group.admin,
-            "description": clean(group.description),
-            "external_name": clean(group.external_name),
-            "extension": encode(group.extension),
-        }
-        await self.write(lambda transaction: put(transaction, tables.groups, [row]))
+        await self.write(lambda transaction: put(transaction, tables.groups, [group_row(group)]))
         self.admission_changed()
 
     async def remove_group(self, name: str) -> None:
@@ -215,7 +206,7 @@ class Accounts(Database):
         """Every group, by name."""
         query = select(tables.groups).order_by(tables.groups.c.name)
         found = await self.read(lambda connection: rows(connection, query))
-        return [_group(row) for row in found]
+        return [group_of(row) for row in found]
 
     async def add_token(self, token: Token, token_hash: str) -> None:
         """Store a token's hash."""
@@ -244,9 +235,9 @@ class Accounts(Database):
             user = connection.execute(_USER, {"n": row.user}).first()
             if user is None:
                 return None
-            named = _user(user)
+            named = user_of(user)
             query = select(tables.groups).where(tables.groups.c.name.in_(named.memberships))
-            return _token(row), named, [_group(each) for each in connection.execute(query)]
+            return _token(row), named, [group_of(each) for each in connection.execute(query)]
 
         return await self.read(run)
 
@@ -342,7 +333,8 @@ def _disown(transaction: Transaction, name: str) -> None:
     transaction.write(update(blobs).where(blobs.c.user == name).values(user=nobody))
 
 
-def _user(row: Any) -> User:
+def user_of(row: Any) -> User:
+    """The account of a row."""
     return User(
         name=row.name,
         role=row.role,
@@ -356,7 +348,8 @@ def _user(row: Any) -> User:
     )
 
 
-def _group(row: Any) -> Group:
+def group_of(row: Any) -> Group:
+    """The group of a row."""
     return Group(
         row.name,
         _NAMES.decode(row.queues),
@@ -365,7 +358,22 @@ def _group(row: Any) -> Group:
         description=row.description,
         external_name=row.external_name,
         extension=_EXTENSION.decode(row.extension),
+        manages=_NAMES.decode(row.manages),
     )
+
+
+def group_row(group: Group) -> dict[str, Any]:
+    """The row of a group."""
+    return {
+        "name": group.name,
+        "queues": encode(group.queues),
+        "storages": encode(group.storages),
+        "admin": group.admin,
+        "description": clean(group.description),
+        "external_name": clean(group.external_name),
+        "extension": encode(group.extension),
+        "manages": encode(group.manages),
+    }
 
 
 def _token(row: Any) -> Token:
@@ -386,7 +394,11 @@ def _existing(transaction: Transaction, name: str) -> None:
         raise NotFound("user-not-found", f"There is no user {name}.")
 
 
-def _keep_an_admin(transaction: Transaction, name: str) -> None:
+def keep_an_admin(transaction: Transaction, name: str) -> None:
+    """Refuse to take the last administrator's rights away.
+
+    Raises Conflict `last-admin`.
+    """
     others = select(func.count()).where(_users.c.role == "admin", ~_users.c.disabled, _users.c.name != name)
     this = transaction.read(_USER, {"n": name}).one()
     if this.role == "admin" and not transaction.read(others).scalar_one():

@@ -305,6 +305,7 @@ _WORDS: Final = {
     IntentKind.MIGRATE: "migrate a task of",
     IntentKind.DELETE: "delete",
     IntentKind.TAGS: "tag",
+    IntentKind.ORDER: "reorder",
 }
 
 
