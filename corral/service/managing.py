@@ -12,7 +12,6 @@ from corral.model.configuration import canonical, read_configuration
 from corral.model.documents import DocumentChange
 from corral.model.views import JobDetail
 from corral.model.writes import IntentKind, JobRecord
-from corral.scheduler import find_policy
 from corral.service.actor import Actor
 from corral.service.documents import Configuring
 from corral.service.rules import Resource
@@ -64,11 +63,11 @@ class Managing(Yielding, Configuring):
         documents = await self.store.all_documents()
         configured = await self.aside(False, read_configuration, documents.revisions)
         policy = configured.policy
-        chosen = find_policy((policy.preset or policy.order) if policy is not None else "fair")
-        if chosen.fair or (chosen.hived and record.priority >= 0) or len(configured.queues) == 1:
+        chosen = (policy.preset or policy.order) if policy is not None else "fair"
+        if chosen == "fair" or (chosen == "hived" and record.priority >= 0) or len(configured.queues) == 1:
             return
         message = (
-            f"The policy {chosen.name} has the jobs of all queues wait in one order, so only administrators change it; "
+            f"The policy {chosen} has the jobs of all queues wait in one order, so only administrators change it; "
             "managers do under the policy fair."
         )
         raise Conflict("order-across-queues", message)

@@ -109,7 +109,12 @@ ADMINISTRATION: Final = frozenset(
         "openpai.import",
     }
 )  # fmt: skip
-IN_PERSON: Final = (OWN_THINGS | ADMINISTRATION | {"queue.limit"}) - {"user.read", "user.list", "group.list", "code.read"}
+IN_PERSON: Final = (OWN_THINGS | ADMINISTRATION | {"queue.limit"}) - {
+    "user.read",
+    "user.list",
+    "group.list",
+    "code.read",
+}
 """What only people do: a token that was made for a program is not taken for it."""
 ACTIONS: Final = RUNTIME | OPEN | OWN_JOB | OWN_THINGS | ADMINISTRATION | STORAGE | MANAGING | {"job.submit"}
 """Every action that there is."""

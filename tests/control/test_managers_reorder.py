@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from corral.control.turns import turn_of
-from corral.kernel.ids import JobId
+from corral.kernel.ids import JobId, parse_attempt_id
 from corral.model.writes import IntentKind
 from tests.control.harness import House, short
 
@@ -20,18 +20,18 @@ async def order(house: House, job: JobId, place: str, before: JobId | None = Non
 
 async def full(house: House) -> tuple[JobId, list[JobId]]:
     """A job that holds everything, and three that wait behind it, of two users."""
-    holder = await house.submit(short("holder", devices=4))
+    holder = await house.submit(short("holder", devices=4, preemptible=False))
     await house.until(holder, "running")
     waiting = []
     for name, user, priority in (("one", "ada", "prod"), ("two", "bob", "test"), ("three", "ada", "test")):
-        waiting.append(await house.submit(short(name, devices=4, priority=priority), user=user))
+        waiting.append(await house.submit(short(name, devices=4, priority=priority, preemptible=False), user=user))
     for job in waiting:
         await house.explained(job)
     return holder, waiting
 
 
 async def end(house: House, job: JobId) -> None:
-    house.engine.end(next(each for each in house.engine.attempts() if each.startswith(job)), 0)
+    house.engine.end(next(each for each in house.engine.running if parse_attempt_id(each).job == job), 0)
     await house.until(job, "succeeded")
 
 

@@ -68,7 +68,15 @@ async def test_one_bad_line_is_refused_and_stops_all(service: Service, line: str
 
 @pytest.mark.parametrize(
     "text",
-    [b"", b"role\nadmin\n", b"name,nmae\n", b"name\n\xff\n", b'name\n"open\n', b"name\na,b\n", b"name\n" + b"x\n" * 1001],
+    [
+        b"",
+        b"role\nadmin\n",
+        b"name,nmae\n",
+        b"name\n\xff\n",
+        b'name\n"open\n',
+        b"name\na,b\n",
+        b"name\n" + b"x\n" * 1001,
+    ],
 )
 async def test_what_is_no_list_is_refused(service: Service, text: bytes) -> None:
     with pytest.raises(InvalidInput) as refused:
