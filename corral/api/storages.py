@@ -55,6 +55,5 @@ def _headers(path: str, size: int) -> dict[str, str]:
         "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
         "Content-Length": str(size),
         "Content-Security-Policy": "sandbox; default-src 'none'",
-        "X-Content-Type-Options": "nosniff",
         "Cache-Control": "no-store",
     }
