@@ -19,14 +19,17 @@ from corral.api import (
     events,
     exec,
     faults,
+    groups,
     hived,
     importing,
     jobs,
     logs,
+    managing,
     oidc,
     openpai,
     runtime,
     session,
+    storages,
     yielding,
 )
 from corral.api.express import Express
@@ -144,6 +147,9 @@ def create_app(
         documents,
         yielding,
         accounts,
+        groups,
+        managing,
+        storages,
         runtime,
     ):
         app.include_router(room.router, prefix="/api/v3", default_response_class=Json)

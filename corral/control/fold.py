@@ -246,6 +246,13 @@ class Folder:
             self.world.queue.apply(GangQueued(_asked(job, line, running)))
         self.world.plan_wanted = True
 
+    def take_turn(self, job: Job, turn: float) -> None:
+        """Have a waiting job come before those of its queue that have a lower turn."""
+        job.run = msgspec.structs.replace(job.run, turn=turn)
+        self.draft.jobs.add(job.id)
+        if not job.run.hold and (unplaced := job.unplaced()):
+            self._queue(job, unplaced, grow=bool(job.placements()))
+
     def _release(self, job: Job, tasks: tuple[TaskKey, ...], now: float) -> None:
         self.world.queue.apply(GangWithdrawn(job.id, tasks))
         self.world.cluster.apply(TasksReleased(job.id, tasks, now))
@@ -286,4 +293,5 @@ def _asked(job: Job, tasks: Iterable[TaskKey], running: Sequence[TaskPlacement] 
         created_at=job.created_at,
         groups=job.groups,
         running=running,
+        turn=job.run.turn,
     )

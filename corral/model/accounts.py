@@ -58,6 +58,8 @@ class Group(msgspec.Struct, frozen=True):
     """What a company's own directory calls it."""
     extension: dict[str, Any] = {}
     """What OpenPAI's clients keep with a group, without the grants, which are above."""
+    manages: tuple[str, ...] = ()
+    """The queues whose managers its members are, with the queues below them."""
 
 
 class Token(msgspec.Struct, frozen=True):

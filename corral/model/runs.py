@@ -153,6 +153,8 @@ class JobRun(msgspec.Struct, frozen=True):
     """Someone's own controller starts and ends its tasks, as the targets of its object say: no engine hears of them."""
     hold: str = ""
     """Why nothing is created yet though nothing failed: `dependency`, `suspended`; "" when free."""
+    turn: float = 0.0
+    """Where a manager of its queue put it among those that wait (`GangRequest.turn`)."""
     created_at: float = 0.0
     notes: tuple[str, ...] = ()
     """What is to be known of its places: what it preferred and did not get, whether anything enforces its parts."""

@@ -22,6 +22,8 @@ class Actor(msgspec.Struct, frozen=True):
     queues: tuple[str, ...] = ()
     """The queues that its groups grant; `*` is all."""
     storages: tuple[str, ...] = ()
+    manages: tuple[str, ...] = ()
+    """The queues that it manages, those below them included; `*` is all."""
     submits: SubmitLimit | None = None
     """What its submissions count against, where this call is one and they are limited."""
 

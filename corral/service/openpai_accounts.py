@@ -10,6 +10,7 @@ from corral.kernel.errors import Conflict
 from corral.model.accounts import ADMIN_GROUP, DEFAULT_GROUP, Group, User
 from corral.model.openpai_accounts import GroupChanges, OpenPaiGroup, OpenPaiMember, OpenPaiUser, UserChanges
 from corral.service.actor import Actor
+from corral.service.batch import Batches
 from corral.service.openpai_directory import Directory, NoCluster, bounded, directory
 from corral.service.openpai_refusals import (
     OpenPaiRefusal,
@@ -19,14 +20,13 @@ from corral.service.openpai_refusals import (
     no_user,
 )
 from corral.service.openpai_tokens import OpenPaiTokens
-from corral.service.people import People
 from corral.service.rules import Resource
 
 SHORTEST_PASSWORD: Final = 6
 """The characters that OpenPAI asks of a password."""
 
 
-class OpenPaiAccounts(OpenPaiTokens, People):
+class OpenPaiAccounts(OpenPaiTokens, Batches):
     """Users and groups as OpenPAI's API has them."""
 
     async def openpai_virtual_clusters(self, actor: Actor) -> tuple[str, ...]:

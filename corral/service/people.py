@@ -81,7 +81,7 @@ class People(Sessions):
         resource = Resource("user", name)
         decision = await self.check(actor, "user.create", resource, role=role)
         check_user_name(name)
-        _check_role(role)
+        check_role(role)
         if not self.several_users and await self.store.count_users() > 0:
             raise Conflict(
                 "single-user",
@@ -133,7 +133,7 @@ class People(Sessions):
         resource = Resource("user", name, owner=name)
         decision = await self.check(actor, action, resource)
         if role is not None:
-            _check_role(role)
+            check_role(role)
         if password is not None and name == actor.user and not proven:
             await self.prove(actor, old_password)
         hashed = await self._hash(password, shortest) if password is not None else None
@@ -281,7 +281,11 @@ def _owner(actor: Actor) -> str:
     return f"user:{actor.user}"
 
 
-def _check_role(role: str) -> None:
+def check_role(role: str) -> None:
+    """Refuse what is no role.
+
+    Raises InvalidInput.
+    """
     if role not in ("admin", "user"):
         raise InvalidInput("bad-role", "A role is admin or user.")
 

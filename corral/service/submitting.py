@@ -26,12 +26,12 @@ from corral.model.wording import array_index, held_by_array
 from corral.model.writes import JobRecord, NewJob
 from corral.service.actor import Actor
 from corral.service.base import LIGHT, allowed_to
+from corral.service.browsing import Browsing
 from corral.service.capacity import Capacity, impossible
 from corral.service.job_detail import job_detail, reasons_view
 from corral.service.openpai_listing import listing_of
 from corral.service.openpai_quota import OpenPaiQuota
 from corral.service.rules import Decision, Resource
-from corral.service.storages import Storages
 from corral.spec.errors import SpecError, did_you_mean
 from corral.spec.job import UnifiedJob
 from corral.spec.openpai.names import (
@@ -88,7 +88,7 @@ class _Terms(msgspec.Struct, frozen=True):
     unique_name: str = "live"
 
 
-class Submitting(OpenPaiQuota, Storages):
+class Submitting(OpenPaiQuota, Browsing):
     """Submit and validate."""
 
     _fits: set[bytes] = set()  # replaced before anything is added

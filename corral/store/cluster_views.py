@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import msgspec
@@ -24,6 +24,8 @@ class _Queue(msgspec.Struct, rename="camel"):
     """What every submit asks about of a queue's document."""
 
     closed: bool = False
+    members_only: bool = False
+    parent: str = ""
     cells: list[msgspec.Raw] | None = None
     pinned_cells: list[msgspec.Raw] | None = None
 
@@ -83,13 +85,24 @@ class Admission(msgspec.Struct, frozen=True):
 
     queues: tuple[str, ...]
     granted: frozenset[str]
-    """The queues that some group grants."""
+    """The queues for members only: some group grants them, or their documents say so."""
     closed: frozenset[str]
     """The queues that take no new jobs."""
     owners: frozenset[str]
     """The queues that own cells."""
     nodes: tuple[Node, ...]
     container_runtime: str
+    parents: dict[str, str] = {}
+    """By queue, the one that it is part of."""
+
+    def managed(self, named: Iterable[str]) -> tuple[str, ...]:
+        """These queues and all that are below them; `*` stays."""
+        found, more = set(named), True
+        while more:
+            below = {name for name, parent in self.parents.items() if parent in found} - found
+            found |= below
+            more = bool(below)
+        return tuple(sorted(found))
 
 
 class ClusterViews(Database):
@@ -160,9 +173,11 @@ class ClusterViews(Database):
             queues=tuple(queues),
             closed=frozenset(name for name, queue in queues.items() if queue.closed),
             owners=frozenset(name for name, queue in queues.items() if queue.cells or queue.pinned_cells),
-            granted=frozenset(name for names in grants for name in names),
+            granted=frozenset(name for names in grants for name in names)
+            | {name for name, queue in queues.items() if queue.members_only},
             nodes=self._nodes_seen[1],
             container_runtime=msgspec.json.decode(runtime) if runtime else "",
+            parents={name: queue.parent for name, queue in queues.items() if queue.parent},
         )
 
     async def put_queues(self, queues: list[QueueRecord]) -> None:

@@ -325,6 +325,7 @@ groups = Table(
     Column("external_name", Text, nullable=False),
     Column("extension", Text, nullable=False),
     Column("admin", Boolean, nullable=False),
+    Column("manages", Text, nullable=False, server_default="[]"),
 )
 
 tokens = Table(

@@ -6,10 +6,11 @@ import pytest
 
 from corral.service import Actor, Resource, decide
 from corral.service.refusal_words import refusal
-from corral.service.rules import ACTIONS, ADMINISTRATION, OPEN, OWN_JOB, OWN_THINGS, RULES, RUNTIME, STORAGE
+from corral.service.rules import ACTIONS, ADMINISTRATION, MANAGING, OPEN, OWN_JOB, OWN_THINGS, RULES, RUNTIME, STORAGE
 
 ANN = Actor("ann", queues=("gold",), storages=("data",))
 BOB = Actor("bob")
+EVE = Actor("eve", manages=("gold",))
 ROOT = Actor("root", "admin")
 JOB = Actor("ann", "job", kind="job", job="j1")
 APP = Actor("ann", kind="application")
@@ -42,6 +43,15 @@ CASES = [
     (BOB, "job.stop", ANNS, False, "job-not-owned"),
     (BOB, "job.logs", ANNS, False, "job-not-owned"),
     (BOB, "job.environment", ANNS, False, "job-not-owned"),
+    (EVE, "job.stop", Resource("job", "j3", owner="ann", queue="gold"), True, "queue-manager"),
+    (EVE, "job.logs", Resource("job", "j3", owner="ann", queue="gold"), True, "queue-manager"),
+    (EVE, "job.exec", Resource("job", "j3", owner="ann", queue="gold"), False, "job-not-owned"),
+    (EVE, "job.environment", Resource("job", "j3", owner="ann", queue="gold"), False, "job-not-owned"),
+    (EVE, "job.stop", Resource("job", "j3", owner="ann", queue="default"), False, "job-not-owned"),
+    (EVE, "job.order", Resource("job", "j3", owner="ann", queue="gold"), True, "queue-manager"),
+    (EVE, "job.submit", Resource("queue", queue="gold", restricted=True), True, "queue-granted"),
+    (ANN, "job.order", ANNS, False, "managers-only"),
+    (BOB, "queue.limit", Resource("queue", "gold", queue="gold"), False, "managers-only"),
     (ANN, "secret.put", Resource("secret", "s", owner="ann"), True, "own-account"),
     (BOB, "secret.put", Resource("secret", "s", owner="ann"), False, "administrators-only"),
     (BOB, "user.read", Resource("user", "ann", owner="ann"), False, "administrators-only"),
@@ -76,7 +86,7 @@ def test_nobody_touches_what_is_anothers(action: str) -> None:
 
 
 def test_no_action_is_in_two_groups() -> None:
-    groups = [OPEN, OWN_JOB, OWN_THINGS, ADMINISTRATION, RUNTIME, STORAGE]
+    groups = [OPEN, OWN_JOB, OWN_THINGS, ADMINISTRATION, RUNTIME, STORAGE, MANAGING]
     assert sum(map(len, groups)) + 1 == len(ACTIONS)
 
 
