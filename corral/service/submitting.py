@@ -208,9 +208,11 @@ class Submitting(OpenPaiQuota, Storages):
     async def _obstacle(self, actor: Actor, job: UnifiedJob, admission: Admission) -> str:
         """Why the machines known now could never hold the job; counts first, then cells, which control knows."""
         counted = impossible(job, self._counting(admission)) if admission.nodes else ""
-        if counted or not admission.nodes or not (job.total_devices or _names_levels(job)):
+        bounded = job.spec.queue in admission.bounded
+        if counted or not admission.nodes or not (job.total_devices or _names_levels(job) or bounded):
             return counted
-        return await self._fit(msgspec.structs.replace(_gang(job), priority=0), admission)
+        asked = msgspec.structs.replace(_gang(job), priority=0, groups=actor.groups if bounded else ())
+        return await self._fit(asked, admission)
 
     def _counting(self, admission: Admission) -> Capacity:
         if self._counted is None or self._counted[0] is not admission.nodes:
@@ -241,7 +243,8 @@ class Submitting(OpenPaiQuota, Storages):
         now = self.clock.now()
         if admission.nodes is not self._fits_on or not 0 <= now - self._fits_at < FIT_SECONDS:
             self._fits, self._fits_on, self._fits_at = set(), admission.nodes, now
-        shape, known = msgspec.json.encode(asked), self._fits
+        shape = msgspec.json.encode(asked) + admission.bounded.get(asked.queue, "").encode()
+        known = self._fits
         if shape in known:
             return ""
         try:
