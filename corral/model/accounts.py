@@ -29,6 +29,8 @@ class User(msgspec.Struct, frozen=True):
     email: str = ""
     extension: dict[str, Any] = {}
     """What OpenPAI's clients keep with an account, as they wrote it."""
+    max_priority: int | None = None
+    """The highest priority of its jobs; None leaves it to its groups."""
 
     @property
     def memberships(self) -> tuple[str, ...]:
@@ -51,6 +53,8 @@ class Group(msgspec.Struct, frozen=True):
     """What a company's own directory calls it."""
     extension: dict[str, Any] = {}
     """What OpenPAI's clients keep with a group, without the grants, which are above."""
+    max_priority: int | None = None
+    """The highest priority of its members' jobs; None says nothing."""
 
 
 class Token(msgspec.Struct, frozen=True):

@@ -221,6 +221,8 @@ class UserView(Record, frozen=True):
     created_at: str = ""
     disabled: bool = False
     has_password: bool = False
+    max_priority: int | None = None
+    """The highest priority of its jobs; null leaves it to its groups."""
 
 
 class UserChanged(UserView, frozen=True):

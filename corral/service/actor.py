@@ -20,6 +20,10 @@ class Actor(msgspec.Struct, frozen=True):
     queues: tuple[str, ...] = ()
     """The queues that its groups grant; `*` is all."""
     storages: tuple[str, ...] = ()
+    max_priority: int | None = None
+    """The highest priority of its jobs: its account's own, else the highest that one of its groups grants."""
+    max_priority_of: str = ""
+    """Whose word that is: `user NAME` or `group NAME`."""
 
     @property
     def is_admin(self) -> bool:

@@ -29,6 +29,7 @@ from corral.service.capacity import Capacity, impossible
 from corral.service.job_detail import job_detail, reasons_view
 from corral.service.openpai_listing import listing_of
 from corral.service.openpai_quota import OpenPaiQuota
+from corral.service.priorities import check_priority
 from corral.service.rules import Decision, Resource
 from corral.service.storages import Storages
 from corral.spec.errors import SpecError, did_you_mean
@@ -117,12 +118,14 @@ class Submitting(OpenPaiQuota, Storages):
         own_secrets: Mapping[str, str] = {},
         unique_name: str = "live",
         own_tags: Sequence[str] = (),
+        own_priority: bool = False,
     ) -> SubmitResult:
         """Accept a job: once this returns it is stored; `birth` is the object that it is born as.
 
         `own_secrets` are secrets of a protocol of OpenPAI, by its names for them: they go with this job alone.
         `unique_name` says who may not have the job's name already: see `NewJob`. `own_tags` are given by the server, that
-        knows the job by them; its document may have none of their kind.
+        knows the job by them; its document may have none of their kind. `own_priority`: it was given elsewhere, and no
+        maxPriority is asked.
 
         Raises SpecError with every problem, InvalidInput, Forbidden, Conflict (a name taken, an impossible request).
         """
@@ -144,6 +147,8 @@ class Submitting(OpenPaiQuota, Storages):
             raise InvalidInput("array-object", "An object is one job; submit an array with `corral submit`.")
         admission = await self.store.admission()
         decision = await self._check_queue(actor, job, admission)
+        if not own_priority:
+            check_priority(actor, job.priority, job.spec.queue, admission.most_priority)
         job = await self._in_cells(job, admission)
         job = await self._with_code(actor, self._with_image(job, no_image), code_digest)
         self._check_container(job, admission)

@@ -50,6 +50,7 @@ class Accounts(Database):
                 "disabled": user.disabled,
                 "email": clean(user.email),
                 "extension": encode(user.extension),
+                "max_priority": user.max_priority,
             }
             transaction.write(insert(_users), row)
 
@@ -68,8 +69,9 @@ class Accounts(Database):
         kept_kinds: tuple[str, ...] = (),
         email: str | None = None,
         extension: dict[str, Any] | None = None,
+        max_priority: int | str | None = None,
     ) -> User:
-        """Change what is given; the last administrator stays one.
+        """Change what is given; the last administrator stays one. With `max_priority` "" the account has none of its own.
 
         With a new password all of the user's tokens but those of `kept_kinds` are revoked as of `at` (seconds since
         1970), and unused sign-in links are forgotten.
@@ -82,6 +84,8 @@ class Accounts(Database):
         changes = {key: value for key, value in changes.items() if value is not None}
         if groups is not None:
             changes["groups"] = encode(groups)
+        if max_priority is not None:
+            changes["max_priority"] = max_priority if isinstance(max_priority, int) else None
 
         def run(transaction: Transaction) -> User:
             _existing(transaction, name)
@@ -194,6 +198,7 @@ class Accounts(Database):
             "description": clean(group.description),
             "external_name": clean(group.external_name),
             "extension": encode(group.extension),
+            "max_priority": group.max_priority,
         }
         await self.write(lambda transaction: put(transaction, tables.groups, [row]))
         self.admission_changed()
@@ -353,6 +358,7 @@ def _user(row: Any) -> User:
         has_password=bool(row.password_hash),
         email=row.email,
         extension=_EXTENSION.decode(row.extension),
+        max_priority=row.max_priority,
     )
 
 
@@ -365,6 +371,7 @@ def _group(row: Any) -> Group:
         description=row.description,
         external_name=row.external_name,
         extension=_EXTENSION.decode(row.extension),
+        max_priority=row.max_priority,
     )
 
 

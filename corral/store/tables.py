@@ -294,6 +294,7 @@ users = Table(
     Column("disabled", Boolean, nullable=False),
     Column("email", Text, nullable=False),
     Column("extension", Text, nullable=False),
+    Column("max_priority", Integer),
 )
 
 groups = Table(
@@ -306,6 +307,7 @@ groups = Table(
     Column("external_name", Text, nullable=False),
     Column("extension", Text, nullable=False),
     Column("admin", Boolean, nullable=False),
+    Column("max_priority", Integer),
 )
 
 tokens = Table(
