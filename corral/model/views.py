@@ -241,6 +241,8 @@ class UserView(Record, frozen=True):
     has_password: bool = False
     folder: str = ""
     """The folder that it has on storages which give each user one; its own also where a deleted account had its name."""
+    max_priority: int | None = None
+    """The highest priority of its jobs; null leaves it to its groups."""
 
 
 class GroupView(Record, frozen=True):

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
+from corral.model.accounts import Token
 from corral.model.outlook import Estimate
 from corral.model.receipts import ReceiptView, receipt_view
 from corral.model.records import (
@@ -37,7 +38,9 @@ from corral.service.job_detail import (
     reasons_view,
     stored_reasons,
 )
+from corral.service.priorities import ceiling
 from corral.service.rules import Resource, decide
+from corral.service.sessions import actor_of
 from corral.spec.job import UnifiedJob
 
 _STOP_SECONDS: Final = 60.0
@@ -146,6 +149,7 @@ class Jobs(ServiceBase):
         reasons = stored_reasons(record) if answer is None else reasons_view(answer)
         hopes = answer.get("outlook") if answer else None
         changes = msgspec.convert(hopes["changes"], tuple[ChangeView, ...]) if hopes else ()
+        changes = await self._allowed_changes(record, changes)
         told = [reasons.binding.message] if reasons is not None else []
         named = await self._summaries(jobs_named([*told, *(change.message for change in changes)])[:_MOST_NAMED])
         message = by_name(reasons.binding.message, named) if reasons is not None else "It is about to be placed."
@@ -173,6 +177,29 @@ class Jobs(ServiceBase):
         waits = "more waits" if lacking == 1 else "more wait"
         message = f"{standing} {lacking} {waits} for room. {by_name(reasons.binding.message, named)}"
         return Explanation(record.id, record.phase, message, reasons, await self._summaries(answer.get("before", ())))
+
+    async def _allowed_changes(self, record: JobRecord, changes: tuple[ChangeView, ...]) -> tuple[ChangeView, ...]:
+        """Those that the job's owner may make: no priority above a ceiling, no queue that takes no job of theirs."""
+        if not any(change.path in ("priority", "queue") for change in changes):
+            return changes
+        user, admission = await self.store.user(record.user), await self.store.admission()
+        owner = Actor(record.user)
+        if user is not None:
+            groups = [group for group in await self.store.groups() if group.name in user.memberships]
+            owner = actor_of(Token("", user.name, "owner", "api", 0.0), user, groups)
+
+        def allowed(change: ChangeView) -> bool:
+            if change.path == "priority":
+                return int(change.after) <= ceiling(owner, record.queue, admission.most_priority).most
+            if change.path != "queue":
+                return True
+            queue = str(change.after)
+            resource = Resource("queue", queue, queue=queue, restricted=queue in admission.granted)
+            most = ceiling(owner, queue, admission.most_priority).most
+            open_ = decide(owner, "job.submit", resource).allowed and queue not in admission.closed
+            return open_ and record.priority <= most
+
+        return tuple(filter(allowed, changes))
 
     async def _summaries(self, jobs: Iterable[str]) -> tuple[JobSummary, ...]:
         """Those of some jobs that are still known."""

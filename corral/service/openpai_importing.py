@@ -181,6 +181,7 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
                 dry_run=dry_run,
                 no_image=not here.container_runtime,
                 unique_name="ever",
+                own_priority=True,
             )
         except CorralError as error:
             if error.status >= 500:

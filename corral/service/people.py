@@ -118,15 +118,17 @@ class People(Sessions):
         email: str | None = None,
         extension: dict[str, Any] | None = None,
         shortest: int = _SHORTEST,
+        max_priority: int | str | None = None,
     ) -> UserChanged:
         """Change what is given; everybody may change their own password, address and extension.
 
         One's own password needs the old one or a fresh sign-in, unless that was `proven` before. A new password ends the
-        account's sign-ins and unused sign-in links and, without `keep_tokens`, its API tokens.
+        account's sign-ins and unused sign-in links and, without `keep_tokens`, its API tokens. With `max_priority` "" the
+        account has no ceiling of its own.
 
         Raises NotFound, InvalidInput, Forbidden, Conflict `last-admin`.
         """
-        own = role is None and groups is None and disabled is None and uid is None
+        own = role is None and groups is None and disabled is None and uid is None and max_priority is None
         action = "user.change"
         if own and (password is not None or email is not None or extension is not None):
             action = "user.profile" if password is None else "user.password"
@@ -149,6 +151,7 @@ class People(Sessions):
             kept_kinds=kept,
             email=email,
             extension=extension,
+            max_priority=max_priority,
         )
         self._forget(user=name)
         await self.streams.look()
@@ -160,6 +163,7 @@ class People(Sessions):
             role=role,
             disabled=disabled,
             groups=None if groups is None else list(groups),
+            max_priority=max_priority,
         )
         notice = "" if hashed is None else await self._left_after_password(name, keep_tokens=keep_tokens)
         return UserChanged(**msgspec.structs.asdict(_view(user)), notice=notice)
@@ -300,4 +304,5 @@ def _view(user: User) -> UserView:
         user.disabled,
         user.has_password,
         user.folder,
+        user.max_priority,
     )

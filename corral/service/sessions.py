@@ -26,6 +26,7 @@ from corral.service.credentials import (
     new_link,
     new_token,
 )
+from corral.service.priorities import priority_grant
 from corral.service.rules import Decision, Resource
 
 _CACHE_SECONDS: Final = 5.0
@@ -111,7 +112,7 @@ class Sessions(ServiceBase):
         return await self._actor(Token("", user.name, "object", "object", self.clock.now()), user, groups)
 
     async def _actor(self, token: Token, user: User, groups: list[Group]) -> Actor:
-        actor = _actor(token, user, groups)
+        actor = actor_of(token, user, groups)
         if not actor.manages:
             return actor
         return msgspec.structs.replace(actor, manages=(await self.store.admission()).managed(actor.manages))
@@ -297,7 +298,9 @@ def _bad_token() -> Unauthenticated:
     return Unauthenticated("bad-token", "The token is not one of this server's; sign in again with `corral login`.")
 
 
-def _actor(token: Token, user: User, groups: list[Group]) -> Actor:
+def actor_of(token: Token, user: User, groups: list[Group]) -> Actor:
+    """An account with what its groups grant."""
+    most_priority, of = priority_grant(user, groups)
     return Actor(
         user.name,
         "admin" if any(group.admin for group in groups) else user.role,
@@ -307,6 +310,8 @@ def _actor(token: Token, user: User, groups: list[Group]) -> Actor:
         queues=tuple(queue for group in groups for queue in group.queues),
         storages=tuple(storage for group in groups for storage in group.storages),
         manages=tuple(queue for group in groups for queue in group.manages),
+        max_priority=most_priority,
+        max_priority_of=of,
     )
 
 

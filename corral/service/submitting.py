@@ -31,6 +31,7 @@ from corral.service.capacity import Capacity, impossible
 from corral.service.job_detail import job_detail, reasons_view
 from corral.service.openpai_listing import listing_of
 from corral.service.openpai_quota import OpenPaiQuota
+from corral.service.priorities import check_priority
 from corral.service.rules import Decision, Resource
 from corral.spec.errors import SpecError, did_you_mean
 from corral.spec.job import UnifiedJob
@@ -129,12 +130,14 @@ class Submitting(OpenPaiQuota, Browsing):
         own_secrets: Mapping[str, str] = {},
         unique_name: str = "live",
         own_tags: Sequence[str] = (),
+        own_priority: bool = False,
     ) -> SubmitResult:
         """Accept a job: once this returns it is stored; `birth` is the object that it is born as.
 
         `own_secrets` are secrets of a protocol of OpenPAI, by its names for them: they go with this job alone.
         `unique_name` says who may not have the job's name already: see `NewJob`. `own_tags` are given by the server, that
-        knows the job by them; its document may have none of their kind.
+        knows the job by them; its document may have none of their kind. `own_priority`: it was given elsewhere, and no
+        maxPriority is asked.
 
         Raises SpecError with every problem, InvalidInput, Forbidden, Conflict (a name taken, an impossible request).
         """
@@ -156,6 +159,8 @@ class Submitting(OpenPaiQuota, Browsing):
             raise InvalidInput("array-object", "An object is one job; submit an array with `corral submit`.")
         admission = await self.store.admission()
         decision = await self._check_queue(actor, job, admission)
+        if not own_priority:
+            check_priority(actor, job.priority, job.spec.queue, admission.most_priority)
         job = await self._in_cells(job, admission)
         job = await self._with_code(actor, self._with_image(job, no_image), code_digest)
         self._check_container(job, admission)
@@ -230,9 +235,11 @@ class Submitting(OpenPaiQuota, Browsing):
     async def _obstacle(self, actor: Actor, job: UnifiedJob, admission: Admission) -> str:
         """Why the machines known now could never hold the job; counts first, then cells, which control knows."""
         counted = impossible(job, self._counting(admission)) if admission.nodes else ""
-        if counted or not admission.nodes or not (job.total_devices or _names_levels(job)):
+        bounded = job.spec.queue in admission.bounded
+        if counted or not admission.nodes or not (job.total_devices or _names_levels(job) or bounded):
             return counted
-        return await self._fit(msgspec.structs.replace(_gang(job), priority=0), admission)
+        asked = msgspec.structs.replace(_gang(job), priority=0, groups=actor.groups if bounded else ())
+        return await self._fit(asked, admission)
 
     def _counting(self, admission: Admission) -> Capacity:
         if self._counted is None or self._counted[0] is not admission.nodes:
@@ -263,7 +270,8 @@ class Submitting(OpenPaiQuota, Browsing):
         now = self.clock.now()
         if admission.nodes is not self._fits_on or not 0 <= now - self._fits_at < FIT_SECONDS:
             self._fits, self._fits_on, self._fits_at = set(), admission.nodes, now
-        shape, known = msgspec.json.encode(asked), self._fits
+        shape = msgspec.json.encode(asked) + admission.bounded.get(asked.queue, "").encode()
+        known = self._fits
         if shape in known:
             return ""
         try:

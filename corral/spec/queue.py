@@ -155,6 +155,13 @@ class QueueShape(SpecModel):
     half_life_seconds: Seconds = Field(
         0, description="How fast past use is forgotten in the fair order; 0 counts only what is held now."
     )
+    max_priority: int | None = Field(
+        None,
+        ge=-(10**9) + 1,
+        le=10**9 - 1,
+        description="The highest priority of a new job in it and in the queues below it; null leaves it to the users and "
+        "groups, and to 100 where they have none.",
+    )
     closed: bool = Field(False, description="Whether it takes no new jobs; those that it has go on.")
     members_only: bool = Field(
         False,

@@ -52,6 +52,7 @@ class Accounts(Database):
                 "email": clean(user.email),
                 "extension": encode(user.extension),
                 "id": give_id(transaction, user.name, user.created_at),
+                "max_priority": user.max_priority,
             }
             transaction.write(insert(_users), row)
             return str(row["id"])
@@ -71,8 +72,9 @@ class Accounts(Database):
         kept_kinds: tuple[str, ...] = (),
         email: str | None = None,
         extension: dict[str, Any] | None = None,
+        max_priority: int | str | None = None,
     ) -> User:
-        """Change what is given; the last administrator stays one.
+        """Change what is given; the last administrator stays one. With `max_priority` "" the account has none of its own.
 
         With a new password all of the user's tokens but those of `kept_kinds` are revoked as of `at` (seconds since
         1970), and unused sign-in links are forgotten.
@@ -85,6 +87,8 @@ class Accounts(Database):
         changes = {key: value for key, value in changes.items() if value is not None}
         if groups is not None:
             changes["groups"] = encode(groups)
+        if max_priority is not None:
+            changes["max_priority"] = max_priority if isinstance(max_priority, int) else None
 
         def run(transaction: Transaction) -> User:
             _existing(transaction, name)
@@ -356,6 +360,7 @@ def user_of(row: Any) -> User:
         email=row.email,
         extension=_EXTENSION.decode(row.extension),
         id=row.id,
+        max_priority=row.max_priority,
     )
 
 
@@ -370,6 +375,7 @@ def group_of(row: Any) -> Group:
         external_name=row.external_name,
         extension=_EXTENSION.decode(row.extension),
         manages=_NAMES.decode(row.manages),
+        max_priority=row.max_priority,
     )
 
 
@@ -384,6 +390,7 @@ def group_row(group: Group) -> dict[str, Any]:
         "external_name": clean(group.external_name),
         "extension": encode(group.extension),
         "manages": encode(group.manages),
+        "max_priority": group.max_priority,
     }
 
 
