@@ -26,12 +26,12 @@ from corral.model.writes import JobRecord, NewJob
 from corral.service.actor import Actor
 from corral.service.base import LIGHT
 from corral.service.capacity import Capacity, impossible
-from corral.service.job_detail import job_detail, reasons_view
+from corral.service.job_detail import HIDDEN, job_detail, reasons_view
 from corral.service.openpai_listing import listing_of
 from corral.service.openpai_quota import OpenPaiQuota
 from corral.service.rules import Decision, Resource
 from corral.service.storages import Storages
-from corral.spec.errors import SpecError, did_you_mean
+from corral.spec.errors import Path, Problem, SpecError, did_you_mean
 from corral.spec.job import UnifiedJob
 from corral.spec.openpai.names import DEFAULT_FILES, JOB_TYPE, OWN_TAG_SAID, OWN_TAGS, PROTOCOL, SSH_KEYS, USER
 from corral.spec.openpai.translation import public_keys, secret_name
@@ -174,6 +174,7 @@ class Submitting(OpenPaiQuota, Storages):
         asked: dict[str, Any] = {"parameters": parameters, "filename": filename, "user": actor.user}
         asked["fs_uri"] = self.openpai_fs_uri
         read = await self.aside(len(text) <= LIGHT, partial(read_runnable_job, text, **asked))
+        _refuse_hidden(read.job, filename)
         job = read.job.with_targets({}) if read.job.spec.replica_spec.target_replicas else read.job
         return ReadJob(job, read.secrets)
 
@@ -425,6 +426,24 @@ def _first_wait(needs: tuple[JobId, ...]) -> WaitingView:
 
 def _with_spec(job: UnifiedJob, **changes: Any) -> UnifiedJob:
     return job.model_copy(update={"spec": job.spec.model_copy(update=changes)})
+
+
+def _refuse_hidden(job: UnifiedJob, filename: str) -> None:
+    """Refuse values that stand for what the reader of another's job may not see.
+
+    Raises SpecError with each.
+    """
+    named: list[tuple[Path, str]] = [
+        (("spec", "roles", role.name, "env", key), value) for role in job.spec.roles for key, value in role.env.items()
+    ]
+    named += [(("spec", "parameters", key), str(value)) for key, value in job.spec.parameters.items()]
+    problems = [
+        Problem(f'"{HIDDEN}" stands for a value of another\'s job; write your own', path, filename=filename)
+        for path, value in named
+        if value == HIDDEN
+    ]
+    if problems:
+        raise SpecError(problems)
 
 
 def _tagged(job: UnifiedJob, own: Sequence[str]) -> UnifiedJob:
