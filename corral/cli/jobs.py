@@ -121,8 +121,8 @@ def _jobs_table(found: Sequence[Job]) -> str:
 def get_command(thing: str, revision: int | None, output: str) -> None:
     """Show one job: where its tasks run, why it waits, how it ended; or an array's jobs, or a configuration document.
 
-    JOB is an id, a name (the latest job of that name), or USER~NAME. With -o yaml the document is included. KIND is
-    cluster, queue or policy: alone it lists them.
+    JOB is an id, a name (the latest job of that name), or USER~NAME. With -o yaml the document is included;
+    what is printed can be submitted again. KIND is cluster, queue or policy: alone it lists them.
 
     \b
     corral get digits                          a job

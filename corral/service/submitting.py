@@ -28,12 +28,12 @@ from corral.service.actor import Actor
 from corral.service.base import LIGHT, allowed_to
 from corral.service.browsing import Browsing
 from corral.service.capacity import Capacity, impossible
-from corral.service.job_detail import job_detail, reasons_view
+from corral.service.job_detail import HIDDEN, job_detail, reasons_view
 from corral.service.openpai_listing import listing_of
 from corral.service.openpai_quota import OpenPaiQuota
 from corral.service.priorities import check_priority
 from corral.service.rules import Decision, Resource
-from corral.spec.errors import SpecError, did_you_mean
+from corral.spec.errors import Path, Problem, SpecError, did_you_mean
 from corral.spec.job import UnifiedJob
 from corral.spec.openpai.names import (
     DEFAULT_FILES,
@@ -198,6 +198,7 @@ class Submitting(OpenPaiQuota, Browsing):
         if (b"jobName" if isinstance(text, bytes) else "jobName") in text:  # type: ignore[operator]  # OpenPAI's version 1
             asked["folder"] = await self._folder_of(actor)
         read = await self.aside(len(text) <= LIGHT, partial(read_runnable_job, text, **asked))
+        _refuse_hidden(read.job, filename)
         job = read.job.with_targets({}) if read.job.spec.replica_spec.target_replicas else read.job
         return ReadJob(job, read.secrets, read.others)
 
@@ -465,6 +466,24 @@ def _first_wait(needs: tuple[JobId, ...], name: str = "", before: str = "") -> W
 
 def _with_spec(job: UnifiedJob, **changes: Any) -> UnifiedJob:
     return job.model_copy(update={"spec": job.spec.model_copy(update=changes)})
+
+
+def _refuse_hidden(job: UnifiedJob, filename: str) -> None:
+    """Refuse values that stand for what the reader of another's job may not see.
+
+    Raises SpecError with each.
+    """
+    named: list[tuple[Path, str]] = [
+        (("spec", "roles", role.name, "env", key), value) for role in job.spec.roles for key, value in role.env.items()
+    ]
+    named += [(("spec", "parameters", key), str(value)) for key, value in job.spec.parameters.items()]
+    problems = [
+        Problem(f'"{HIDDEN}" stands for a value of another\'s job; write your own', path, filename=filename)
+        for path, value in named
+        if value == HIDDEN
+    ]
+    if problems:
+        raise SpecError(problems)
 
 
 def _tagged(job: UnifiedJob, own: Sequence[str]) -> UnifiedJob:
