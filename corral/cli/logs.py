@@ -150,6 +150,8 @@ def _attempt_row(attempt: Record) -> tuple[object, ...]:
     number = f"{attempt['jobAttempt']}.{attempt['attempt']}"
     ran = age(attempt["startedAt"], attempt["endedAt"]) if attempt["startedAt"] else ""
     return (_name(attempt), number, attempt["node"], attempt["startedAt"] or "", ran, told)
+
+
 def chosen_task(client: Client, job: str, task: str) -> tuple[str, int]:
     """The role and index of a task, or of the only one that a job has when none is named."""
     if task:
