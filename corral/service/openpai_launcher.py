@@ -516,9 +516,7 @@ def _framework_kept(known: Kept, asked: Asked) -> Kept:
     return msgspec.structs.replace(known, body=msgspec.json.encode(asked).decode(), beside=beside)
 
 
-def _claimed(
-    known: Kept | None, name: str, wanted: dict[str, Any], job: str, own: Launching, space: str
-) -> Kept:
+def _claimed(known: Kept | None, name: str, wanted: dict[str, Any], job: str, own: Launching, space: str) -> Kept:
     """A Framework whose next job is being begun, by `own` or by who asked for the same before; `job` is its last one.
 
     Raises Conflict when it is another's to begin.

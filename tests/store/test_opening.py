@@ -90,7 +90,9 @@ def _add(connection: Connection, table: str, **row: object) -> None:
 
 def _add_job(connection: Connection, job: str, user: str, *, live: bool, at: float) -> None:
     about = {"queue": "default", "priority": 0, "job_type": "shell", "phase": "waiting" if live else "succeeded"}
-    _add(connection, "jobs", id=job, user=user, name=job, live=live, created_at=at, revision=0, array_parent="", **about)
+    _add(
+        connection, "jobs", id=job, user=user, name=job, live=live, created_at=at, revision=0, array_parent="", **about
+    )
     summary = {"tasks": {"total": 3, "waiting": 3, "running": 0}}
     _add(connection, "job_runs", job=job, run="{}", summary=json.dumps(summary))
 

@@ -59,8 +59,7 @@ def upgrade() -> None:
             _know(connection, account, name, at)
         connection.execute(
             sa.text(
-                "UPDATE orphaned_jobs SET account = :account WHERE job IN "
-                '(SELECT id FROM jobs WHERE "user" = :name)'
+                'UPDATE orphaned_jobs SET account = :account WHERE job IN (SELECT id FROM jobs WHERE "user" = :name)'
             ),
             {"account": account, "name": name},
         )
