@@ -300,7 +300,7 @@ def _ended(victim: Victim, job: str) -> dict[str, Any] | None:
 
 
 def _log(victim: Victim, job: str) -> list[str]:
-    path = f"/api/v3/jobs/{job}/tasks/worker/0/logs"
+    path = f"/api/v3/jobs/{job}/tasks/worker/0/logs?attempt=latest"
     request = urllib.request.Request(victim.url + path)
     request.add_header("Authorization", f"Bearer {victim.token}")
     with urllib.request.urlopen(request, timeout=20) as answer:

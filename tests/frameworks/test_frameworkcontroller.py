@@ -96,7 +96,6 @@ def test_containers_beside_the_task_are_told_as_well() -> None:
 @pytest.mark.parametrize(
     "template",
     [
-        {"spec": None},
         {"spec": [1]},
         {"spec": {"containers": ["x"]}},
         {"spec": {"containers": [{"name": "s", "env": 5}]}},
@@ -106,6 +105,12 @@ def test_what_has_no_pods_shape_is_left_for_the_engine_to_refuse(template: dict[
     data = load_job(container()).to_document()
     data["spec"]["roles"][0]["kubernetes"] = {"podTemplate": template}
     assert rendered(data).pod_template == template
+
+
+def test_a_null_of_a_pods_shape_is_unset() -> None:
+    data = load_job(container()).to_document()
+    data["spec"]["roles"][0]["kubernetes"] = {"podTemplate": {"spec": None}}
+    assert rendered(data).pod_template == {}
 
 
 def test_containers_beside_without_variables_are_told_too() -> None:
