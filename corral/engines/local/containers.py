@@ -131,18 +131,23 @@ def device_options(devices: Sequence[Device]) -> list[str]:
     return options
 
 
-async def ran_out_of_memory(runtime: str, name: str) -> bool:
-    """Whether something in a container that has ended was killed for want of memory."""
-    words = ("container", "inspect", "--format", "{{.State.OOMKilled}}", name)
+async def answer_of(runtime: str, *words: str, seconds: float = _ANSWER_SECONDS) -> bytes | None:
+    """What a container runtime prints for a command; None when it refuses, or does not answer in so many seconds."""
     pipe, quiet = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(runtime, *words, stdin=quiet, stdout=pipe, stderr=quiet)
     try:
-        async with asyncio.timeout(_ANSWER_SECONDS):
+        async with asyncio.timeout(seconds):
             said, _ = await process.communicate()
     except TimeoutError:
         process.kill()
-        return False
-    return said.strip() == b"true"
+        return None
+    return said if process.returncode == 0 else None
+
+
+async def ran_out_of_memory(runtime: str, name: str) -> bool:
+    """Whether something in a container that has ended was killed for want of memory."""
+    said = await answer_of(runtime, "container", "inspect", "--format", "{{.State.OOMKilled}}", name)
+    return said is not None and said.strip() == b"true"
 
 
 async def remove(runtime: str, name: str) -> None:

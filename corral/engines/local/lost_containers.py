@@ -14,7 +14,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from corral.engines.local.containers import LABEL, RUNTIMES, container_name
+from corral.engines.local.containers import LABEL, RUNTIMES, answer_of, container_name
 from corral.engines.local.folders import AttemptFolder, EndRecord, LaunchRecord
 from corral.engines.local.live import FOLDER_GONE, POD_EXTERNAL_DELETED, LiveAttempt
 from corral.kernel.errors import Unavailable
@@ -70,15 +70,8 @@ class LostContainers:
 
     async def _attempts_of(self, program: str) -> list[AttemptId]:
         words = ("ps", "--all", f"--filter=label={LABEL}={self._attempts}", "--format={{.Names}}")
-        pipe, quiet = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-        process = await asyncio.create_subprocess_exec(program, *words, stdin=quiet, stdout=pipe, stderr=quiet)
-        try:
-            async with asyncio.timeout(_ANSWER_SECONDS):
-                said, _ = await process.communicate()
-        except TimeoutError:
-            process.kill()
-            said = b""
-        if process.returncode != 0:
+        said = await answer_of(program, *words, seconds=_ANSWER_SECONDS)
+        if said is None:
             name = os.path.basename(program)
             why = f"{name} does not say which containers there are; see whether its service runs."
             raise Unavailable("no-container-runtime", why, retry_after=_AGAIN_SECONDS)
