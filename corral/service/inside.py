@@ -355,12 +355,16 @@ def _parsed(attempt: str, job: str) -> Any:
 def _named(attempt: str, record: JobRecord, role: str, index: int, latest: AttemptId) -> AttemptId:
     """The attempt that is meant by an id, by its two numbers (`1.0`), or by `latest`.
 
-    Raises NotFound for another task's, InvalidInput for what is none of the three.
+    Raises NotFound for another task's and one that has not been made, InvalidInput for what is none of the three.
     """
     if attempt == "latest":
         return latest
     if match := _NUMBER.fullmatch(attempt):
-        return attempt_id(JobId(record.id), int(match[1]), role, index, int(match[2]))
+        asked, known = (int(match[1]), int(match[2])), parse_attempt_id(latest)
+        if asked > (known.job_attempt, known.task_attempt):
+            message = f"Task {role}-{index} has no attempt {attempt[:100]}; `corral attempts` lists them."
+            raise NotFound("attempt-not-found", message)
+        return attempt_id(JobId(record.id), asked[0], role, index, asked[1])
     key = _parsed(attempt, record.id)
     if (key.role, key.index) != (role, index):
         raise NotFound("attempt-not-found", f"Task {role}-{index} has no attempt {attempt[:100]}.")

@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 
 from corral.api.reading import follow_source
 from corral.control.logdoor import LogDoor
-from corral.kernel.errors import Unavailable
+from corral.kernel.errors import NotFound, Unavailable
 from corral.kernel.ids import JobId, attempt_id
 from corral.model.accounts import User
 from corral.model.inventory import Device
@@ -184,3 +184,12 @@ async def test_a_log_that_its_disk_never_completed_ends_some_time_after_its_atte
 
     log = TaskLog(attempt, "all", disk.source(attempt), ended)
     assert b"".join([piece async for piece in follow_source(log, 0)]) == b"half of it"
+
+
+@pytest.mark.parametrize("number", ["0.1", "1.0", "999999999.999999999"])
+async def test_an_attempt_that_was_never_made_is_not_there(tasks: Tasks, number: str) -> None:
+    await tasks.house.begin()
+    job = await tasks.house.submit(short("one"))
+    await tasks.starts(job, 0, 0)
+    with pytest.raises(NotFound, match="has no attempt"):
+        await tasks.service.task_log(ADA, job, "worker", 0, attempt=number)
