@@ -197,6 +197,7 @@ def _web(settings: Settings, service: Service) -> WebSettings:
         oidc_redirect_url=settings.oidc_redirect_url,
         openpai_anonymous_reads=settings.openpai_anonymous_reads,
         openpai_return_urls=_listed(settings.openpai_return_urls),
+        openpai_origins=_listed(settings.openpai_origins),
     )
 
 

@@ -335,6 +335,12 @@ class Settings(BaseSettings):
         default=False,
         description="Whether jobs are read under `/api/v1` without a token, as in OpenPAI's YARN era.",
     )
+    openpai_origins: str = Field(
+        default="*",
+        description="The origins, separated by commas, whose pages may call OpenPAI's API (`/api/v1`, `/api/v2`) from a "
+        "browser, with a token and never with cookies; `*` is any, as with OpenPAI, and empty none. Corral's own "
+        "`/api/v3` is open to no other origin.",
+    )
     openpai_return_urls: str = Field(
         default="",
         description="Where OpenPAI's `/authn/oidc/login?redirect_uri=` may send people with their token in the address, "

@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import ssl
+import stat
 import sys
 import time
 import urllib.error
@@ -179,9 +180,27 @@ async def _cluster(settings: Settings, *, probe: bool, node: str) -> list[Check]
     return [Check(*finding) for finding in found]
 
 
+def hidden_from_others(path: Path) -> Path | None:
+    """The outermost folder or file on the way to `path`, links followed, that accounts other than its owner cannot read."""
+    for each in _ways(path.resolve()):
+        wanted = stat.S_IXOTH if each.is_dir() else stat.S_IROTH
+        if not each.stat().st_mode & wanted:
+            return each
+    return None
+
+
+def _ways(path: Path) -> tuple[Path, ...]:
+    return *reversed(path.parents), path
+
+
 def _machine() -> Iterator[Check]:
     version = ".".join(map(str, sys.version_info[:3]))
-    yield Check("python", "good", f"{version} at {sys.executable}")
+    hidden = hidden_from_others(Path(sys.executable)) or hidden_from_others(Path(os.__file__))
+    if hidden is not None and os.geteuid() == 0:
+        message = f"{version} at {sys.executable}; other accounts cannot read {hidden}, so no task of theirs can start"
+        yield Check("python", "note", f"{message}; install Corral where everybody may read, such as /opt")
+    else:
+        yield Check("python", "good", f"{version} at {sys.executable}")
     page = portal_folder() / "index.html"
     if page.exists():
         yield Check("portal", "good", "the built page is there")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from fastapi import APIRouter, Request
@@ -43,6 +43,8 @@ class UserChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     keep_tokens: bool = False
     """Whether API tokens outlive a new password."""
     disabled: bool | None = None
+    max_priority: Annotated[int, msgspec.Meta(ge=-999_999_999, le=999_999_999)] | Literal[""] | None = None
+    """The highest priority of its jobs; "" leaves it to its groups."""
 
     def __repr__(self) -> str:
         return "UserChange(…)"
@@ -108,6 +110,7 @@ async def change_user(request: Request, actor: Caller, name: Name) -> Json:
             old_password=asked.old_password,
             keep_tokens=asked.keep_tokens,
             disabled=asked.disabled,
+            max_priority=asked.max_priority,
         )
     return Json(changed)
 

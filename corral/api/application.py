@@ -19,14 +19,17 @@ from corral.api import (
     events,
     exec,
     faults,
+    groups,
     hived,
     importing,
     jobs,
     logs,
+    managing,
     oidc,
     openpai,
     runtime,
     session,
+    storages,
     yielding,
 )
 from corral.api.express import Express
@@ -34,6 +37,7 @@ from corral.api.guard import Guard
 from corral.api.limits import MINUTE, REPORTS_A_MINUTE, CallLimit, CallLimits, Counting, FailureLimit
 from corral.api.openapi import describe
 from corral.api.openpai import oidc as openpai_oidc
+from corral.api.openpai.cors import ANY, Cors
 from corral.api.openpai.pylon import Pylon
 from corral.api.portal import Portal
 from corral.api.streams import StreamCaps, Streams
@@ -62,6 +66,8 @@ class WebSettings(NamedTuple):
     """Empty: the callback under the public URL."""
     openpai_anonymous_reads: bool = False
     openpai_return_urls: tuple[str, ...] = ()
+    openpai_origins: tuple[str, ...] = (ANY,)
+    """The origins whose pages may read what OpenPAI's API answers."""
 
 
 health = APIRouter(tags=["health"])
@@ -125,6 +131,7 @@ def create_app(
     app.state.oidc_onward = {openpai_oidc.MODE: openpai_oidc.go_on}
     app.add_middleware(Express)
     app.add_middleware(Guard, code_limit=code_limit, secure=secure, folder=getattr(service, "folder", None))
+    app.add_middleware(Cors, origins=app.state.openpai_origins)
     app.add_middleware(Pylon)
     faults.install(app)
     for room in (
@@ -140,6 +147,9 @@ def create_app(
         documents,
         yielding,
         accounts,
+        groups,
+        managing,
+        storages,
         runtime,
     ):
         app.include_router(room.router, prefix="/api/v3", default_response_class=Json)

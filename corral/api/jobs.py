@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Annotated, Any, Final
 
@@ -26,6 +27,7 @@ from corral.model.views import Explanation, JobDetail, PlacementRecord, Trial, V
 
 router = APIRouter(tags=["jobs"])
 
+_LABEL_NAME: Final = re.compile(r"[A-Za-z0-9._/-]{1,317}", re.ASCII)
 _JOB_FILE: Final = {
     "requestBody": {
         "required": True,
@@ -39,6 +41,9 @@ _JOB_FILE: Final = {
 }
 Set = Annotated[list[str], Query(alias="set", description="A parameter of the job file as NAME=VALUE; repeat it.")]
 Many = Annotated[list[str], Query(max_length=20, description="Only jobs with this; repeat it for several.")]
+Labels = Annotated[
+    list[str], Query(max_length=20, description="Only jobs with this label, as NAME=VALUE; repeat it for several.")
+]
 Stop = Annotated[bool, Query(description="Stop the job first if it has not ended.")]
 InRole = Annotated[str, Query(max_length=200, description="Only tasks of this role.")]
 InState = Annotated[str, Query(max_length=200, description="Only tasks in this state of the launcher.")]
@@ -114,6 +119,8 @@ async def list_jobs(
     queue: Many = [],  # noqa: B006
     q: Annotated[str, Query(max_length=200, description="A part of the name, or the beginning of the id.")] = "",
     tag: Annotated[str, Query(max_length=200, description="Only jobs with this tag.")] = "",
+    label: Labels = [],  # noqa: B006
+    arrays: Annotated[bool, Query(description="One line for each array instead of one for each of its jobs.")] = False,
     type_: Annotated[str, Query(alias="type", max_length=100, description="Only jobs of this job type.")] = "",
     created_after: Since = None,
     created_before: Until = None,
@@ -130,12 +137,21 @@ async def list_jobs(
         queues=tuple(queue),
         search=q,
         tag=tag,
+        labels=tuple(_label(each) for each in label),
+        arrays=arrays,
         job_type=type_,
         created_after=seconds(created_after),
         created_before=seconds(created_before),
         order=order,
     )
     return Json(await service_of(request).list_jobs(actor, wanted, limit=limit, after=after))
+
+
+def _label(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not _LABEL_NAME.fullmatch(name):
+        raise InvalidInput("invalid-label", "A label is asked for as NAME=VALUE, such as team=vision.")
+    return name, value
 
 
 @router.get("/history", responses=answers(Page[JobSummary]))

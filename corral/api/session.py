@@ -68,4 +68,4 @@ async def logout(request: Request, actor: Caller) -> Json:
 @router.get("/me", responses=answers(Me))
 async def me(request: Request, actor: Caller) -> Json:
     """Who the caller is."""
-    return Json(Me(user=actor.user, role=actor.role, groups=tuple(actor.groups)))
+    return Json(Me(user=actor.user, role=actor.role, groups=tuple(actor.groups), manages=actor.manages))

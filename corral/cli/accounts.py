@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -155,6 +155,39 @@ def change_user(
 def _hidden(text: str, **how: Any) -> str:
     answer: str = click.prompt(text, hide_input=True, err=True, **how)
     return answer
+
+
+@users_command.command("import")
+@click.argument("file", type=click.File("r", encoding="utf-8-sig"))
+@click.option("--dry-run", is_flag=True, help="Only show what each line would do.")
+@click.option("--links", is_flag=True, help="Print a one-time sign-in link for each new account.")
+@output_option
+def import_users(file: TextIO, dry_run: bool, links: bool, output: str) -> None:
+    """Make and change the accounts of a CSV file: all of them or none.
+
+    Its first line names the columns: name, and any of role, groups, email and disabled. An empty cell leaves what is
+    there; groups are words with spaces between them, or changes like "+vision -interns".
+
+    \b
+    corral users import team.csv --dry-run
+    """
+    with connect() as client:
+        found = client.batch_users(file.read(), dry_run=dry_run, links=links)
+        address = client.url
+    lines = found["lines"]
+    if not show(found, output, names=[line["name"] for line in lines]):
+        rows = [
+            (line["line"], line["name"], line["action"], line["message"] or ", ".join(line["changes"]))
+            for line in lines
+        ]
+        click.echo(table(("LINE", "NAME", "", "WHAT"), rows, right=frozenset({0})))
+        for line in lines:
+            if line["link"]:
+                click.echo(f"{line['name']} {address}/sign-in#link={line['link']}")
+    refused = sum(line["action"] == "refused" for line in lines)
+    if refused:
+        raise click.ClickException(f"{refused} of {len(lines)} lines are refused; nothing would be changed.")
+    say("Nothing was changed: this was a dry run." if dry_run else "All of it is done.")
 
 
 @users_command.command("use")

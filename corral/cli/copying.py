@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 import click
 
-from corral.cli.logs import split_task
+from corral.cli.logs import chosen_task
 from corral.cli.output import say
 from corral.cli.server_of import connect
 from corral.kernel.errors import CorralError, InvalidInput
@@ -42,7 +42,7 @@ _LIMITS: Final = Limits(entries=1_000_000, total_bytes=1024**4, name_bytes=256 *
 @click.argument("source")
 @click.argument("target")
 def cp_command(source: str, target: str) -> None:
-    """Copy a file or folder from or to a running task; the task's side is written JOB/TASK:PATH.
+    """Copy a file or folder from or to a running task; the task's side is written JOB/TASK:PATH, or JOB:PATH.
 
     \b
     corral cp digits/worker-0:model.pt .
@@ -50,7 +50,9 @@ def cp_command(source: str, target: str) -> None:
     """
     away = [side for side in (source, target) if _is_remote(side)]
     if len(away) != 1:
-        raise click.UsageError("Exactly one side must be a task's, written JOB/TASK:PATH, such as digits/worker-0:out.")
+        raise click.UsageError(
+            "Exactly one side must be a task's, written JOB/TASK:PATH or, of a job of one task, JOB:PATH."
+        )
     with connect() as client:
         if _is_remote(source):
             _fetch(client, source, Path(target))
@@ -59,7 +61,7 @@ def cp_command(source: str, target: str) -> None:
 
 
 def _fetch(client: Client, source: str, target: Path) -> None:
-    job, role, index, path = _remote(source)
+    job, role, index, path = _remote(client, source)
     folder, _, name = path.rstrip("/").rpartition("/")
     base = folder or ("/" if path.startswith("/") else ".")
     if name in ("", "..", "."):
@@ -202,7 +204,7 @@ class _Arriving:
 def _put(client: Client, source: Path, target: str) -> None:
     if not source.exists():
         raise InvalidInput("no-such-file", f"{source} is not there.")
-    job, role, index, path = _remote(target)
+    job, role, index, path = _remote(client, target)
     folder, _, name = path.rpartition("/")
     base = folder or ("/" if path.startswith("/") else ".")
     line = f"mkdir -p -- {shlex.quote(base)} && tar -C {shlex.quote(base)} -xf -"
@@ -232,10 +234,10 @@ class _Pipe:
 
 def _is_remote(side: str) -> bool:
     where, colon, _ = side.partition(":")
-    return bool(colon) and "/" in where and not where.startswith((".", "/"))
+    return bool(colon and where) and not where.startswith((".", "/"))
 
 
-def _remote(side: str) -> tuple[str, str, int, str]:
+def _remote(client: Client, side: str) -> tuple[str, str, int, str]:
     where, _, path = side.partition(":")
     job, _, task = where.partition("/")
-    return job, *split_task(task), path
+    return job, *chosen_task(client, job, task), path

@@ -41,6 +41,9 @@ def _head(job: Job) -> str:
         "Retries": _retries(job),
         "Depends on": ", ".join(job.get("dependsOn", ())),
         "Tags": ", ".join(job["tags"]),
+        "Open it": f"corral forward {job['name']}"
+        if job["jobType"] == "notebook" and job["state"] == "running"
+        else "",
     }
     return fields(pairs)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from corral.cli.logs import split_task
+from corral.cli.logs import chosen_task
 from corral.cli.output import say
 from corral.cli.server_of import connect
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
@@ -23,22 +23,23 @@ _PIECE: Final = 64 * 1024
 
 @click.command("forward")
 @click.argument("job")
-@click.argument("task")
+@click.argument("task", required=False, default="")
 @click.argument("port", default="")
 @click.option(
     "--local", "local", type=click.IntRange(0, 65535), default=0, help="The port here; default: any free one."
 )
 def forward_command(job: str, task: str, port: str, local: int) -> None:
-    """Reach a PORT of a running TASK of a JOB (its name or number; default: its only one) at an address of this machine.
+    """Reach a PORT (name or number) of a running TASK of a JOB at an address of this machine; default: the only one.
 
     Prints the address; of a notebook the whole URL. Ctrl-C ends it.
 
     \b
-    corral forward mynotebook main-0
+    corral forward mynotebook
     corral forward digits worker-0 tensorboard --local 6006
     """
-    role, index = split_task(task)
     with connect() as client:
+        role, index = chosen_task(client, job, task)
+        task = f"{role}-{index}"
         known = client.ports(job, role, index)
         port = _chosen(port, known["ports"], task)
         try:

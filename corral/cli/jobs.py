@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from corral.cli.arrays import counted_states, each_job, job_or_array
 from corral.cli.output import age, devices_of, output_option, paint, say, show, span, state, table
 from corral.cli.pages import one_page
 from corral.cli.server_of import connect
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from corral.client.types import Job
 
 STATES = ("waiting", "starting", "running", "stopping", "succeeded", "failed", "stopped")
+_SHOWN = 50
+_MOST = 100_000
+"""Jobs that a table, and what programs read, has at most unless -n says otherwise."""
 jobs_argument = click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
 
 
@@ -24,10 +28,17 @@ jobs_argument = click.argument("jobs", nargs=-1, required=True, metavar="JOB..."
 @click.option("--queue", "queues", multiple=True, help="Only jobs of this queue.")
 @click.option("-q", "--search", default="", help="A part of the name, or the beginning of the id.")
 @click.option("--tag", default="", help="Only jobs with this tag.")
+@click.option("-l", "--label", "labels", multiple=True, metavar="NAME=VALUE", help="Only jobs with this label.")
 @click.option("--type", "job_type", default="", help="Only jobs of this type (pytorch, shell, …).")
 @click.option("--live", is_flag=True, help="Only jobs that are not over.")
 @click.option("--removed", is_flag=True, help="The lines that removed and long-ended jobs have left (with -u, -n).")
-@click.option("-n", "--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many at most.")
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1, 100_000),
+    default=None,
+    help="How many at most; default: 50, with -o all.",
+)
 @click.option(
     "--order",
     type=click.Choice(("newest", "oldest", "name", "priority", "ended")),
@@ -42,10 +53,11 @@ def ls_command(
     queues: Sequence[str],
     search: str,
     tag: str,
+    labels: Sequence[str],
     job_type: str,
     live: bool,
     removed: bool,
-    limit: int,
+    limit: int | None,
     order: str,
     output: str,
 ) -> None:
@@ -56,25 +68,33 @@ def ls_command(
     corral ls --live               those that wait or run
     corral ls -s failed -u alice   by state and user
     corral ls --removed            what was removed, by hand or because it ended long ago
-    corral ls -o name | xargs corral rm
+    corral ls -s failed -o name | xargs corral rm
     """
     wanted = [*states, *(STATES[:4] if live else ())]
-    if removed and (wanted or queues or search or tag or job_type or order != "newest" or len(users) > 1):
+    if removed and (wanted or queues or search or tag or labels or job_type or order != "newest" or len(users) > 1):
         raise click.UsageError("--removed goes with -n and one -u only.")
+    limit = limit or (_SHOWN if output == "table" else _MOST)
     with connect() as client:
         if removed:
             page = one_page(client.history, limit, user="".join(users))
         else:
             asked = {"state": wanted, "user": users, "queue": queues, "q": search, "tag": tag, "job_type": job_type}
+            asked |= {"label": labels} if labels else {}
             page = one_page(client.jobs, limit, **asked, order=order)
     found = page["items"]
     if show(found, output, names=[job["id"] for job in found]):
         return
     if not found:
-        narrowed = wanted or users or queues or search or tag or job_type
+        narrowed = wanted or users or queues or search or tag or labels or job_type
         none = "No job is like that." if narrowed else "No jobs. Run one: corral run -- echo hello"
         say("No job was removed." if removed else none)
         return
+    click.echo(_jobs_table(found))
+    if page["next"]:
+        say(f"There are more; corral ls -n {limit * 4} shows them.")
+
+
+def _jobs_table(found: Sequence[Job]) -> str:
     rows = [
         (
             job["name"],
@@ -91,9 +111,7 @@ def ls_command(
         for job in found
     ]
     headings = ("NAME", "STATE", "TASKS", "DEVICES", "USER", "QUEUE", "AGE", "RAN", "ID", "")
-    click.echo(table(headings, rows, right=frozenset({2, 3, 6, 7})))
-    if page["next"]:
-        say(f"There are more; corral ls -n {limit * 4} shows them.")
+    return table(headings, rows, right=frozenset({2, 3, 6, 7}))
 
 
 @click.command("get")
@@ -101,10 +119,10 @@ def ls_command(
 @click.option("--revision", type=click.IntRange(1), default=None, help="An earlier revision of KIND/NAME.")
 @output_option
 def get_command(thing: str, revision: int | None, output: str) -> None:
-    """Show one job: where its tasks run, why it waits, how it ended; or a configuration document.
+    """Show one job: where its tasks run, why it waits, how it ended; or an array's jobs, or a configuration document.
 
-    JOB is an id, a name (the latest job of that name), or USER~NAME. With -o yaml the document is included. KIND is
-    cluster, queue or policy: alone it lists them.
+    JOB is an id, a name (the latest job of that name), or USER~NAME. With -o yaml the document is included;
+    what is printed can be submitted again. KIND is cluster, queue or policy: alone it lists them.
 
     \b
     corral get digits                          a job
@@ -122,7 +140,12 @@ def get_command(thing: str, revision: int | None, output: str) -> None:
     job = thing
 
     with connect() as client:
-        found = client.job(job)
+        found = job_or_array(client, job)
+    if isinstance(found, list):
+        if not show(found, output, names=[each["id"] for each in found]):
+            click.echo(f"An array of {len(found)} jobs: {counted_states(found)}.")
+            click.echo(_jobs_table(found))
+        return
     if not show(found, output, names=[found["id"]]):
         click.echo(detail_text(found))
 
@@ -166,9 +189,9 @@ def _start(estimate: Mapping[str, Any]) -> str:
 @jobs_argument
 @click.option("--wait", is_flag=True, help="Wait until they have ended.")
 def stop_command(jobs: Sequence[str], wait: bool) -> None:
-    """End jobs: their tasks get the signal, and are killed after their grace period."""
+    """End jobs, or all jobs of an array: tasks get the signal, and are killed after their grace period."""
     with connect() as client:
-        stopped = [client.stop(job) for job in jobs]
+        stopped = [client.stop(job) for job in each_job(client, jobs, live=True)]
         for job in stopped:
             say(f"{job['name']} ({job['id']}) is being stopped.")
         if wait:
@@ -182,7 +205,7 @@ def stop_command(jobs: Sequence[str], wait: bool) -> None:
 def restart_command(jobs: Sequence[str]) -> None:
     """Begin jobs anew, whether they run or have ended."""
     with connect() as client:
-        for job in jobs:
+        for job in each_job(client, jobs):
             begun = client.restart(job)
             say(f"{begun['name']} ({begun['id']}) begins anew.")
 
@@ -204,7 +227,7 @@ def scale_command(job: str, replicas: int, role: str) -> None:
 def rm_command(jobs: Sequence[str], stop: bool) -> None:
     """Remove ended jobs with their logs; a line of history stays."""
     with connect() as client:
-        for job in jobs:
+        for job in each_job(client, jobs, live=None if stop else False):
             client.delete(job, stop=stop)
             say(f"{job} is removed.")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from corral.cli.arrays import job_or_array
 from corral.cli.output import age, output_option, paint, say, show, table
 from corral.cli.pages import items
 from corral.cli.server_of import connect
@@ -34,7 +35,8 @@ _TASKS = 64
 def logs_command(
     job: str, task: str, follow: bool, tail: int | None, stream: str, attempt: str, prefix: bool | None
 ) -> int:
-    """Print what a job prints: of all tasks, or of one TASK (such as worker-0), attempt after attempt.
+    """Print what a job prints: of all tasks, or of one TASK (such as worker-0), attempt after attempt; of an array, one
+    job after the other.
 
     \b
     corral logs digits --tail 20
@@ -45,19 +47,23 @@ def logs_command(
     from corral.cli.following import follow_job, print_log
 
     with connect() as client:
-        if not task and (attempt or stream != "all"):
-            task = _only_task(client, job)
-        if task:
-            role, index = split_task(task)
+        if task or attempt or stream != "all":
+            role, index = chosen_task(client, job, task)
             pieces = client.log(job, role, index, follow=follow, tail=tail, stream=stream, attempt=attempt)
             for piece in pieces:
                 sys.stdout.buffer.write(piece)
                 sys.stdout.buffer.flush()
-        elif follow and tail is None and prefix is None:
-            return 0 if follow_job(client, job)["state"] == "succeeded" else 1
-        else:
-            print_log(client, job, follow=follow, tail=tail, prefix=prefix)
-    return 0
+            return 0
+        found = job_or_array(client, job)
+        succeeded = True
+        for ref, name in [(each["id"], each["name"]) for each in found] if isinstance(found, list) else [(job, "")]:
+            if name:
+                say(f"==> {name} <==")
+            if follow and tail is None and prefix is None:
+                succeeded &= follow_job(client, ref)["state"] == "succeeded"
+            else:
+                print_log(client, ref, follow=follow, tail=tail, prefix=prefix)
+        return 0 if succeeded else 1
 
 
 @click.command("attempts")
@@ -134,14 +140,6 @@ def split_task(task: str) -> tuple[str, int]:
     return role, int(index)
 
 
-def _only_task(client: Client, job: str) -> str:
-    """The one task of a job; what is of one task needs its name where there are several."""
-    found = client.tasks(job, limit=2)["items"]
-    if len(found) != 1:
-        raise click.UsageError("--attempt and --stream are of one task; name it after the job, such as worker-0.")
-    return _name(found[0])
-
-
 def _name(task: Record) -> str:
     return f"{task['role']}-{task['index']}"
 
@@ -152,6 +150,18 @@ def _attempt_row(attempt: Record) -> tuple[object, ...]:
     number = f"{attempt['jobAttempt']}.{attempt['attempt']}"
     ran = age(attempt["startedAt"], attempt["endedAt"]) if attempt["startedAt"] else ""
     return (_name(attempt), number, attempt["node"], attempt["startedAt"] or "", ran, told)
+
+
+def chosen_task(client: Client, job: str, task: str) -> tuple[str, int]:
+    """The role and index of a task, or of the only one that a job has when none is named."""
+    if task:
+        return split_task(task)
+    found = client.tasks(job, limit=4)
+    if len(found["items"]) == 1:
+        return found["items"][0]["role"], found["items"][0]["index"]
+    names = ", ".join(f"{each['role']}-{each['index']}" for each in found["items"][:3])
+    more = ", …" if len(found["items"]) > 3 else ""
+    raise click.UsageError(f"Name a task of {job}: {names}{more}." if names else f"{job} has no task yet.")
 
 
 def _task(event: object) -> str:

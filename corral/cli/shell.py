@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
-from corral.cli.logs import split_task
+from corral.cli.logs import chosen_task
 from corral.cli.server_of import connect
 from corral.kernel.errors import CorralError, Unavailable
 
@@ -20,23 +21,30 @@ if TYPE_CHECKING:
     from corral.client.exec import ExecStream
 
 _PIECE = 64 * 1024
+_TASK = re.compile(r"\S+-[0-9]+")
 
 
-@click.command("exec", context_settings={"ignore_unknown_options": True})
+@click.command("exec", context_settings={"allow_interspersed_args": False})
 @click.argument("job")
-@click.argument("task")
+@click.argument("task", required=False, default="")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option("-t/-T", "--tty/--no-tty", default=None, help="With a terminal; default: if this is one.")
-def exec_command(job: str, task: str, command: Sequence[str], tty: bool | None) -> int:
-    """Run COMMAND (default: sh) inside a running TASK of a JOB, in its folder and environment.
+def exec_command(job: str, task: str, command: tuple[str, ...], tty: bool | None) -> int:
+    """Run COMMAND (default: sh) inside a running TASK (default: the only one) of a JOB, in its folder and environment.
 
     \b
     corral exec digits worker-0
+    corral exec mynotebook -- pwd
     corral exec digits worker-0 -- nvidia-smi
     """
-    role, index = split_task(task)
+    if task and not _TASK.fullmatch(task):  # no task is named: the word belongs to the command
+        task, command = "", (task, *command)
+    command = command[1:] if command[:1] == ("--",) else command
     terminal = sys.stdin.isatty() and sys.stdout.isatty() if tty is None else tty
-    with connect() as client, client.exec(job, role, index, command or ["sh"], tty=terminal) as stream:
+    with (
+        connect() as client,
+        client.exec(job, *chosen_task(client, job, task), command or ["sh"], tty=terminal) as stream,
+    ):
         with _raw_terminal(stream) if terminal else contextlib.nullcontext():
             threading.Thread(target=_feed, args=(stream,), daemon=True).start()
             for piece in stream:

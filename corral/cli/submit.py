@@ -102,11 +102,13 @@ def _named(shown: str) -> Iterator[None]:
         raise InvalidInput(error.code, error.message.replace("the job file:", f"{shown}:")) from None
 
 
-@click.command("run", context_settings={"ignore_unknown_options": False})
+@click.command("run", context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("--name", default="", help="The job's name; default: the program's, with a few letters.")
 @click.option("-n", "--replicas", type=click.IntRange(1, 10_000), default=1, show_default=True, help="How many tasks.")
-@click.option("-d", "--devices", type=click.IntRange(0, 1024), default=0, show_default=True, help="Devices per task.")
+@click.option(
+    "-d", "--devices", type=click.FloatRange(0, 1024), default=0, help="Devices per task; 0.5 is half of one."
+)
 @click.option("--model", default="", help="The model of the devices.")
 @click.option("--cpu", default="1", show_default=True, help="Processors per task.")
 @click.option("--memory", default="", help="Memory per task, such as 2Gi.")
@@ -122,7 +124,7 @@ def _named(shown: str) -> Iterator[None]:
 @click.option("--detach", is_flag=True, help="Print the id and go on, instead of following.")
 @_sent
 def run_command(command: Sequence[str], env: Sequence[str], code: str, detach: bool, **asked: Any) -> int:
-    """Run COMMAND as a job, without a file, and follow it.
+    """Run COMMAND as a job, without a file, and follow it. Options of corral come before it.
 
     \b
     corral run -- hostname
@@ -142,7 +144,7 @@ def job_of(command: Sequence[str], env: dict[str, str], **asked: Any) -> dict[st
     """The short document that the options of `corral run` stand for; what was not asked for is left out."""
     program = os.path.basename(command[0]).lower().split(".")[0]
     clean = "".join(char if char.isascii() and char.isalnum() else "-" for char in program).strip("-") or "run"
-    devices: Any = {"count": asked["devices"], "model": asked["model"]} if asked["model"] else asked["devices"]
+    devices = _devices(asked["devices"], asked["model"])
     resources = {"cpu": asked["cpu"], "memory": asked["memory"], "devices": devices}
     role = {
         "replicas": asked["replicas"],
@@ -162,6 +164,16 @@ def job_of(command: Sequence[str], env: dict[str, str], **asked: Any) -> dict[st
         "retryPolicy": {"maxRetries": asked["retries"]} if asked["retries"] else None,
     }
     return {name: value for name, value in document.items() if value}
+
+
+def _devices(count: float, model: str) -> Any:
+    """What a job file says for so many devices, or such a part of one, of a model."""
+    if not model:
+        return int(count) if count == int(count) else count
+    if 0 < count < 1:
+        percent = round(count * 100)
+        return {"count": 1, "share": {"computePercent": percent, "memoryPercent": percent}, "model": model}
+    return {"count": int(count) if count == int(count) else count, "model": model}
 
 
 def _send(

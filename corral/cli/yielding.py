@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from corral.cli.arrays import each_job
 from corral.cli.output import age, output_option, paint, say, show, span, table
 from corral.cli.pages import items
 from corral.cli.server_of import connect
@@ -27,7 +28,7 @@ _LOOK_SECONDS = 0.5
 def suspend_command(jobs: Sequence[str]) -> None:
     """End jobs with their checkpoint signal and hold them; they keep their places in the queue."""
     with connect() as client:
-        for job in jobs:
+        for job in each_job(client, jobs, live=True):
             found = client.suspend(job)
             say(f"{found['name']} ({found['id']}) is being suspended; corral resume lets it go on.")
 
@@ -37,7 +38,7 @@ def suspend_command(jobs: Sequence[str]) -> None:
 def resume_command(jobs: Sequence[str]) -> None:
     """Let suspended jobs go on."""
     with connect() as client:
-        for job in jobs:
+        for job in each_job(client, jobs, live=True):
             found = client.resume(job)
             say(f"{found['name']} ({found['id']}) goes on.")
 

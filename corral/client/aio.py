@@ -16,7 +16,7 @@ from corral.client import config, operations
 from corral.client.calls import Call, raise_for, worded
 from corral.client.exec import AsyncExecStream
 from corral.client.operations.jobs import ENDED
-from corral.client.transport import checked_url, why_unreachable
+from corral.client.transport import checked_url, repeatable, why_unreachable
 from corral.kernel.errors import NotFound, Unavailable
 
 if TYPE_CHECKING:
@@ -100,6 +100,18 @@ class AsyncClient:
     put_secret = _asks(operations.accounts.put_secret)
     delete_secret = _asks(operations.accounts.delete_secret)
     audit = _asks(operations.accounts.audit)
+    groups = _asks(operations.teams.groups)
+    group = _asks(operations.teams.group)
+    create_group = _asks(operations.teams.create_group)
+    change_group = _asks(operations.teams.change_group)
+    delete_group = _asks(operations.teams.delete_group)
+    order_job = _asks(operations.teams.order_job)
+    queue_limits = _asks(operations.teams.queue_limits)
+    limit_queue = _asks(operations.teams.limit_queue)
+    storages = _asks(operations.teams.storages)
+    storage_files = _asks(operations.teams.storage_files)
+    storage_file = _streams(operations.teams.storage_file)
+    batch_users = _asks(operations.teams.batch_users)
     import_openpai = _asks(operations.accounts.import_openpai)
 
     # -- jobs
@@ -222,12 +234,22 @@ class AsyncClient:
 
     async def _ask(self, call: Call[Answer]) -> Answer:
         try:
-            response = await self._http.request(call.method, call.path, content=call.body, headers=self._headers(call))
+            response = await self._sent(call)
         except httpx2.TransportError as error:
             raise _unreachable(self.url, error) from None
         raise_for(response.status_code, response.content, response.headers.get("retry-after", ""))
         answer: Any = json.loads(response.content) if response.content else None
         return answer  # type: ignore[no-any-return]  # the API's own tests check the shapes
+
+    async def _sent(self, call: Call[Any]) -> httpx2.Response:
+        """The answer; a connection that the server closed while it idled is tried once more, if the call may be."""
+        headers = self._headers(call)
+        try:
+            return await self._http.request(call.method, call.path, content=call.body, headers=headers)
+        except (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError):
+            if not repeatable(call):
+                raise
+        return await self._http.request(call.method, call.path, content=call.body, headers=headers)
 
     async def _stream(self, call: Call[Any], *, timeout: float | None) -> AsyncIterator[bytes]:
         try:

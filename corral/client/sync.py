@@ -97,6 +97,18 @@ class Client:
     put_secret = _asks(operations.accounts.put_secret)
     delete_secret = _asks(operations.accounts.delete_secret)
     audit = _asks(operations.accounts.audit)
+    groups = _asks(operations.teams.groups)
+    group = _asks(operations.teams.group)
+    create_group = _asks(operations.teams.create_group)
+    change_group = _asks(operations.teams.change_group)
+    delete_group = _asks(operations.teams.delete_group)
+    order_job = _asks(operations.teams.order_job)
+    queue_limits = _asks(operations.teams.queue_limits)
+    limit_queue = _asks(operations.teams.limit_queue)
+    storages = _asks(operations.teams.storages)
+    storage_files = _asks(operations.teams.storage_files)
+    storage_file = _streams(operations.teams.storage_file)
+    batch_users = _asks(operations.teams.batch_users)
     import_openpai = _asks(operations.accounts.import_openpai)
 
     # -- jobs

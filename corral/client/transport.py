@@ -21,6 +21,11 @@ PIECE = 256 * 1024
 _REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 
 
+def repeatable(call: Call[Any]) -> bool:
+    """Whether a call is carried out once however often it is sent: by its method, or by its idempotency key."""
+    return call.method in _REPEATABLE or "idempotency-key" in call.headers
+
+
 class Transport:
     """Sends calls to one server and reads their answers; not to be shared between threads."""
 
@@ -49,7 +54,7 @@ class Transport:
             body = response.read()
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            if used and call.method in _REPEATABLE and not isinstance(error, TimeoutError):
+            if used and repeatable(call) and not isinstance(error, TimeoutError):
                 return self.send(call)
             raise self._unreachable(error) from None
         if response.will_close:

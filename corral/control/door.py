@@ -154,10 +154,10 @@ class Door:
         hopes = outlook(cluster, queue, control.policy, job.id, reasons, now, self._grace)
         return JSONResponse(
             {
-                **msgspec.to_builtins(reasons),
+                **msgspec.to_builtins(control.world.reasons_in_names(reasons)),
                 "ahead": len(ahead),
                 "before": ahead[:_MOST_BEFORE],
-                "outlook": msgspec.to_builtins(hopes),
+                "outlook": msgspec.to_builtins(hopes and control.world.outlook_in_names(hopes)),
             }
         )
 
@@ -174,7 +174,8 @@ class Door:
     async def _fit(self, request: Request) -> Response:
         """Whether a gang could ever run on the machines known now: null, or the reasons why not."""
         control = await self._world_is_there()
-        return _json(could_ever_fit(control.world.cluster, await _gang_in(request)))
+        reasons = could_ever_fit(control.world.cluster, await _gang_in(request))
+        return _json(reasons and control.world.reasons_in_names(reasons))
 
     async def _trial(self, request: Request) -> Response:
         """Why a gang would wait if it were queued now, found on a fork of the live queue (`starts-now`: it would not)."""
@@ -182,7 +183,8 @@ class Door:
         asked = await _gang_in(request)
         queue = control.world.queue.fork()
         queue.apply(GangQueued(asked))
-        return _json(explain(control.world.cluster, queue, control.policy, asked.job, control.clock.now()))
+        reasons = explain(control.world.cluster, queue, control.policy, asked.job, control.clock.now())
+        return _json(reasons and control.world.reasons_in_names(reasons))
 
     async def _check_configuration(self, request: Request) -> Response:
         """Which guarantees these documents, were they all there are, would break for the jobs that run now."""

@@ -165,7 +165,7 @@ class Folder:
         self.world.queue.apply(held)
         self.event(job, Placed(placed.job_attempt, placement, joins), now)
         job.reasons = None
-        self.lost_guarantee(placement.demoted, f"job {placed.job} of the same virtual cluster comes first", now)
+        self.lost_guarantee(placement.demoted, f"job {job.name} of the same virtual cluster comes first", now)
 
     def lost_guarantee(self, jobs: Iterable[JobId], why: str, now: float) -> None:
         """Tell jobs that they run on without what was guaranteed to them."""
@@ -246,6 +246,13 @@ class Folder:
             self.world.queue.apply(GangQueued(_asked(job, line, running)))
         self.world.plan_wanted = True
 
+    def take_turn(self, job: Job, turn: float) -> None:
+        """Have a waiting job come before those of its queue that have a lower turn."""
+        job.run = msgspec.structs.replace(job.run, turn=turn)
+        self.draft.jobs.add(job.id)
+        if not job.run.hold and (unplaced := job.unplaced()):
+            self._queue(job, unplaced, grow=bool(job.placements()))
+
     def _release(self, job: Job, tasks: tuple[TaskKey, ...], now: float) -> None:
         self.world.queue.apply(GangWithdrawn(job.id, tasks))
         self.world.cluster.apply(TasksReleased(job.id, tasks, now))
@@ -269,9 +276,11 @@ class Folder:
         needs_success = any(need.condition == "succeeded" for need in needs)
         job.waits_for -= {other.id}
         if needs_success and not succeeded:
-            self.event(job, DependencyFailed(f"{other.name} ({other.id}) did not succeed"), now)
+            self.event(job, DependencyFailed(f"{other.name} did not succeed"), now)
         elif not job.waits_for:
             self.event(job, HoldReleased(), now)
+        else:
+            self.draft.jobs.add(job.id)  # its line names those that are left
 
 
 def _asked(job: Job, tasks: Iterable[TaskKey], running: Sequence[TaskPlacement] = ()) -> GangRequest:
@@ -284,4 +293,5 @@ def _asked(job: Job, tasks: Iterable[TaskKey], running: Sequence[TaskPlacement] 
         created_at=job.created_at,
         groups=job.groups,
         running=running,
+        turn=job.run.turn,
     )

@@ -9,6 +9,7 @@ import structlog
 
 from corral.control.fold import Folder
 from corral.control.receipts import Yielded
+from corral.control.turns import turn_of
 from corral.control.world import Job
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.cordons import CORDONS_CHANGED
@@ -95,7 +96,7 @@ class Intents:
             case IntentKind.SCALE:
                 self._scale(job, intent, now)
             case IntentKind.SUSPEND:
-                why = Yielded(Rule.SUSPENDED, f"{intent.actor} suspended the job", by_user=intent.actor)
+                why = Yielded(Rule.SUSPENDED, f"the job was suspended by {intent.actor}", by_user=intent.actor)
                 self._folder.have_yield(job, SuspendRequested(intent.actor), why, now)
             case IntentKind.CHECKPOINTED:
                 self._folder.checkpointed(job, int(intent.data["jobAttempt"]), intent.at, now)
@@ -107,6 +108,8 @@ class Intents:
                 self._folder.event(job, MigrateRequested(key, intent.actor), now)
             case IntentKind.RESUME:
                 self._folder.event(job, ResumeRequested(intent.actor), now)
+            case IntentKind.ORDER:
+                self._order(job, intent)
             case IntentKind.DELETE:
                 self._delete(job, now)
             case _:
@@ -139,6 +142,20 @@ class Intents:
         data = intent.data
         remove = tuple(int(index) for index in data.get("remove", ()))
         self._folder.event(job, ScaleRequested(str(data["role"]), int(data["replicas"]), intent.actor, remove), now)
+
+    def _order(self, job: Job, intent: Intent) -> None:
+        """Put a job elsewhere among the waiting ones of its queue; one that runs by now waits there next time."""
+        if job.completed:
+            return
+        jobs = self._folder.world.jobs
+        others = [
+            each
+            for each in jobs.values()
+            if each is not job and each.terms.queue == job.terms.queue and each.unplaced()
+        ]
+        other = jobs.get(JobId(str(intent.data.get("before", ""))))
+        before = None if other is None else other.run.turn
+        self._folder.take_turn(job, turn_of(str(intent.data["place"]), (each.run.turn for each in others), before))
 
     def _delete(self, job: Job, now: float) -> None:
         if not job.completed:
@@ -173,7 +190,7 @@ def settle_dependencies(folder: Folder, job: Job, others: Mapping[str, Job | Non
             folder.event(job, DependencyFailed(f"{need.job} does not exist any more"), now)
             return
         if other.run.completion is None or not other.run.completion.succeeded:
-            folder.event(job, DependencyFailed(f"{other.name} ({other.id}) did not succeed"), now)
+            folder.event(job, DependencyFailed(f"{other.name} did not succeed"), now)
             return
     if job.needs and not job.waits_for:
         folder.event(job, HoldReleased(), now)

@@ -177,7 +177,7 @@ class Control:
         self.folder.receipts = Receipts(await self.store.open_receipts())
         self.ledger = Ledger(await self.store.ledger())
         self.past = Past(await self.store.usage(), await self.store.user_usage())
-        self.upkeep = Upkeep(self.folder, self.machines)
+        self.upkeep = Upkeep(self.folder, self.machines, self.configured.grace)
         self.dispatcher = self._new_dispatcher()
         self._hived = HivedConfigured(None)
         await self._configure()
@@ -363,6 +363,7 @@ class Control:
         if job is not None:
             own = self.launch_policy.default_grace if job.view.grace_seconds is None else job.view.grace_seconds
             grace = self.configured.grace(job.terms.queue, own)
+            eviction = msgspec.structs.replace(eviction, message=self.world.in_names(eviction.message))
             event = Preempted(
                 eviction.job_attempt,
                 eviction.rule,
@@ -376,7 +377,7 @@ class Control:
     def _explain(self, job_id: JobId, reasons: Reasons) -> None:
         job = self.world.jobs.get(job_id)
         if job is not None:
-            job.reasons = reasons
+            job.reasons = self.world.reasons_in_names(reasons)
             self.folder.draft.jobs.add(job_id)
 
     async def _commit(self) -> None:
@@ -419,7 +420,7 @@ class Control:
                 continue
             job.run = job.spread.written(job.run)
             state = phase(job.run)
-            job.summary = summarize(job.summary, job.run, state, standing(job, state))
+            job.summary = summarize(job.summary, job.run, state, standing(job, state, self.world.jobs))
             sizes = {"devices_held": devices(job.spread.millis)}
             if job.run.roles:
                 sizes["devices"] = devices(job.asked_millis())

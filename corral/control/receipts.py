@@ -14,6 +14,7 @@ from corral.model.plan import Eviction, Rule
 from corral.model.receipts import Receipt
 from corral.model.runs import TaskRun
 from corral.model.states import JobState, TaskState
+from corral.model.wording import sentence
 
 
 class Yielded(msgspec.Struct, frozen=True):
@@ -100,7 +101,7 @@ class Receipts:
             queue=job.terms.queue,
             job_attempt=job.run.attempt,
             rule=str(why.rule),
-            message=why.message,
+            message=sentence(why.message),
             at=now,
             devices=devices(sum(before.tasks[key][0] for key in gone)),
             tasks=() if whole else tuple(gone),

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from corral.control.fold import DEPENDENCY
 from corral.control.world import Job
+from corral.kernel.ids import JobId
 from corral.launcher import NEVER_RAN_ALARM, words
 from corral.model.phases import Phase
 from corral.model.records import NEVER_RAN, WaitingView, rfc3339
 from corral.model.runs import JobRun, Retries, TaskRun
 from corral.model.states import JobState
+from corral.model.wording import array_index, held_by_array, sentence
 
 RETRY = "retry"
-_HOLDS = {
-    DEPENDENCY: "Waits for the jobs that it depends on.",
-    "suspended": "It is suspended; corral resume lets it go on.",
-}
+_HOLDS = {"suspended": "It is suspended; corral resume lets it go on."}
+_MOST_NAMED = 3
 
 
-def standing(job: Job, phase: Phase) -> WaitingView | None:
-    """What a job waits for in this phase; None: nothing, as far as is known."""
+def standing(job: Job, phase: Phase, known: Mapping[JobId, Job]) -> WaitingView | None:
+    """What a job waits for in this phase; None: nothing, as far as is known. `known` are the jobs that are not over."""
     match phase:
         case Phase.WAITING if job.run.state is JobState.ATTEMPT_COMPLETED:
             return _next_attempt(job.run)
         case Phase.WAITING:
-            return _in_line(job) or _next_of_tasks(job)
+            return _in_line(job, known) or _next_of_tasks(job)
         case Phase.STARTING | Phase.RUNNING:
             return _next_of_tasks(job)
         case Phase.STOPPING:
@@ -36,13 +38,15 @@ def _yielding(job: Job) -> WaitingView | None:
     why = job.run.yielded
     if why is None or why.job_attempt != job.run.attempt or job.run.stop_requested:
         return None
-    return WaitingView(why.rule, f"{why.message[:1].upper()}{why.message[1:]}".rstrip(".") + ".")
+    return WaitingView(why.rule, sentence(why.message))
 
 
-def _in_line(job: Job) -> WaitingView | None:
+def _in_line(job: Job, known: Mapping[JobId, Job]) -> WaitingView | None:
     """What keeps its gang in the queue; one that had to yield says so first."""
     why = job.run.yielded
-    yielded = f"{why.message[:1].upper()}{why.message[1:]}." if why is not None else ""
+    yielded = sentence(why.message) if why is not None else ""
+    if job.run.hold == DEPENDENCY:
+        return _dependent(job, known)
     if job.run.hold:
         return WaitingView(job.run.hold, _HOLDS.get(job.run.hold, "It is held."))
     if job.reasons is None:
@@ -50,6 +54,25 @@ def _in_line(job: Job) -> WaitingView | None:
     binding = job.reasons.binding
     message = f"{yielded} {binding.message}".strip()
     return WaitingView(binding.code, message, job.reasons.ahead, job.reasons.possible)
+
+
+def _dependent(job: Job, known: Mapping[JobId, Job]) -> WaitingView:
+    """Which jobs it waits for, by name; of those of its own array that `maxParallel` is the reason."""
+    awaited = [known[other] for other in sorted(job.waits_for) if other in known]
+    others = [other for other in awaited if not _of_one_array(job, other)]
+    if awaited and not others:
+        most = array_index(job.name) - array_index(awaited[0].name)
+        return WaitingView(DEPENDENCY, held_by_array(awaited[0].name, most))
+    if not others:
+        return WaitingView(DEPENDENCY, "Waits for the jobs that it depends on.")
+    asked = {need.job: need.condition for need in job.needs}
+    named = [f"{each.name} to {'end' if asked.get(each.id) == 'ended' else 'succeed'}" for each in others[:_MOST_NAMED]]
+    more = len(others) - _MOST_NAMED
+    return WaitingView(DEPENDENCY, f"Waits for {', '.join(named)}{f' and {more} more' if more > 0 else ''}.")
+
+
+def _of_one_array(job: Job, other: Job) -> bool:
+    return any(tag.startswith("array:") and tag in other.summary.tags for tag in job.summary.tags)
 
 
 def _next_attempt(run: JobRun) -> WaitingView | None:

@@ -6,9 +6,11 @@ What is cordoned runs on, what is drained or tainted (`NoExecute`) yields, and w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import inf
 from typing import Final
+
+import msgspec
 
 from corral.control.fold import Folder
 from corral.control.observe import Machines
@@ -34,7 +36,9 @@ _HELD: Final = frozenset({TaskState.PREPARING, TaskState.RUNNING})
 class Upkeep:
     """Has gangs yield what people drain and what machines report as broken."""
 
-    def __init__(self, folder: Folder, machines: Machines) -> None:
+    def __init__(self, folder: Folder, machines: Machines, bounded: Callable[[str, float], float | None]) -> None:
+        """`bounded` is the grace of a queue's jobs where it bounds what they, or a drain, ask for; else None."""
+        self._bounded = bounded
         self._folder = folder
         self._machines = machines
         self._searched = 0
@@ -108,8 +112,15 @@ class Upkeep:
         if self._searched < _MOST_SEARCHES:
             self._searched += 1
             back = likely_back(self._folder.world.cluster, job.id, event.tasks, now)
+        event = msgspec.structs.replace(event, grace_seconds=self._grace_of(job, event.grace_seconds))
         why = Yielded(event.rule, event.message, by_user=by_user, back_at=back)
         self._folder.have_yield(job, event, why, now)
+
+    def _grace_of(self, job: Job, asked: float | None) -> float | None:
+        """How long its tasks get to end: as was asked, else as the job says, at most what its queue allows."""
+        own = self._folder.policy.default_grace if job.view.grace_seconds is None else job.view.grace_seconds
+        bounded = self._bounded(job.terms.queue, own if asked is None else asked)
+        return asked if bounded is None else bounded
 
     def _broken(self, place: TaskPlacement, now: float, *, devices: bool) -> str:
         """What is wrong with what a task holds; "" when nothing is, or not for long enough."""

@@ -14,11 +14,13 @@ from corral.frameworks import Gang, one_group, port_counts
 from corral.kernel.ids import JobId, TaskKey
 from corral.launcher import JobView, view_of
 from corral.model.asks import GangTerms, gang_terms
+from corral.model.outlook import Outlook
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.plan import Reasons
 from corral.model.records import JobSummary
 from corral.model.runs import JobRun, TaskRun
 from corral.model.states import JobState, TaskState
+from corral.model.wording import by_name
 from corral.model.writes import LiveJob
 from corral.scheduler import Cluster, Queue
 from corral.spec.job import JobSpec, Metadata, UnifiedJob
@@ -225,6 +227,29 @@ class World:
     timers: list[tuple[float, JobId]] = field(default_factory=list)
     plan_wanted: bool = True
     gangs: Gangs = field(default_factory=Gangs)
+
+    def name_of(self, job: str) -> str | None:
+        """What a job that is not over is called; None: there is none of this id."""
+        found = self.jobs.get(JobId(job))
+        return found.name if found is not None else None
+
+    def in_names(self, text: str) -> str:
+        """What the scheduler says, with the names of jobs in the place of their ids."""
+        return by_name(text, self.name_of)
+
+    def reasons_in_names(self, reasons: Reasons) -> Reasons:
+        """The same reasons, with the names of jobs in the place of their ids."""
+        binding, *others = (
+            msgspec.structs.replace(each, message=self.in_names(each.message))
+            for each in (reasons.binding, *reasons.others)
+        )
+        return msgspec.structs.replace(reasons, binding=binding, others=tuple(others))
+
+    def outlook_in_names(self, hopes: Outlook) -> Outlook:
+        """The same outlook, with the names of jobs in the place of their ids in what it says."""
+        said = msgspec.structs.replace(hopes.estimate, message=self.in_names(hopes.estimate.message))
+        changes = tuple(msgspec.structs.replace(each, message=self.in_names(each.message)) for each in hopes.changes)
+        return msgspec.structs.replace(hopes, estimate=said, changes=changes)
 
     def held_nodes(self) -> set[str]:
         """The nodes on which some task holds something: O(tasks)."""

@@ -102,7 +102,7 @@ class PyTorch(Framework):
 def _ending(gang: Gang) -> dict[str, str]:
     """How torchrun ends its processes, where the job says more than torchrun knows."""
     asked, told = gang.job.spec.checkpoint, {}
-    if asked.grace_seconds != _KILLS_AFTER:
+    if asked.grace_seconds not in (-1, _KILLS_AFTER):
         told["PET_SHUTDOWN_TIMEOUT"] = str(max(1, asked.grace_seconds))
     if asked.signal and asked.signal not in _PASSED_ON:
         told["PET_SIGNALS_TO_HANDLE"] = ",".join((*_PASSED_ON, asked.signal))

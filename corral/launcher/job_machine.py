@@ -246,7 +246,7 @@ def _decide(change: Change) -> Decision:
     run = change.run
     if run.stop_requested or run.completion is None:
         return Decision(False, why="a stop is final")
-    if run.yielded is not None and run.yielded.job_attempt == run.attempt:
+    if run.had_to_yield:
         return Decision(True, why="it had to yield, which is no failure and is not counted")
     lasted, seed = ran(run.started_at, change.now), f"{run.job}.{run.attempt}"
     return decide_retry(change.view.retry, run.retries, run.completion, change.policy, seed, lasted)
@@ -263,15 +263,15 @@ def _complete(change: Change) -> None:
 def _next_attempt(change: Change) -> None:
     attempt = change.run.attempt + 1
     fresh: dict[str, Any] = dict.fromkeys(("started_at", "checkpointed_at", "ended_at", "wake_at", "completion"))
-    _move(change, S.CREATION_PENDING, attempt=attempt, **fresh)
+    made_room = change.run.yield_retries + change.run.had_to_yield
+    _move(change, S.CREATION_PENDING, attempt=attempt, yield_retries=made_room, **fresh)
     populate(change)
     begin(change)
 
 
 def _begin_anew(change: Change) -> None:
-    change.set_job(
-        retries=Retries(), task_retries=0, stop_requested=False, restart_requested=False, hold="", yielded=None
-    )
+    change.set_job(retries=Retries(), task_retries=0, yield_retries=0, hold="", yielded=None)
+    change.set_job(stop_requested=False, restart_requested=False)
     _next_attempt(change)
 
 
@@ -304,7 +304,7 @@ def _yield(change: Change, why: Yield) -> None:
 
 
 def _suspend(change: Change, run: JobRun, event: SuspendRequested) -> None:
-    message = f"{event.by} suspended the job"
+    message = f"the job was suspended by {event.by}"
     change.set_job(suspended=True)
     change.tell("job.suspended", message)
     _yield(change, Yield(run.attempt, str(Rule.SUSPENDED), message))
@@ -314,7 +314,7 @@ def _suspend_next(change: Change, run: JobRun, event: SuspendRequested) -> None:
     """Nothing of it runs, or what runs is ending already: the next attempt is held."""
     if not run.suspended and not run.stop_requested:
         change.set_job(suspended=True)
-        change.tell("job.suspended", f"{event.by} suspended the job")
+        change.tell("job.suspended", f"the job was suspended by {event.by}")
 
 
 def _resume(change: Change, run: JobRun, event: ResumeRequested) -> None:

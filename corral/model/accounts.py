@@ -31,6 +31,8 @@ class User(msgspec.Struct, frozen=True):
     """What OpenPAI's clients keep with an account, as they wrote it."""
     id: str = ""
     """Never given twice: its name, or its name with a number where a deleted account had that name; the store gives it."""
+    max_priority: int | None = None
+    """The highest priority of its jobs; None leaves it to its groups."""
 
     @property
     def folder(self) -> str:
@@ -58,6 +60,10 @@ class Group(msgspec.Struct, frozen=True):
     """What a company's own directory calls it."""
     extension: dict[str, Any] = {}
     """What OpenPAI's clients keep with a group, without the grants, which are above."""
+    manages: tuple[str, ...] = ()
+    """The queues whose managers its members are, with the queues below them."""
+    max_priority: int | None = None
+    """The highest priority of its members' jobs; None says nothing."""
 
 
 class Token(msgspec.Struct, frozen=True):

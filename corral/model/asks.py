@@ -72,6 +72,7 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
         created_at: float,
         groups: tuple[str, ...] = (),
         running: Sequence[TaskPlacement] = (),
+        turn: float = 0.0,
     ) -> GangRequest:
         """What the scheduler is asked for so that `tasks` of the job can start.
 
@@ -98,6 +99,7 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
             queue=self.queue,
             priority=self.priority,
             submitted_at=created_at,
+            turn=turn,
             roles=tuple(_for_tasks(role, tuple(sorted(indexes[role.role])), least[role.role]) for role in asked),
             topology=self.topology,
             network_rdma=self.network_rdma,

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from corral.model.outcome import Completion, ExitClass
+from corral.runtime.openpai_errors import START, told_code
 
 _TABLE: Final = """
 0 Succeeded USER_CONTAINER USER_CONTAINER USER_SUCCESS COMPLETING UNKNOWN
@@ -188,8 +189,11 @@ def classify(code: int, diagnostics: str = "") -> Completion:
     """How an attempt that ended with `code` ended.
 
     The code is kept as it was. A positive code without a row is the program's own failure of unknown kind (the retry
-    budget of 256, the phrase of 220); a negative one is -8000's.
+    budget of 255, the phrase of 220); a negative one is -8000's. Where OpenPAI's runtime looked at the end, it is tried
+    again as the code that OpenPAI tells of it: never after 220.
     """
     spec = exit_spec(code)
-    phrase = _USER_ERROR if spec.code == UNDEFINED_POSITIVE != code else spec.phrase
-    return Completion(code, phrase, spec.exit_class, diagnostics or _HINTS.get(code, ""))
+    undefined = spec.code == UNDEFINED_POSITIVE != code
+    reacted = exit_spec(told_code(code, diagnostics)) if undefined and START in diagnostics else spec
+    phrase = _USER_ERROR if undefined else spec.phrase
+    return Completion(code, phrase, reacted.exit_class, diagnostics or _HINTS.get(code, ""))

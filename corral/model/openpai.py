@@ -14,11 +14,12 @@ from corral.model.exits import (
     RESERVED_SPECS,
     STOP_REQUESTED,
     UNDEFINED_NEGATIVE,
-    UNDEFINED_POSITIVE,
     exit_spec,
 )
 from corral.model.openpai_exit_words import EXIT_WORDS
 from corral.model.openpai_views import ExitSpecView
+from corral.model.outcome import Completion
+from corral.runtime.openpai_errors import container_code, told_code
 
 STATES: Final = ("WAITING", "RUNNING", "STOPPING", "STOPPED", "SUCCEEDED", "FAILED")
 """The states that a job or a task may be shown in."""
@@ -109,15 +110,21 @@ def end_word(code: int | None) -> str:
     return "STOPPED" if code in STOPS else "FAILED"
 
 
+def openpai_code(ended: Completion | None) -> int | None:
+    """The exit code that OpenPAI tells of an end: every view of its API has it from here."""
+    return None if ended is None else told_code(ended.code, ended.diagnostics)
+
+
 def exit_spec_view(code: int | None) -> ExitSpecView | None:
-    """What the table of exit codes says of a code; one that has no row gets the row of its kind, under its own number."""
+    """What OpenPAI's table says of an exit code.
+
+    A positive code without a row is 255, as OpenPAI's runtime has it; a negative one gets the row of -8000 under its
+    own number.
+    """
     if code is None:
         return None
-    found = _SPECS.get(code)
-    if found is None:
-        row = _SPECS[UNDEFINED_POSITIVE if code > 0 else UNDEFINED_NEGATIVE]
-        found = msgspec.structs.replace(row, code=code)
-    return found
+    found = _SPECS.get(container_code(code))
+    return found or msgspec.structs.replace(_SPECS[UNDEFINED_NEGATIVE], code=code)
 
 
 def milliseconds(seconds: float | None) -> int | None:
@@ -130,9 +137,9 @@ def launched(started_at: float | None, ended_at: float | None) -> int | None:
     return milliseconds(ended_at if started_at is None else started_at)
 
 
-def ports_view(ports: Mapping[str, tuple[int, ...]]) -> dict[str, int | str]:
-    """A task's ports by label: the number, or several with commas between."""
-    return {label: given[0] if len(given) == 1 else ",".join(map(str, given)) for label, given in ports.items()}
+def ports_view(ports: Mapping[str, tuple[int, ...]]) -> dict[str, str]:
+    """A task's ports by label: the number as text, or several with commas between."""
+    return {label: ",".join(map(str, given)) for label, given in ports.items()}
 
 
 def _view(code: int) -> ExitSpecView:

@@ -99,9 +99,9 @@ _TABLE: Final = f"""
 | {_WAIT}; {_ADMIN}
 254 | the image does not exist, or its registry does not give it | misspell the image's name \
 | Correct the image's name; give the user and the password that its registry asks for
-255 | the runtime failed and does not know why | | {_ADMIN}
+255 | the command failed with a code that is not in this list | a command that exits with 42 | {_LOOK}; {_FIX}
 -8000 | the task ended with a negative code that is not in this list | | {_ADMIN}
-256 | the task ended with a code that is not in this list | a command that exits with 42 | {_LOOK}; {_FIX}
+256 | the runtime itself ended in a way that is not in this list | | {_WAIT}; {_ADMIN}
 200 | the program says that its failure will pass | a command that exits with 200 | {_WAIT}
 201 | the program says that it lost a contention | a command that exits with 201 | {_WAIT}
 210 | the program says that its failure will come again | a command that exits with 210 | {_LOOK}; {_FIX}

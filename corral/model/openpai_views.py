@@ -130,7 +130,7 @@ class TaskAttempt(Shape, frozen=True):
     container_id: str | None
     container_ip: str | None
     container_node_name: str | None
-    container_ports: dict[str, int | str]
+    container_ports: dict[str, str]
     container_gpus: str | None
     container_log: str
     container_exit_code: int | None

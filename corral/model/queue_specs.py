@@ -27,15 +27,15 @@ def queue_spec(
         weight=queue.weight,
         guaranteed=guaranteed,
         deserved=guaranteed | _amounts(queue.deserved),
-        limit=_amounts(queue.limit),
+        limit=_lower(queue.limit, queue.manager_limits.limit),
         borrowing_limit=_amounts(queue.borrowing_limit),
         lending_limit=_amounts(queue.lending_limit),
         cells=tuple(_quota(cells, types or {}) for cells in queue.cells),
         pinned_cells=tuple((pins or {}).get(name, name) for name in queue.pinned_cells),
         pinned_names=tuple(queue.pinned_cells),
         min_runtime_seconds=float(queue.min_runtime_seconds),
-        user_limit=_amounts(queue.user_limit),
-        group_limit=_amounts(queue.group_limit),
+        user_limit=_lower(queue.user_limit, queue.manager_limits.user_limit),
+        group_limit=_lower(queue.group_limit, queue.manager_limits.group_limit),
         within_queue=WithinQueue(queue.preemption.within_queue),
         reclaim=Reclaim(queue.preemption.reclaim),
         half_life_seconds=float(queue.half_life_seconds),
@@ -45,6 +45,14 @@ def queue_spec(
 def _amounts(written: Mapping[str, str]) -> Amounts:
     counted = amounts.count(written)
     return {name: units.devices(amount) if name.startswith("devices") else amount for name, amount in counted.items()}
+
+
+def _lower(own: Mapping[str, str], managers: Mapping[str, str]) -> Amounts:
+    """The lower limit of each resource, of the queue's own and those of its managers."""
+    found = _amounts(own)
+    for name, amount in _amounts(managers).items():
+        found[name] = min(amount, found.get(name, amount))
+    return found
 
 
 def _quota(cells: QueueCells, types: Mapping[str, TypeLevel]) -> CellQuota:

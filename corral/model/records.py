@@ -81,6 +81,14 @@ class WaitingView(Record, frozen=True):
     """Whether the machines known when it was written could hold the job if they were empty."""
 
 
+class ArrayView(Record, frozen=True):
+    """The array that a line stands for: its name, the tag of its jobs, and how many are in each state."""
+
+    name: str
+    tag: str
+    states: dict[str, int]
+
+
 class JobSummary(Record, frozen=True):
     """One line of the job list."""
 
@@ -106,6 +114,8 @@ class JobSummary(Record, frozen=True):
     tags: tuple[str, ...] = ()
     devices_held: int | float = 0
     """How many devices its tasks hold now: fewer while an elastic job has fewer tasks, or some of them are over."""
+    array: ArrayView | None = None
+    """Only in a list with one line for each array."""
 
 
 class ShareView(Record, frozen=True):
@@ -183,6 +193,10 @@ class JobFilter(msgspec.Struct, frozen=True):
     job_type: str = ""
     created_after: float | None = None
     created_before: float | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+    """Names and values; a job has all of them."""
+    arrays: bool = False
+    """Whether an array is one line, in the place of the first of its jobs that pass the filter."""
     order: str = "newest"
     """One of `JOB_ORDERS`."""
 

@@ -142,6 +142,8 @@ class GangRequest(msgspec.Struct, frozen=True):
     """When it has to be over, in seconds since 1970; 0 is no deadline."""
     pinned_cell: str = ""
     """The pinned cell of its queue that all of it has to be in, by the name that the queue's document has; "" is none."""
+    turn: float = 0.0
+    """Among the waiting gangs of its queue those of a higher turn come first, whatever the order says."""
     lazy_preemption: bool = False
     """Whether under HiveD's preset it runs on as a guest when a stronger gang of its virtual cluster takes its cells."""
 

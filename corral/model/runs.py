@@ -136,6 +136,8 @@ class JobRun(msgspec.Struct, frozen=True):
     retries: Retries = Retries()
     task_retries: int = 0
     """How often its tasks were tried again alone, in all its attempts."""
+    yield_retries: int = 0
+    """How often the job was tried again because an attempt had to yield: no failure, and counted in no budget."""
     roles: dict[str, RoleCount] = {}
     stop_requested: bool = False
     """The attempt in hand is the last one, whatever the retry policy says."""
@@ -151,6 +153,8 @@ class JobRun(msgspec.Struct, frozen=True):
     """Someone's own controller starts and ends its tasks, as the targets of its object say: no engine hears of them."""
     hold: str = ""
     """Why nothing is created yet though nothing failed: `dependency`, `suspended`; "" when free."""
+    turn: float = 0.0
+    """Where a manager of its queue put it among those that wait (`GangRequest.turn`)."""
     created_at: float = 0.0
     notes: tuple[str, ...] = ()
     """What is to be known of its places: what it preferred and did not get, whether anything enforces its parts."""
@@ -172,6 +176,11 @@ class JobRun(msgspec.Struct, frozen=True):
     """By node id: the replicas of the counted role that the scheduler wants there now; those that yield are not in it."""
     placements: dict[str, dict[str, int]] = {}
     """By role and node id: the tasks that hold their places now, those that are ending included."""
+
+    @property
+    def had_to_yield(self) -> bool:
+        """Whether the attempt in hand had to yield."""
+        return self.yielded is not None and self.yielded.job_attempt == self.attempt
 
     def attempt_of(self, task: TaskRun) -> AttemptId:
         """The id of a task's current attempt."""

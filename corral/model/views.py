@@ -98,6 +98,9 @@ class JobDetail(JobSummary, frozen=True, kw_only=True):
     """When the wait began that is going on."""
     receipts: tuple[ReceiptView, ...] = ()
     """The latest ten times that it had to yield."""
+    allowed: tuple[str, ...] = ()
+    """What the caller may do with it, whatever state it is in: of `stop`, `restart`, `suspend`, `resume`, `scale`,
+    `delete`, `tag`, `exec`, `logs` and `environment`."""
 
 
 class Trial(Record, frozen=True):
@@ -198,6 +201,8 @@ class Me(Record, frozen=True):
     user: str
     role: str
     groups: tuple[str, ...] = ()
+    manages: tuple[str, ...] = ()
+    """The queues whose manager the caller is; `*` is all."""
 
 
 class Amount(Record, frozen=True):
@@ -236,6 +241,75 @@ class UserView(Record, frozen=True):
     has_password: bool = False
     folder: str = ""
     """The folder that it has on storages which give each user one; its own also where a deleted account had its name."""
+    max_priority: int | None = None
+    """The highest priority of its jobs; null leaves it to its groups."""
+
+
+class GroupView(Record, frozen=True):
+    """One group: who is in it, and what they may use; `*` is all."""
+
+    name: str
+    description: str = ""
+    external_name: str = ""
+    queues: tuple[str, ...] = ()
+    manages: tuple[str, ...] = ()
+    """The queues whose managers its members are."""
+    storages: tuple[str, ...] = ()
+    admin: bool = False
+    """Whether its members are administrators."""
+    members: tuple[str, ...] = ()
+    """The first thousand, by name."""
+    member_count: int = 0
+
+
+class BatchLine(Record, frozen=True):
+    """What a line of a list of accounts does, or would do."""
+
+    line: int
+    name: str
+    action: str
+    """`create`, `change`, `unchanged` or `refused`."""
+    changes: tuple[str, ...] = ()
+    """In words, such as `role: user to admin`."""
+    message: str = ""
+    """Why it is refused."""
+    link: str = ""
+    """The one-time sign-in link's token of an account that was made, when links were asked for."""
+
+
+class Batch(Record, frozen=True):
+    """What a list of accounts does, all of it or nothing."""
+
+    lines: tuple[BatchLine, ...]
+    applied: bool
+    """Whether it was stored; never in a dry run."""
+
+
+class StorageView(Record, frozen=True):
+    """A storage that the caller may use."""
+
+    name: str
+    type: str
+    description: str = ""
+    share: bool = True
+    """Whether all users see the same; else each has a folder of their own."""
+    read_only: bool = False
+    default: bool = False
+    """Whether the caller's jobs get it unasked."""
+    browsable: bool = False
+    """Whether the server reaches its folder."""
+    groups: tuple[str, ...] = ()
+    """The groups that grant it, for administrators."""
+
+
+class FileView(Record, frozen=True):
+    """One thing in a storage's folder."""
+
+    name: str
+    kind: str
+    """`folder`, `file`, `link` (which nobody follows here) or `other`."""
+    size: int
+    changed_at: str
 
 
 class UserChanged(UserView, frozen=True):

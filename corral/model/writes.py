@@ -38,6 +38,9 @@ class IntentKind(StrEnum):
     """Let a suspended job go on."""
     MIGRATE = "job.migrate-requested"
     """Have one running task end and begin elsewhere; `data`: {"role": str, "index": int}."""
+    ORDER = "job.order-requested"
+    """Put it elsewhere among the waiting jobs of its queue; `data`: {"place": `first`, `last`, `before` or `own`, "before":
+    the other job's id}."""
     DELETE = "job.delete-requested"
     """Remove it from the store, once it is over."""
     TAGS = "job.tags-changed"

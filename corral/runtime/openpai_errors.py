@@ -10,6 +10,16 @@ import re
 from typing import Any, NamedTuple
 
 START, END = "[PAI_RUNTIME_ERROR_START]", "[PAI_RUNTIME_ERROR_END]"
+UNKNOWN_FAILURE = 255
+"""OpenPAI's runtime ends a container with it whose command failed in no way that it knows."""
+COMMAND_INVALID = 220
+KNOWN_CODES = frozenset(
+    (128, 130, 131, 132, 134, 135, 136, 137, 139, 141, 143, 200, 201, 210, *range(220, 227), *range(228, 236))
+) | frozenset(range(249, 257))
+"""The positive codes with a row of their own in OpenPAI's table, and the three of FrameworkController."""
+_NOT_FOUND = 127
+_NO_COMMAND = re.compile(r"command (?:was )?not found", re.IGNORECASE)
+_CODE_IN_BLOCK = re.compile(r"\[PAI_RUNTIME_ERROR_START\]\nexitCode: (\d+)\n")
 _MOST_LINE = 300
 _MOST_LOG = 1024
 _INDENT = "  "
@@ -30,6 +40,28 @@ class RuntimeFault(NamedTuple):
     """What the runtime itself said."""
     user_log: str = ""
     platform_log: str = ""
+
+
+def container_code(code: int, log: str = "") -> int:
+    """The exit code that OpenPAI's runtime gives a container whose command ended with `code`; `log` is what it printed.
+
+    A code with a row in OpenPAI's table, 0 and negative codes stay as they are. 127 of a shell that found no command is
+    220 (the user's failure); any other code is 255 (unknown).
+    """
+    if code <= 0 or code in KNOWN_CODES:
+        return code
+    return COMMAND_INVALID if code == _NOT_FOUND and _NO_COMMAND.search(log) else UNKNOWN_FAILURE
+
+
+def told_code(code: int, diagnostics: str) -> int:
+    """The exit code that OpenPAI's clients are told of an end that is kept as `code` with `diagnostics`.
+
+    The runtime read the whole end of the log, so its block decides where there is one.
+    """
+    block = _CODE_IN_BLOCK.search(diagnostics)
+    if block is not None and code == _NOT_FOUND and int(block[1]) in KNOWN_CODES:
+        return int(block[1])
+    return container_code(code, diagnostics)
 
 
 def error_block(fault: RuntimeFault) -> str:

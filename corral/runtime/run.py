@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 from corral.runtime.checkpoints import VARIABLE as CHECKPOINT_VARIABLE
 from corral.runtime.checkpoints import Checkpoints, watch
 from corral.runtime.fetching import NotKept, fetch
-from corral.runtime.openpai_errors import RuntimeFault, error_block
+from corral.runtime.openpai_errors import RuntimeFault, container_code, error_block
 from corral.runtime.patterns import Match, recognise, tails_of
 from corral.runtime.peers import (
     OPENPAI_WORD,
@@ -326,13 +326,14 @@ def _tell_match(result: dict[str, Any], match: Match) -> int:
 def _tell_fault(plan: Plan, result: dict[str, Any], code: int, platform: str) -> None:
     """Put what OpenPAI's clients read of a failure behind what people read."""
     pattern = result.get("pattern") or {}
+    log = tails_of(plan.log).decode("utf-8", "replace")
     fault = RuntimeFault(
-        exit_code=code,
+        exit_code=container_code(code, log),
         trigger=pattern.get("phrase", ""),
         user_exit_code=result.get("exit_code"),
         user_line=pattern.get("line", ""),
         platform_line=platform,
-        user_log=_last_lines(plan.log),
+        user_log=_last_lines(log),
     )
     said = result.get("message") or f"the command ended with {code}"
     told = f"{said}\n{error_block(fault)}"
@@ -342,8 +343,7 @@ def _tell_fault(plan: Plan, result: dict[str, Any], code: int, platform: str) ->
 
 
 def _last_lines(log: str) -> str:
-    lines = tails_of(log).decode("utf-8", "replace").strip().split("\n")
-    return "\n".join(lines[-_LAST_LINES:])
+    return "\n".join(log.strip().split("\n")[-_LAST_LINES:])
 
 
 def _report(plan: Plan, api: Api | None, result: dict[str, Any]) -> None:

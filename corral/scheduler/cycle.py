@@ -281,7 +281,7 @@ class Cycle:
         """As many tasks of a gang as the bounds of its queue and its user let begin, or why they let none."""
         if self._queues.plain or (owner_of(self.trial, request) and self._fits_in_cells(request)):
             return request
-        never = self._queues.never(request.queue, asked(request, self._queues))
+        never = self._queues.never(request.queue, asked(request, self._queues), request.groups)
         if never:
             return Reasons(Reason(*never), possible=False)
         extra = sum(len(role.indexes) - role.minimum for role in request.roles)
@@ -508,4 +508,4 @@ def _message(victim: Victim, request: GangRequest) -> str:
         case Rule.RECLAIM:
             return f"Queue {request.queue} takes back its part for {by}: queue {victim.gang.queue} holds more than its own."
         case _:
-            return f"{by.capitalize()} has priority {request.priority}, this one {victim.gang.priority}."
+            return f"J{by[1:]} has priority {request.priority}, this one {victim.gang.priority}."

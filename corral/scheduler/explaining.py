@@ -9,9 +9,11 @@ from msgspec import structs
 from corral.kernel.units import counted
 from corral.model.plan import Reason, Reasons
 from corral.model.requests import GangRequest
+from corral.scheduler.amounts import asked
 from corral.scheduler.asks import Ask, Part
 from corral.scheduler.blocks import no_room_at_home
 from corral.scheduler.cluster import Cluster
+from corral.scheduler.guarantees import owner_of
 from corral.scheduler.index import EngineIndex
 from corral.scheduler.levels import spoken
 from corral.scheduler.own_cells import own_cells_in_use
@@ -73,7 +75,14 @@ def _for_one_more(reasons: Reasons) -> Reasons:
 
 
 def could_ever_fit(cluster: Cluster, request: GangRequest) -> Reasons | None:
-    """Why no machine known could hold the gang even if all were empty and healthy; None when they could."""
+    """Why the gang could not start even if nobody held anything: machines that are too small, or a bound of its queue.
+
+    None when it could. A queue that owns cells is not asked for its bounds: they do not count inside these.
+    """
+    if not cluster.queues.plain and not owner_of(Trial(cluster), request):
+        never = cluster.queues.never(request.queue, asked(request, cluster.queues), request.groups)
+        if never:
+            return Reasons(Reason(*never), possible=False)
     if request.in_several_cells and cluster.hived is not None:
         return None
     reasons = why_not(Trial(cluster), request)

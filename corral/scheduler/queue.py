@@ -241,7 +241,7 @@ class Queue:
         for entry in [*self._jobs.get(request.job, ())]:
             if not set(entry.request.tasks).isdisjoint(request.tasks):
                 self._remove(entry)
-        key = (*self._order.key(request), request.job, first)
+        key = (-request.turn, *self._order.key(request), request.job, first)
         entry = Entry(request, key, limited=request.queue in self._limited, by_user=self._by_user)
         self._jobs.setdefault(request.job, []).append(entry)
         group = self.groups.get(entry.group)

@@ -211,15 +211,23 @@ class QueueTree:
                     return self._over("borrowing-limit", who, at, node.borrowing[at], used, amount)
         return self._person_over(leaf, user, groups, ask) or self._kept_by_others(leaf, ask)
 
-    def never(self, queue: str, ask: Sequence[int]) -> Refusal | None:
+    def never(self, queue: str, ask: Sequence[int], groups: Sequence[str] = ()) -> Refusal | None:
         """As `refusal`, with nothing held by anybody: a gang refused so can never start."""
         for node in self.find(queue).chain():
             for at, amount in enumerate(ask):
-                most = min(node.limit[at], node.borrowing[at], node.user_limit[at])
+                bounds = [
+                    ("limit", node.limit[at]),
+                    ("borrowingLimit", node.borrowing[at]),
+                    ("userLimit", node.user_limit[at]),
+                    *([("groupLimit", node.group_limit[at])] if groups else ()),
+                ]
+                field, most = min(bounds, key=lambda bound: bound[1])
                 if amount > most:
-                    return self._over(
-                        "queue-limit", f"Queue {node.name} lets one gang hold at most", at, most, 0, amount
+                    allowed, needed = self._spoken(at, most), self._spoken(at, amount)
+                    sentence = (
+                        f"The {field} of queue {node.name} allows {allowed}, and this job needs {needed} to start."
                     )
+                    return "queue-limit", sentence, self._figures(at, limit=most, used=0, needed=amount)
         return None
 
     def _over(self, code: str, who: str, at: int, most: float, used: int, amount: int) -> Refusal:

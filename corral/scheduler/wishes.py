@@ -158,7 +158,8 @@ def _share(request: GangRequest, role: RoleAsk, share: ShareAsk) -> Ladder:
 def _amount(request: GangRequest, role: RoleAsk, name: str, amount: int) -> Ladder:
     """Less and less of a resource, in steps that people would write."""
     column = {"cpu": "cpu_millis", "memory": "memory_bytes", "shm": "shm_bytes"}.get(name)
-    path = f"roles.{role.role}.resources.{name if column or name == 'disk' else f'other.{name}'}"
+    home = "" if name == "shm" else "resources." if column or name == "disk" else "resources.other."
+    path = f"roles.{role.role}.{home}{name}"
     step = max(_unit(name, amount), amount // _GRAIN)
     step -= step % _unit(name, amount)
     rungs = []

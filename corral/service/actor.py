@@ -22,8 +22,14 @@ class Actor(msgspec.Struct, frozen=True):
     queues: tuple[str, ...] = ()
     """The queues that its groups grant; `*` is all."""
     storages: tuple[str, ...] = ()
+    manages: tuple[str, ...] = ()
+    """The queues that it manages, those below them included; `*` is all."""
     submits: SubmitLimit | None = None
     """What its submissions count against, where this call is one and they are limited."""
+    max_priority: int | None = None
+    """The highest priority of its jobs: its account's own, else the highest that one of its groups grants."""
+    max_priority_of: str = ""
+    """Whose word that is: `user NAME` or `group NAME`."""
 
     @property
     def is_admin(self) -> bool:

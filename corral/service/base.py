@@ -20,8 +20,9 @@ from corral.service.actor import Actor
 from corral.service.allowance import UNBOUNDED, Allowance
 from corral.service.logs import Logs
 from corral.service.open_streams import OpenStreams
+from corral.service.refusal_words import refusal
 from corral.service.refusals import Refusals
-from corral.service.rules import Decision, Resource, decide, meaning_of
+from corral.service.rules import OWN_JOB, Decision, Resource, decide
 from corral.service.seal import Sealer
 from corral.storage.blobs import BlobStore
 from corral.store import Store
@@ -107,13 +108,7 @@ class ServiceBase:
             left = self._refusals.left(f"{actor.kind}:{actor.job or actor.user}", self.clock.now())
             if left is not None:
                 await self.note(actor, action, resource, decision, **detail, **left)
-            who = f"job {actor.job}" if actor.kind == "job" else actor.user
-            thing = f"{resource.kind} {resource.name}".strip()
-            raise Forbidden(
-                "not-allowed",
-                f"{who} may not {action} ({thing}): {meaning_of(decision.rule)} (rule {decision.rule})",
-                rule=decision.rule,
-            )
+            raise Forbidden("not-allowed", refusal(actor, action, resource, decision.rule), rule=decision.rule)
         return decision
 
     def line(self, actor: Actor, action: str, resource: Resource, decision: Decision, **detail: Any) -> AuditWrite:
@@ -189,7 +184,17 @@ async def _logged(work: Any) -> None:
         log.warning("left undone", code=error.code, message=error.message)
 
 
+def allowed_to(actor: Actor, record: JobRecord) -> tuple[str, ...]:
+    """What `actor` may do with a job, whatever state it is in: the words after `job.` in the actions."""
+    resource = job_resource(record)
+    return tuple(
+        action.removeprefix("job.")
+        for action in sorted(OWN_JOB - {"job.explain"})
+        if decide(actor, action, resource).allowed
+    )
+
+
 def job_resource(record: JobRecord) -> Resource:
     """A job as the rules see it."""
     owner = "" if record.orphaned else record.user
-    return Resource("job", record.id, owner=owner, queue=record.queue)
+    return Resource("job", record.id, owner=owner, queue=record.queue, title=record.name)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
+
+from msgspec import structs
 
 from corral.model.accounts import QueueRecord
 from corral.model.configuration import canonical, read_configuration, read_revision, to_document
@@ -25,6 +28,7 @@ from corral.spec.documents import identity, load_documents
 from corral.spec.errors import path_text
 
 NOTHING: Final = "nothing"
+_LIMITS: Final = "managerLimits"
 _MANY: Final = re.compile(r"""["'\w.\]-]\[\d|\\""")
 """Names that stand for many (`node[01-99]`), or letters that are escaped, behind which such names may be."""
 
@@ -69,6 +73,21 @@ def with_virtual_clusters_gone(
     given = {change.name for change in changes if change.kind == "Queue"}
     gone = missing_virtual_clusters(now.revisions, given)
     return (*changes, *(DocumentChange(each.kind, each.name, None, note=note) for each in gone))
+
+
+def with_manager_limits(now: Documents, changes: Sequence[DocumentChange]) -> list[DocumentChange]:
+    """The changes, with the limits that managers have set where a queue's new document names none."""
+    there = {each.name: json.loads(each.doc).get(_LIMITS) for each in now.revisions if each.kind == "Queue"}
+    found = []
+    for change in changes:
+        kept = there.get(change.name) if change.kind == "Queue" and change.doc is not None else None
+        if kept and any(kept.values()) and change.doc is not None:
+            queue = json.loads(change.doc)
+            if not any(queue.get(_LIMITS, {}).values()):
+                text = json.dumps(queue | {_LIMITS: kept}, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
+                change = structs.replace(change, doc=text)
+        found.append(change)
+    return found
 
 
 def planned(now: Documents, changes: Sequence[DocumentChange]) -> Planned:

@@ -40,9 +40,10 @@ from corral.service.document_changes import (
     planned,
     summary_of,
     view_of,
+    with_manager_limits,
     with_virtual_clusters_gone,
 )
-from corral.service.rules import Resource
+from corral.service.rules import Decision, Resource
 from corral.spec.errors import did_you_mean
 from corral.store.documents import DOCUMENTS_CHANGED
 
@@ -113,9 +114,11 @@ class Configuring(ServiceBase):
         """
         await self.check(actor, "document.read", Resource("document"))
         given, replaces = await self.aside(is_light(text), changes_in, text, filename)
-        now, changes = await self.store.all_documents(), tuple(given)
+        now = await self.store.all_documents()
+        changes: Sequence[DocumentChange] = tuple(given)
         if replaces:
             changes = await self.aside(_are_light(now, changes), with_virtual_clusters_gone, now, changes)
+        changes = await self.aside(_are_light(now, changes), with_manager_limits, now, changes)
         return Applied(await self.aside(_are_light(now, changes), outcomes, now, changes), dry_run=True)
 
     async def apply_documents(
@@ -143,8 +146,14 @@ class Configuring(ServiceBase):
             _check_only(changes, (_kind(only[0]), only[1]))
         guarded = None if only is None else guard
         changes = [msgspec.structs.replace(each, guard=guarded, note=_noted(note)) for each in changes]
-        how = {"dry_run": dry_run, "preempt": preempt, "replaces": replaces and only is None}
-        return await self._change(actor, "document.apply", changes, **how)
+        return await self._change(
+            actor,
+            "document.apply",
+            changes,
+            dry_run=dry_run,
+            preempt=preempt,
+            replaces=replaces and only is None,
+        )
 
     async def roll_back_document(
         self,
@@ -197,14 +206,19 @@ class Configuring(ServiceBase):
         dry_run: bool,
         preempt: bool,
         replaces: bool = False,
+        decision: Decision | None = None,
     ) -> Applied:
+        """Store changes, all or none; with `decision` it was decided already that the actor may."""
         names = ", ".join(f"{change.kind}/{change.name}" for change in given)
-        decision = await self.check(actor, action, Resource("document", names), dry_run=dry_run)
+        managed = decision is not None
+        decision = decision or await self.check(actor, action, Resource("document", names), dry_run=dry_run)
         note = given[0].note if given else ""
         for tried in range(_TRIES):
             now, changes = await self.store.all_documents(), given
             if replaces:
                 changes = await self.aside(_are_light(now, given), with_virtual_clusters_gone, now, given, note)
+            if not managed:
+                changes = await self.aside(_are_light(now, changes), with_manager_limits, now, changes)
             plan = await self.aside(_are_light(now, changes), planned, now, changes)
             idle = all(each.action == "unchanged" for each in plan.outcomes)
             findings = () if idle else await self._findings(now, plan, changes, changes[len(given) :])

@@ -28,6 +28,7 @@ def job_detail(
     hide: bool,
     members: Sequence[TaskPlacement] = (),
     receipts: tuple[ReceiptView, ...] = (),
+    allowed: tuple[str, ...] = (),
 ) -> JobDetail:
     """Everything about a job; `members` are all its tasks in topology order, `hide` blanks its environment's values."""
     document = document_of(record, hide=hide)
@@ -49,6 +50,7 @@ def job_detail(
         waited_seconds=_waited(record),
         waiting_since=rfc3339_or_none(_waits_since(record)),
         receipts=receipts,
+        allowed=allowed,
         depends_on=tuple(need["job"] for need in spec.get("dependsOn", ())),
     )
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
+from corral.model.accounts import Token
 from corral.model.outlook import Estimate
 from corral.model.receipts import ReceiptView, receipt_view
 from corral.model.records import (
@@ -22,9 +23,10 @@ from corral.model.records import (
     TaskRecord,
 )
 from corral.model.views import ChangeView, Explanation, JobDetail, PlacementRecord, ReasonsView, ReasonView
+from corral.model.wording import array_index, held_by_array
 from corral.model.writes import IntentKind, JobRecord
 from corral.service.actor import Actor
-from corral.service.base import ServiceBase, job_resource
+from corral.service.base import ServiceBase, allowed_to, job_resource
 from corral.service.job_detail import (
     PLACEMENT_LIMIT,
     by_name,
@@ -36,7 +38,9 @@ from corral.service.job_detail import (
     reasons_view,
     stored_reasons,
 )
+from corral.service.priorities import ceiling
 from corral.service.rules import Resource, decide
+from corral.service.sessions import actor_of
 from corral.spec.job import UnifiedJob
 
 _STOP_SECONDS: Final = 60.0
@@ -75,7 +79,9 @@ class Jobs(ServiceBase):
         tasks, members = await self.store.tasks_and_members(record.id, PLACEMENT_LIMIT)
         receipts = await self._yielded(record, 10) if record.run.yields else ()
         hide = not _may_read_environment(actor, record)
-        return job_detail(record, tasks, hide=hide, members=members, receipts=receipts)
+        return job_detail(
+            record, tasks, hide=hide, members=members, receipts=receipts, allowed=allowed_to(actor, record)
+        )
 
     async def _yielded(self, record: JobRecord, limit: int) -> tuple[ReceiptView, ...]:
         """The latest receipts of a job."""
@@ -143,6 +149,7 @@ class Jobs(ServiceBase):
         reasons = stored_reasons(record) if answer is None else reasons_view(answer)
         hopes = answer.get("outlook") if answer else None
         changes = msgspec.convert(hopes["changes"], tuple[ChangeView, ...]) if hopes else ()
+        changes = await self._allowed_changes(record, changes)
         told = [reasons.binding.message] if reasons is not None else []
         named = await self._summaries(jobs_named([*told, *(change.message for change in changes)])[:_MOST_NAMED])
         message = by_name(reasons.binding.message, named) if reasons is not None else "It is about to be placed."
@@ -171,6 +178,29 @@ class Jobs(ServiceBase):
         message = f"{standing} {lacking} {waits} for room. {by_name(reasons.binding.message, named)}"
         return Explanation(record.id, record.phase, message, reasons, await self._summaries(answer.get("before", ())))
 
+    async def _allowed_changes(self, record: JobRecord, changes: tuple[ChangeView, ...]) -> tuple[ChangeView, ...]:
+        """Those that the job's owner may make: no priority above a ceiling, no queue that takes no job of theirs."""
+        if not any(change.path in ("priority", "queue") for change in changes):
+            return changes
+        user, admission = await self.store.user(record.user), await self.store.admission()
+        owner = Actor(record.user)
+        if user is not None:
+            groups = [group for group in await self.store.groups() if group.name in user.memberships]
+            owner = actor_of(Token("", user.name, "owner", "api", 0.0), user, groups)
+
+        def allowed(change: ChangeView) -> bool:
+            if change.path == "priority":
+                return int(change.after) <= ceiling(owner, record.queue, admission.most_priority).most
+            if change.path != "queue":
+                return True
+            queue = str(change.after)
+            resource = Resource("queue", queue, queue=queue, restricted=queue in admission.granted)
+            most = ceiling(owner, queue, admission.most_priority).most
+            open_ = decide(owner, "job.submit", resource).allowed and queue not in admission.closed
+            return open_ and record.priority <= most
+
+        return tuple(filter(allowed, changes))
+
     async def _summaries(self, jobs: Iterable[str]) -> tuple[JobSummary, ...]:
         """Those of some jobs that are still known."""
         found = [await self.store.find_job(job) for job in jobs]
@@ -181,10 +211,13 @@ class Jobs(ServiceBase):
         conditions = {need["job"]: need.get("condition", "succeeded") for need in needs}
         found = [await self.store.find_job(job, actor.user) for job in conditions]
         awaited = [other.summary for other in found if other is not None and other.live]
+        mates = [job for job in found if job is not None and job.live and record.array_parent == job.array_parent != ""]
         verbs = {"succeeded": "to succeed", "ended": "to end"}
         named = ", ".join(f"{job.name} ({job.state}) {verbs[conditions[job.id]]}" for job in awaited[:_MOST_NAMED])
         rest = f" and {len(awaited) - _MOST_NAMED} more" if len(awaited) > _MOST_NAMED else ""
         message = f"Waits for {named}{rest}." if named else "It is about to be queued: what it depends on is over."
+        if mates and len(mates) == len(awaited):
+            message = held_by_array(mates[0].name, array_index(record.name) - array_index(mates[0].name))
         reasons = ReasonsView(ReasonView("dependency", message), ahead=len(awaited))
         return Explanation(record.id, record.phase, message, reasons, tuple(awaited))
 

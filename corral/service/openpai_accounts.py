@@ -10,17 +10,23 @@ from corral.kernel.errors import Conflict
 from corral.model.accounts import ADMIN_GROUP, DEFAULT_GROUP, Group, User
 from corral.model.openpai_accounts import GroupChanges, OpenPaiGroup, OpenPaiMember, OpenPaiUser, UserChanges
 from corral.service.actor import Actor
-from corral.service.openpai_directory import Directory, bounded, directory
-from corral.service.openpai_refusals import OpenPaiRefusal, administrators_only, bad_parameters, no_user
+from corral.service.batch import Batches
+from corral.service.openpai_directory import Directory, NoCluster, bounded, directory
+from corral.service.openpai_refusals import (
+    OpenPaiRefusal,
+    administrators_only,
+    bad_parameters,
+    no_group,
+    no_user,
+)
 from corral.service.openpai_tokens import OpenPaiTokens
-from corral.service.people import People
 from corral.service.rules import Resource
 
 SHORTEST_PASSWORD: Final = 6
 """The characters that OpenPAI asks of a password."""
 
 
-class OpenPaiAccounts(OpenPaiTokens, People):
+class OpenPaiAccounts(OpenPaiTokens, Batches):
     """Users and groups as OpenPAI's API has them."""
 
     async def openpai_virtual_clusters(self, actor: Actor) -> tuple[str, ...]:
@@ -54,7 +60,10 @@ class OpenPaiAccounts(OpenPaiTokens, People):
         taken = OpenPaiRefusal("ConflictUserError", f"User name {name[:200]} already exists.")
         if await self.store.user(name) is not None:
             raise taken
-        groups = await self._for_clusters(actor, told.virtual_cluster or (), ())
+        try:
+            groups = await self._for_clusters(actor, told.virtual_cluster or (), ())
+        except NoCluster as missing:  # at creation OpenPAI looks for the group of a virtual cluster
+            raise no_group(missing.name) from None
         try:
             await self.create_user(
                 actor,
@@ -79,6 +88,7 @@ class OpenPaiAccounts(OpenPaiTokens, People):
         resource = Resource("user", name)
         await self.check(actor, "user.change", resource)
         user = await self._openpai_account(name)
+        told = await self._without_same_password(name, told)
         groups: tuple[str, ...] | None = None
         if told.virtual_cluster is not None:
             groups = await self._for_clusters(actor, told.virtual_cluster, user.groups)
@@ -119,6 +129,9 @@ class OpenPaiAccounts(OpenPaiTokens, People):
         await self.check(actor, action, Resource("user", user.name, owner=user.name))
         if told.password is not None and not await self.check_password(user.name, old_password):
             raise _wrong_password()
+        told = await self._without_same_password(user.name, told)
+        if told == UserChanges():
+            return ""
         changed = await self.change_user(actor, user.name, proven=True, **_personal(user, told, merge=merge))
         return changed.notice
 
@@ -246,15 +259,17 @@ class OpenPaiAccounts(OpenPaiTokens, People):
         await self.remove_group(actor, name)
 
     async def openpai_members(self, actor: Actor, name: str) -> list[OpenPaiMember]:
-        """Who is in a group.
-
-        Raises OpenPaiRefusal.
-        """
+        """Who is in a group; nobody is in one that there is not."""
         await self.check(actor, "group.list", Resource("group", name))
         known = await self._directory()
-        known.group(name)
         users = [user for user in await self.store.all_users() if name in user.memberships]
         return [OpenPaiMember(user.name, known.is_admin(user)) for user in users]
+
+    async def _without_same_password(self, name: str, told: UserChanges) -> UserChanges:
+        """The change without a password that the account has already: clients send it along, and it ends no session."""
+        if told.password is None or not await self.check_password(name, told.password):
+            return told
+        return msgspec.structs.replace(told, password=None)
 
     async def _directory(self) -> Directory:
         admission = await self.store.admission()

@@ -12,9 +12,11 @@ import msgspec
 
 from corral.model.accounts import ADMIN_GROUP, DEFAULT_GROUP, Group, User
 from corral.model.openpai_accounts import OpenPaiGroup, OpenPaiUser
-from corral.service.openpai_refusals import bad_parameters, no_group, no_virtual_cluster
+from corral.service.openpai_refusals import OpenPaiRefusal, bad_parameters, no_group
 
 ALL: Final = "*"
+DEFAULT_CLUSTER: Final = "default"
+"""The virtual cluster that every account of OpenPAI has."""
 ACLS: Final = "acls"
 BUILT_IN: Final = {
     DEFAULT_GROUP: Group(DEFAULT_GROUP, description="group for default vc"),
@@ -29,6 +31,14 @@ class _Acls(msgspec.Struct, frozen=True, rename="camel"):
     admin: bool = False
     virtual_clusters: tuple[str, ...] = ()
     storage_configs: tuple[str, ...] = ()
+
+
+class NoCluster(OpenPaiRefusal):
+    """An account is to be given a virtual cluster that is not there."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("NoVirtualClusterError", f"Virtual cluster {name[:200]} is not found.", status=400)
+        self.name = name
 
 
 class Directory(NamedTuple):
@@ -102,11 +112,25 @@ class Directory(NamedTuple):
         as_shown = msgspec.convert(shown[ACLS], _Acls)
         return msgspec.structs.replace(
             group,
-            queues=group.queues if told.virtual_clusters == as_shown.virtual_clusters else told.virtual_clusters,
+            queues=(
+                group.queues
+                if told.virtual_clusters == as_shown.virtual_clusters
+                else self._granting(group, told.virtual_clusters)
+            ),
             storages=group.storages if told.storage_configs == as_shown.storage_configs else told.storage_configs,
             admin=told.admin or group.name == ADMIN_GROUP,
             extension={**whole, ACLS: rest} if rest else whole,
         )
+
+    def _granting(self, group: Group, clusters: Sequence[str]) -> tuple[str, ...]:
+        """What a group grants of these virtual clusters: a grant of one that all have would take it from everybody else.
+
+        OpenPAI's `default` is in every list of virtual clusters, and the group `default` shows all that are open.
+        """
+        everybodys = set(self.queues) - self.granted
+        if group.name != DEFAULT_GROUP:
+            everybodys &= {DEFAULT_CLUSTER}
+        return tuple(name for name in clusters if name not in everybodys)
 
     def named(self, names: Sequence[str]) -> tuple[tuple[str, ...], str]:
         """The groups and the role of who is in the groups of these names.
@@ -119,35 +143,40 @@ class Directory(NamedTuple):
         return tuple(name for name in wanted if name != ADMIN_GROUP), "admin" if ADMIN_GROUP in wanted else "user"
 
     def groups_for(self, clusters: Sequence[str], before: Sequence[str]) -> tuple[tuple[str, ...], list[Group]]:
-        """The groups that grant these virtual clusters: the default one, what fits of `before`, and one for each other.
+        """The groups that grant these virtual clusters: the default one, what fits of `before`, and that of each other.
 
-        A cluster that no group is for gets one of its name; those that are to be made come second.
+        A virtual cluster's group is the one of its name. One that is for members only and has no group gets one; those
+        that are to be made come second. One that everybody has stays everybody's: a group for it would take it away.
 
-        Raises OpenPaiRefusal NoVirtualClusterError.
+        Raises NoCluster.
         """
         wanted = dict.fromkeys(clusters)
         for cluster in wanted:
             if cluster not in self.queues:
-                raise no_virtual_cluster(cluster, status=400)
+                raise NoCluster(cluster)
         kept = [DEFAULT_GROUP]
         kept += [name for name in before if name in self.groups and wanted.keys() >= set(self.groups[name].queues)]
         have = {queue for name in kept for queue in self.groups[name].queues}
         new: list[Group] = []
         for cluster in wanted:
-            if cluster in have or (cluster == DEFAULT_GROUP and cluster not in self.granted):
+            if cluster in have:
                 continue
-            found = self._group_of(cluster)
-            if found is None:
-                name = f"{cluster}_vc" if cluster in self.groups else cluster
+            name = self._group_for(cluster)
+            found = self.groups.get(name)
+            if found is None and cluster in self.granted:
                 found = Group(name, queues=(cluster,), description=f"group for vc {cluster}")
                 new.append(found)
-            kept.append(found.name)
+            if found is not None:
+                kept.append(found.name)
         return tuple(dict.fromkeys(kept)), new
 
-    def _group_of(self, cluster: str) -> Group | None:
-        """The group that grants this virtual cluster and nothing else; best the one of its name."""
-        fitting = [group for group in self.groups.values() if group.queues == (cluster,) and not group.admin]
-        return next((group for group in fitting if group.name == cluster), fitting[0] if fitting else None)
+    def _group_for(self, cluster: str) -> str:
+        """The name of a virtual cluster's group, there or not: its own, unless a group for something else has it."""
+        for name in (cluster, *(f"{cluster}_vc{number or ''}" for number in range(len(self.groups) + 1))):
+            found = self.groups.get(name)
+            if found is None or (cluster in found.queues and not found.admin):
+                return name
+        raise AssertionError("there are more names than groups")
 
     def _of(self, user: User) -> list[Group]:
         return [self.groups[name] for name in user.memberships if name in self.groups]

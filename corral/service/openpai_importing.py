@@ -78,6 +78,8 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
             extension=given.extension,
         )
         known = {each.name: each for each in await self.store.groups()}.get(given.name)
+        if known is not None:
+            group = msgspec.structs.replace(group, manages=known.manages)
         differs = _differences(known, group) if known else ""
         if known is not None and not differs:
             return Imported("group", given.name, "unchanged")
@@ -179,6 +181,7 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
                 dry_run=dry_run,
                 no_image=not here.container_runtime,
                 unique_name="ever",
+                own_priority=True,
             )
         except CorralError as error:
             if error.status >= 500:

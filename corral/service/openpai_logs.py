@@ -1,13 +1,15 @@
 """Why: OpenPAI hands out addresses of logs that a browser opens without a token; here such an address carries a signature.
 
-It is good for one stream of one run of one task, for an hour, and for nothing else: who may have it is asked when it is
-made. A job that came in OpenPAI's language is read by everybody who signed in, as there; others by their owners only.
+It is good for one stream of one run of one task, or in version 1 for all streams of it, for an hour, and for nothing
+else: who may have it is asked when it is made. A job that came in OpenPAI's language is read by everybody who signed
+in, as there; others by their owners only.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from corral.kernel.errors import Forbidden
@@ -25,6 +27,8 @@ from corral.storage.logs import STREAMS
 SIGNED_SECONDS: Final = 3600
 """For how long an address is good."""
 _PURPOSE: Final = "openpai-log"
+_FOLDER: Final = "/"
+"""Signed in place of a stream: all of them. No stream is called so."""
 
 
 class SignedLog(NamedTuple):
@@ -35,6 +39,14 @@ class SignedLog(NamedTuple):
     user: str
     framework: str
     role: str
+    expires: int
+    signature: str
+
+
+class SignedFolder(NamedTuple):
+    """What the address of all streams of a log holds."""
+
+    attempt: str
     expires: int
     signature: str
 
@@ -65,6 +77,29 @@ class OpenPaiLogs(OpenPaiJobs, Inside):
             SignedLog(identity, stream, user, framework, role, expires, self._signed(identity, stream, expires))
             for stream in STREAMS
         )
+
+    async def openpai_log_folders(
+        self, actor: Actor, user: str, name: str, attempts: Iterable[str]
+    ) -> dict[str, SignedFolder]:
+        """By run of a task the folder of its log, signed; none of a job whose logs the caller may not read."""
+        job = await self._readable(actor, user, name)
+        action = "openpai.logs" if job.record.job_type == JOB_TYPE else "job.logs"
+        try:
+            await self.check(actor, action, job_resource(job.record))
+        except Forbidden:
+            return {}
+        expires = int(self.clock.now()) + SIGNED_SECONDS
+        return {each: SignedFolder(each, expires, self._signed(each, _FOLDER, expires)) for each in attempts}
+
+    async def openpai_log_in(self, folder: SignedFolder, stream: str) -> list[TaskLog]:
+        """The log of one stream in a signed folder; see `openpai_log`."""
+        good = hmac.compare_digest(folder.signature, self._signed(folder.attempt, _FOLDER, folder.expires))
+        if not good:
+            raise OpenPaiRefusal("UnauthorizedUserError", "Your token is invalid.")
+        if stream not in STREAMS:
+            raise no_log()
+        signature = self._signed(folder.attempt, stream, folder.expires)
+        return await self.openpai_log(folder.attempt, stream, folder.expires, signature)
 
     async def openpai_log(self, attempt: str, stream: str, expires: int, signature: str) -> list[TaskLog]:
         """The log that a signed address is of, in the order in which its parts are read.

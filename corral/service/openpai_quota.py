@@ -67,7 +67,7 @@ class OpenPaiQuota(ServiceBase):
         roles = [_with_cells(role, asked.get(role.name, ("", nothing))[1], own or known) for role in job.spec.roles]
         counted = job.model_copy(update={"spec": job.spec.model_copy(update={"roles": roles})})
         if owned is not None and job.spec.gang:
-            _check_quota(counted, owned)
+            _check_quota(counted, owned, asked)
         return counted
 
     async def _owned(self, queue: str) -> Owned | None:
@@ -171,12 +171,23 @@ def _refuse(role: str, message: str) -> NoReturn:
     raise ProtocolError([Problem(message, path)], message)
 
 
-def _check_quota(job: UnifiedJob, owned: Owned) -> None:
-    """Raise Conflict where the job's queue does not own as many cells as it asks for."""
+def _check_quota(job: UnifiedJob, owned: Owned, terms: Mapping[str, tuple[str, RoleTerms]]) -> None:
+    """Refuse a job that asks for more cells than its queue owns.
+
+    Raises ProtocolError where no role names an SKU, and where an affinity group without one needs more cells than the
+    queue owns of any SKU; Conflict `no-enough-quota` otherwise.
+    """
     asked: Counter[str] = Counter()
+    together: Counter[str] = Counter()
     for role in job.spec.roles:
-        asked[role.resources.devices.model] += role.resources.devices.count * job.replicas_of(role.name)
-    total = asked.total()
+        model, count = role.resources.devices.model, role.resources.devices.count * job.replicas_of(role.name)
+        asked[model] += count
+        own = terms[role.name][1] if role.name in terms else RoleTerms()
+        if not model and not own.pinned_cell:
+            together[own.affinity_group] += count
+    total, queue = asked.total(), job.spec.queue
+    if total > owned.devices and together.total() == total:
+        _refuse_cells(f"The job asks for {total} cells, and virtual cluster {queue} has {owned.devices:g} of all SKUs")
     by_model = {model: count for model, count in asked.items() if model and owned.models}
     for model, count in (*by_model.items(), ("", total)):
         there = owned.models.get(model, 0) if model else owned.devices
@@ -184,6 +195,17 @@ def _check_quota(job: UnifiedJob, owned: Owned) -> None:
             of_model = f" of {model}" if model else ""
             raise Conflict(
                 "no-enough-quota",
-                f"The job asks for {count} cells{of_model}, and virtual cluster {job.spec.queue} has "
+                f"The job asks for {count} cells{of_model}, and virtual cluster {queue} has "
                 f"{there:g}; ask for fewer, or submit it with the priority class oppo.",
             )
+    largest = max(owned.models.values(), default=owned.devices)
+    needed = max(together.values(), default=0)
+    if needed > largest:
+        each = ", ".join(f"{count:g} of {model}" for model, count in sorted(owned.models.items()))
+        _refuse_cells(f"The job asks for {needed} cells of one SKU, and virtual cluster {queue} has {each}")
+
+
+def _refuse_cells(message: str) -> NoReturn:
+    """Answer InvalidProtocolError, as OpenPAI does."""
+    message += "; ask for fewer, or submit it with the priority class oppo."
+    raise ProtocolError([Problem(message, ("taskRoles",))], message)

@@ -8,9 +8,19 @@ from typing import Any, Final
 import msgspec
 
 from corral.kernel.ids import AttemptId, attempt_id
-from corral.model.openpai import attempt_word, end_word, exit_spec_view, launched, milliseconds, ports_view, state_word
+from corral.model.openpai import (
+    attempt_word,
+    end_word,
+    exit_spec_view,
+    launched,
+    milliseconds,
+    openpai_code,
+    ports_view,
+    state_word,
+)
 from corral.model.openpai_views import Hived, RoleLines, RoleStanding, TaskAttempt, TaskDetail, TaskLine
 from corral.model.runs import TaskRun
+from corral.runtime.openpai_errors import told_code
 from corral.service.openpai_views import Shown
 
 _INDEXES: Final = msgspec.json.Decoder(tuple[int, ...])
@@ -110,8 +120,8 @@ def current_run(job: Shown, task: TaskRun) -> TaskAttempt:
         container_ports=ports_view(task.ports),
         container_gpus=None if place is None else ",".join(map(str, place.devices)) or None,
         container_log=_log(job, job.record.run.attempt, task.role, task.index, task.attempt),
-        container_exit_code=code,
-        container_exit_spec=exit_spec_view(code),
+        container_exit_code=openpai_code(ended),
+        container_exit_spec=exit_spec_view(openpai_code(ended)),
         container_exit_diagnostics=None if ended is None else ended.diagnostics,
         hived=_hived(job, task.role),
     )
@@ -123,6 +133,7 @@ def task_attempt(job: Shown, row: Any, before: Any = None, created_at: float | N
         row.started_at if before is None and created_at is None else created_at if before is None else before.ended_at
     )
     devices = _INDEXES.decode(row.devices)
+    code = None if row.code is None else told_code(row.code, row.diagnostics)
     return TaskAttempt(
         attempt_id=row.task_attempt,
         attempt_state="RUNNING" if row.ended_at is None else end_word(row.code),
@@ -135,8 +146,8 @@ def task_attempt(job: Shown, row: Any, before: Any = None, created_at: float | N
         container_ports=ports_view(_PORTS.decode(row.ports)),
         container_gpus=",".join(map(str, devices)) or None,
         container_log=_log(job, row.job_attempt, row.role, row.index, row.task_attempt),
-        container_exit_code=row.code,
-        container_exit_spec=exit_spec_view(row.code),
+        container_exit_code=code,
+        container_exit_spec=exit_spec_view(code),
         container_exit_diagnostics=None if row.code is None else row.diagnostics,
         hived=_hived(job, row.role),
     )

@@ -18,6 +18,7 @@ from corral.model.openpai import (
     framework_name,
     launched,
     milliseconds,
+    openpai_code,
     state_word,
     sub_state,
 )
@@ -35,7 +36,7 @@ from corral.model.outcome import Completion, Trigger
 from corral.model.records import EventRecord
 from corral.model.runs import Retries
 from corral.model.writes import JobRecord
-from corral.runtime.openpai_errors import END, START, read_error, sentence
+from corral.runtime.openpai_errors import read_error, sentence
 from corral.service.openpai_listing import affinity_groups, hived_glance
 from corral.spec.openpai.names import PROTOCOL, ROLES
 from corral.store.openpai_views import ListedJob
@@ -149,14 +150,14 @@ def job_line(job: ListedJob) -> JobLine:
         sub_state=sub_state(run.state),
         execution_type="STOP" if run.stop_requested else "START",
         tags=job.tags,
-        retries=run.retries.total + run.task_retries,
-        retry_details=_details(run.retries, run.task_retries),
+        retries=run.retries.total + run.task_retries + run.yield_retries,
+        retry_details=_details(run.retries, run.task_retries + run.yield_retries),
         retry_delay_time=_delay(run.state, run.wake_at, run.ended_at),
         submission_time=created,
         created_time=created,
         launched_time=launched(job.started_at, over),
         completed_time=milliseconds(over),
-        app_exit_code=code,
+        app_exit_code=openpai_code(run.completion),
         virtual_cluster=job.queue,
         total_gpu_number=ceil(job.summary.devices),
         total_task_number=job.summary.tasks.total,
@@ -165,9 +166,12 @@ def job_line(job: ListedJob) -> JobLine:
     )
 
 
-def _details(retries: Retries, of_tasks: int) -> RetryDetails:
-    """A job's counted retries are its user's, as with OpenPAI; all others are the platform's."""
-    return RetryDetails(retries.accountable, retries.total - retries.accountable + of_tasks)
+def _details(retries: Retries, others: int) -> RetryDetails:
+    """A job's counted retries are its user's, as with OpenPAI; all others are the platform's.
+
+    `others` are those of its tasks, and those after the job had to make room.
+    """
+    return RetryDetails(retries.accountable, retries.total - retries.accountable + others)
 
 
 def _delay(state: str, wake_at: float | None, ended_at: float | None) -> int | None:
@@ -231,8 +235,8 @@ def job_detail(job: Shown, attempt: Attempt, tags: tuple[str, ...], roles: dict[
         state=_ENDED.get(record.phase) or state_word(str(run.state), code),
         sub_state=sub_state(str(run.state)),
         execution_type="STOP" if run.stop_requested else "START",
-        retries=run.retries.total + run.task_retries,
-        retry_details=_details(run.retries, run.task_retries),
+        retries=run.retries.total + run.task_retries + run.yield_retries,
+        retry_details=_details(run.retries, run.task_retries + run.yield_retries),
         retry_delay_time=_delay(str(run.state), run.wake_at, run.ended_at),
         submission_time=created,
         created_time=created,
@@ -246,10 +250,10 @@ def job_detail(job: Shown, attempt: Attempt, tags: tuple[str, ...], roles: dict[
         app_created_time=milliseconds(attempt.created_at),
         app_launched_time=launched(attempt.started_at, attempt.ended_at),
         app_completed_time=milliseconds(attempt.ended_at),
-        app_exit_code=None if ended is None else ended.code,
-        app_exit_spec=None if ended is None else exit_spec_view(ended.code),
+        app_exit_code=openpai_code(ended),
+        app_exit_spec=exit_spec_view(openpai_code(ended)),
         app_exit_diagnostics=None if ended is None else ended.diagnostics,
-        app_exit_messages=exit_messages(ended, as_text=True),
+        app_exit_messages=exit_messages(ended),
         app_exit_trigger_message=None if trigger is None else trigger.message,
         app_exit_trigger_task_role_name=None if trigger is None else trigger.role or None,
         app_exit_trigger_task_index=None if trigger is None or trigger.index < 0 else trigger.index,
@@ -270,13 +274,11 @@ def _trigger(job: Shown, ended: Completion | None) -> Trigger | None:
     return msgspec.structs.replace(ended.trigger, role=job.roles.get(ended.trigger.role, ended.trigger.role))
 
 
-def exit_messages(ended: Completion | None, *, as_text: bool = False) -> ExitMessages | None:
+def exit_messages(ended: Completion | None) -> ExitMessages | None:
     """Who said what of an end: the runtime's block apart from the rest, which is the container's or the launcher's."""
     if ended is None:
         return None
     block: Any = read_error(ended.diagnostics)
-    if block is not None and as_text:
-        block = ended.diagnostics.partition(START)[2].partition(END)[0].strip()
     said = sentence(ended.diagnostics) or None
     return ExitMessages(said, block, None) if ended.code > 0 else ExitMessages(None, block, said)
 
@@ -285,6 +287,7 @@ def job_attempt(job: Shown, attempt: Attempt, roles: dict[str, RoleLines]) -> Jo
     """One attempt of a job, in the words of the history."""
     record, ended = job.record, attempt.completion
     messages, trigger = exit_messages(ended), _trigger(job, ended)
+    spec = exit_spec_view(openpai_code(ended))
     latest = attempt.number == record.run.attempt
     told = None
     if ended is not None and messages is not None:
@@ -300,14 +303,14 @@ def job_attempt(job: Shown, attempt: Attempt, roles: dict[str, RoleLines]) -> Jo
         job_started_time=milliseconds(record.created_at),
         attempt_started_time=milliseconds(attempt.started_at),
         attempt_completed_time=milliseconds(attempt.ended_at),
-        exit_code=None if ended is None else ended.code,
-        exit_phrase=None if ended is None else ended.phrase,
+        exit_code=openpai_code(ended),
+        exit_phrase=None if spec is None else spec.phrase,
         exit_type=_exit_type(ended),
         exit_diagnostics=told,
         app_exit_trigger_message=None if trigger is None else trigger.message,
         app_exit_trigger_task_role_name=None if trigger is None else trigger.role or None,
         app_exit_trigger_task_index=None if trigger is None or trigger.index < 0 else trigger.index,
-        app_exit_spec=None if ended is None else exit_spec_view(ended.code),
+        app_exit_spec=spec,
         app_exit_diagnostics=None if ended is None else ended.diagnostics,
         app_exit_messages=messages,
         total_gpu_number=ceil(record.summary.devices),

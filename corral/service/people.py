@@ -81,7 +81,7 @@ class People(Sessions):
         resource = Resource("user", name)
         decision = await self.check(actor, "user.create", resource, role=role)
         check_user_name(name)
-        _check_role(role)
+        check_role(role)
         if not self.several_users and await self.store.count_users() > 0:
             raise Conflict(
                 "single-user",
@@ -118,22 +118,24 @@ class People(Sessions):
         email: str | None = None,
         extension: dict[str, Any] | None = None,
         shortest: int = _SHORTEST,
+        max_priority: int | str | None = None,
     ) -> UserChanged:
         """Change what is given; everybody may change their own password, address and extension.
 
         One's own password needs the old one or a fresh sign-in, unless that was `proven` before. A new password ends the
-        account's sign-ins and unused sign-in links and, without `keep_tokens`, its API tokens.
+        account's sign-ins and unused sign-in links and, without `keep_tokens`, its API tokens. With `max_priority` "" the
+        account has no ceiling of its own.
 
         Raises NotFound, InvalidInput, Forbidden, Conflict `last-admin`.
         """
-        own = role is None and groups is None and disabled is None and uid is None
+        own = role is None and groups is None and disabled is None and uid is None and max_priority is None
         action = "user.change"
         if own and (password is not None or email is not None or extension is not None):
             action = "user.profile" if password is None else "user.password"
         resource = Resource("user", name, owner=name)
         decision = await self.check(actor, action, resource)
         if role is not None:
-            _check_role(role)
+            check_role(role)
         if password is not None and name == actor.user and not proven:
             await self.prove(actor, old_password)
         hashed = await self._hash(password, shortest) if password is not None else None
@@ -149,6 +151,7 @@ class People(Sessions):
             kept_kinds=kept,
             email=email,
             extension=extension,
+            max_priority=max_priority,
         )
         self._forget(user=name)
         await self.streams.look()
@@ -160,6 +163,7 @@ class People(Sessions):
             role=role,
             disabled=disabled,
             groups=None if groups is None else list(groups),
+            max_priority=max_priority,
         )
         notice = "" if hashed is None else await self._left_after_password(name, keep_tokens=keep_tokens)
         return UserChanged(**msgspec.structs.asdict(_view(user)), notice=notice)
@@ -281,7 +285,11 @@ def _owner(actor: Actor) -> str:
     return f"user:{actor.user}"
 
 
-def _check_role(role: str) -> None:
+def check_role(role: str) -> None:
+    """Refuse what is no role.
+
+    Raises InvalidInput.
+    """
     if role not in ("admin", "user"):
         raise InvalidInput("bad-role", "A role is admin or user.")
 
@@ -296,4 +304,5 @@ def _view(user: User) -> UserView:
         user.disabled,
         user.has_password,
         user.folder,
+        user.max_priority,
     )

@@ -22,7 +22,9 @@ class Resource(msgspec.Struct, frozen=True):
     owner: str = ""
     queue: str = ""
     restricted: bool = False
-    """Whether some group grants the queue: then it is closed to everybody else."""
+    """Whether the queue is for members only: some group grants it, or its document says so."""
+    title: str = ""
+    """What people call it, where `name` is an id."""
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -46,7 +48,11 @@ def _own_job(actor: Actor, _: str, resource: Resource) -> bool:
 
 
 def _granted(actor: Actor, _: str, resource: Resource) -> bool:
-    return resource.queue in actor.queues or "*" in actor.queues
+    return resource.queue in actor.queues or "*" in actor.queues or _managed(actor, _, resource)
+
+
+def _managed(actor: Actor, _: str, resource: Resource) -> bool:
+    return bool(resource.queue) and (resource.queue in actor.manages or "*" in actor.manages)
 
 
 def _storage_granted(actor: Actor, _: str, resource: Resource) -> bool:
@@ -86,6 +92,10 @@ OWN_JOB: Final = frozenset(
         "job.suspend", "job.resume", "job.tag",
     }
 )  # fmt: skip
+MANAGED: Final = frozenset({"job.logs", "job.explain", "job.stop", "job.suspend", "job.resume"})
+"""What of a job's owner's rights the managers of its queue have too."""
+MANAGING: Final = frozenset({"job.order", "queue.limit"})
+"""What is for the managers of a queue alone: the order of its jobs, and what its members may hold."""
 OWN_THINGS: Final = frozenset(
     {
         "user.read", "token.list", "token.create", "token.revoke", "secret.list", "secret.put", "secret.delete",
@@ -101,9 +111,14 @@ ADMINISTRATION: Final = frozenset(
         "openpai.import",
     }
 )  # fmt: skip
-IN_PERSON: Final = (OWN_THINGS | ADMINISTRATION) - {"user.read", "user.list", "group.list", "code.read"}
+IN_PERSON: Final = (OWN_THINGS | ADMINISTRATION | {"queue.limit"}) - {
+    "user.read",
+    "user.list",
+    "group.list",
+    "code.read",
+}
 """What only people do: a token that was made for a program is not taken for it."""
-ACTIONS: Final = RUNTIME | OPEN | OWN_JOB | OWN_THINGS | ADMINISTRATION | STORAGE | {"job.submit"}
+ACTIONS: Final = RUNTIME | OPEN | OWN_JOB | OWN_THINGS | ADMINISTRATION | STORAGE | MANAGING | {"job.submit"}
 """Every action that there is."""
 
 RULES: Final = (
@@ -116,14 +131,20 @@ RULES: Final = (
          lambda actor, action, _: actor.kind == "application" and action in IN_PERSON),
     Rule("administrator", "Administrators may do everything else.", True, lambda actor, _, __: actor.is_admin),
     Rule("open-to-all", "Everybody who is signed in may look at jobs and machines.", True, _of(OPEN)),
-    Rule("queue-granted", "A group of the user grants the queue.", True, _of(frozenset({"job.submit"}), _granted)),
-    Rule("queue-not-granted", "The queue is granted to groups that the user is not in.", False,
+    Rule("queue-granted", "A group of the user grants or manages the queue.", True,
+         _of(frozenset({"job.submit"}), _granted)),
+    Rule("queue-not-granted", "The queue is for members of groups that the user is not in.", False,
          _of(frozenset({"job.submit"}), lambda _, __, resource: resource.restricted)),
-    Rule("queue-open", "No group grants the queue, so it is open to everybody.", True, _of(frozenset({"job.submit"}))),
+    Rule("queue-open", "The queue is not for members only, so it is open to everybody.", True,
+         _of(frozenset({"job.submit"}))),
     Rule("storage-granted", "A group of the user grants the storage.", True, _of(STORAGE, _storage_granted)),
     Rule("storage-not-granted", "No group of the user grants the storage.", False, _of(STORAGE)),
     Rule("job-owner", "Owners may do everything with their jobs.", True, _of(OWN_JOB, _owner)),
-    Rule("job-not-owned", "Only its owner and administrators may change a job or read what it printed.", False,
+    Rule("queue-manager", "A group of the user manages the job's queue.", True,
+         _of(MANAGED | MANAGING, _managed)),
+    Rule("managers-only", "Only managers of the queue and administrators may do this.", False,
+         _of(MANAGING)),
+    Rule("job-not-owned", "Only its owner, managers of its queue and administrators may do this to a job.", False,
          _of(OWN_JOB)),
     Rule("own-account", "Everybody manages what is their own.", True, _of(OWN_THINGS, _owner)),
     Rule("administrators-only", "Only administrators may do this.", False, lambda _, __, ___: True),

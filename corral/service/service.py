@@ -11,10 +11,10 @@ from corral.model.records import EventRecord, Page
 from corral.model.views import Readiness
 from corral.service.actor import Actor
 from corral.service.base import NoControl
-from corral.service.documents import Configuring
 from corral.service.health import shortages
 from corral.service.inside import Inside
 from corral.service.machines import Machines
+from corral.service.managing import Managing
 from corral.service.openpai_accounts import OpenPaiAccounts
 from corral.service.openpai_cluster_lists import OpenPaiClusterLists
 from corral.service.openpai_clusters import OpenPaiClusters
@@ -25,7 +25,6 @@ from corral.service.openpai_templates import OpenPaiTemplates
 from corral.service.openpai_v1 import OpenPaiV1
 from corral.service.overview import Overview
 from corral.service.rules import Resource
-from corral.service.yielding import Yielding
 
 _LOOK_SECONDS: Final = 1.0
 """How long an answer about readiness is given again: whoever asks without a token costs no more."""
@@ -41,10 +40,9 @@ class Service(
     OpenPaiClusterLists,
     OpenPaiClusters,
     OpenPaiImporting,
-    Yielding,
+    Managing,
     Machines,
     Overview,
-    Configuring,
     Inside,
     OpenPaiAccounts,
 ):

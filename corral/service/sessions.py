@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Callable
 from typing import Any, Final
 
+import msgspec
+
 from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound, Unauthenticated
 from corral.kernel.tokens import JOB_TOKEN_PREFIX, verify_job_token
 from corral.model.accounts import Group, Token, User
@@ -24,6 +26,7 @@ from corral.service.credentials import (
     new_link,
     new_token,
 )
+from corral.service.priorities import priority_grant
 from corral.service.rules import Decision, Resource
 
 _CACHE_SECONDS: Final = 5.0
@@ -92,7 +95,7 @@ class Sessions(ServiceBase):
             raise Unauthenticated("account-disabled", f"The account {user.name} is disabled; ask an administrator.")
         if len(self._known) >= _CACHE_SIZE:
             self._known.clear()
-        known = (now, _actor(token, user, groups), token.expires_at)
+        known = (now, await self._actor(token, user, groups), token.expires_at)
         self._known[hashed] = known
         return known
 
@@ -106,7 +109,13 @@ class Sessions(ServiceBase):
             what = "disabled" if user else "not there"
             raise Forbidden("no-account", f"The account {name[:100]} is {what}; an administrator can mend that.")
         groups = [group for group in await self.store.groups() if group.name in user.memberships]
-        return _actor(Token("", user.name, "object", "object", self.clock.now()), user, groups)
+        return await self._actor(Token("", user.name, "object", "object", self.clock.now()), user, groups)
+
+    async def _actor(self, token: Token, user: User, groups: list[Group]) -> Actor:
+        actor = actor_of(token, user, groups)
+        if not actor.manages:
+            return actor
+        return msgspec.structs.replace(actor, manages=(await self.store.admission()).managed(actor.manages))
 
     async def _authenticate_job(self, token: str, now: float) -> Actor:
         job = verify_job_token(self.key, token, now)
@@ -289,7 +298,9 @@ def _bad_token() -> Unauthenticated:
     return Unauthenticated("bad-token", "The token is not one of this server's; sign in again with `corral login`.")
 
 
-def _actor(token: Token, user: User, groups: list[Group]) -> Actor:
+def actor_of(token: Token, user: User, groups: list[Group]) -> Actor:
+    """An account with what its groups grant."""
+    most_priority, of = priority_grant(user, groups)
     return Actor(
         user.name,
         "admin" if any(group.admin for group in groups) else user.role,
@@ -298,6 +309,9 @@ def _actor(token: Token, user: User, groups: list[Group]) -> Actor:
         token.kind,
         queues=tuple(queue for group in groups for queue in group.queues),
         storages=tuple(storage for group in groups for storage in group.storages),
+        manages=tuple(queue for group in groups for queue in group.manages),
+        max_priority=most_priority,
+        max_priority_of=of,
     )
 
 

@@ -22,16 +22,18 @@ from corral.model.records import JobSummary, TaskCounts, WaitingView, rfc3339
 from corral.model.requests import GangRequest
 from corral.model.runs import JobRun
 from corral.model.views import JobDetail, ProblemView, ReasonsView, ReasonView, Trial, Validation
+from corral.model.wording import array_index, held_by_array
 from corral.model.writes import JobRecord, NewJob
 from corral.service.actor import Actor
-from corral.service.base import LIGHT
+from corral.service.base import LIGHT, allowed_to
+from corral.service.browsing import Browsing
 from corral.service.capacity import Capacity, impossible
-from corral.service.job_detail import job_detail, reasons_view
+from corral.service.job_detail import HIDDEN, job_detail, reasons_view
 from corral.service.openpai_listing import listing_of
 from corral.service.openpai_quota import OpenPaiQuota
+from corral.service.priorities import check_priority
 from corral.service.rules import Decision, Resource
-from corral.service.storages import Storages
-from corral.spec.errors import SpecError, did_you_mean
+from corral.spec.errors import Path, Problem, SpecError, did_you_mean
 from corral.spec.job import UnifiedJob
 from corral.spec.openpai.names import (
     DEFAULT_FILES,
@@ -87,7 +89,7 @@ class _Terms(msgspec.Struct, frozen=True):
     unique_name: str = "live"
 
 
-class Submitting(OpenPaiQuota, Storages):
+class Submitting(OpenPaiQuota, Browsing):
     """Submit and validate."""
 
     _fits: set[bytes] = set()  # replaced before anything is added
@@ -128,12 +130,14 @@ class Submitting(OpenPaiQuota, Storages):
         own_secrets: Mapping[str, str] = {},
         unique_name: str = "live",
         own_tags: Sequence[str] = (),
+        own_priority: bool = False,
     ) -> SubmitResult:
         """Accept a job: once this returns it is stored; `birth` is the object that it is born as.
 
         `own_secrets` are secrets of a protocol of OpenPAI, by its names for them: they go with this job alone.
         `unique_name` says who may not have the job's name already: see `NewJob`. `own_tags` are given by the server, that
-        knows the job by them; its document may have none of their kind.
+        knows the job by them; its document may have none of their kind. `own_priority`: it was given elsewhere, and no
+        maxPriority is asked.
 
         Raises SpecError with every problem, InvalidInput, Forbidden, Conflict (a name taken, an impossible request).
         """
@@ -155,6 +159,8 @@ class Submitting(OpenPaiQuota, Storages):
             raise InvalidInput("array-object", "An object is one job; submit an array with `corral submit`.")
         admission = await self.store.admission()
         decision = await self._check_queue(actor, job, admission)
+        if not own_priority:
+            check_priority(actor, job.priority, job.spec.queue, admission.most_priority)
         job = await self._in_cells(job, admission)
         job = await self._with_code(actor, self._with_image(job, no_image), code_digest)
         self._check_container(job, admission)
@@ -176,7 +182,7 @@ class Submitting(OpenPaiQuota, Storages):
         record = _as_stored(new[0]) if submitted.created else await self.store.find_job(submitted.id)
         if record is None:
             raise NotFound("job-not-found", f"Job {submitted.id} of this idempotency key has been removed.")
-        detail = job_detail(record, [], hide=False)
+        detail = job_detail(record, [], hide=False, allowed=allowed_to(actor, record))
         detail = msgspec.structs.replace(detail, notes=(*detail.notes, *_notes(read)))
         return SubmitResult(submitted.created, detail=detail)
 
@@ -192,6 +198,7 @@ class Submitting(OpenPaiQuota, Storages):
         if (b"jobName" if isinstance(text, bytes) else "jobName") in text:  # type: ignore[operator]  # OpenPAI's version 1
             asked["folder"] = await self._folder_of(actor)
         read = await self.aside(len(text) <= LIGHT, partial(read_runnable_job, text, **asked))
+        _refuse_hidden(read.job, filename)
         job = read.job.with_targets({}) if read.job.spec.replica_spec.target_replicas else read.job
         return ReadJob(job, read.secrets, read.others)
 
@@ -229,9 +236,11 @@ class Submitting(OpenPaiQuota, Storages):
     async def _obstacle(self, actor: Actor, job: UnifiedJob, admission: Admission) -> str:
         """Why the machines known now could never hold the job; counts first, then cells, which control knows."""
         counted = impossible(job, self._counting(admission)) if admission.nodes else ""
-        if counted or not admission.nodes or not (job.total_devices or _names_levels(job)):
+        bounded = job.spec.queue in admission.bounded
+        if counted or not admission.nodes or not (job.total_devices or _names_levels(job) or bounded):
             return counted
-        return await self._fit(msgspec.structs.replace(_gang(job), priority=0), admission)
+        asked = msgspec.structs.replace(_gang(job), priority=0, groups=actor.groups if bounded else ())
+        return await self._fit(asked, admission)
 
     def _counting(self, admission: Admission) -> Capacity:
         if self._counted is None or self._counted[0] is not admission.nodes:
@@ -262,7 +271,8 @@ class Submitting(OpenPaiQuota, Storages):
         now = self.clock.now()
         if admission.nodes is not self._fits_on or not 0 <= now - self._fits_at < FIT_SECONDS:
             self._fits, self._fits_on, self._fits_at = set(), admission.nodes, now
-        shape, known = msgspec.json.encode(asked), self._fits
+        shape = msgspec.json.encode(asked) + admission.bounded.get(asked.queue, "").encode()
+        known = self._fits
         if shape in known:
             return ""
         try:
@@ -359,7 +369,9 @@ class Submitting(OpenPaiQuota, Storages):
             before = (ids[index - parallel],) if parallel and index >= parallel else ()
             child = _array_child(job, index, before)
             first = terms if index == 0 else msgspec.structs.replace(terms, idempotency_key="")
-            made.append(self._new_job(actor, child, first, (*needs, *before), opened, own, parent=ids[0]))
+            waited = f"{job.name}-{index - parallel}" if before else ""
+            own_needs = (*needs, *before)
+            made.append(self._new_job(actor, child, first, own_needs, opened, own, parent=ids[0], before=waited))
         return made
 
     def _new_id(self) -> JobId:
@@ -374,6 +386,7 @@ class Submitting(OpenPaiQuota, Storages):
         opened: dict[str, str],
         own: JobId,
         parent: str = "",
+        before: str = "",
     ) -> NewJob:
         now, spec, birth = self.clock.now(), job.spec, terms.birth
         tags = (*spec.tags, f"array:{parent}") if parent else tuple(spec.tags)
@@ -388,7 +401,7 @@ class Submitting(OpenPaiQuota, Storages):
             rfc3339(now),
             tasks=TaskCounts(job.total_tasks, job.total_tasks),
             devices=devices(job.device_millis),
-            waiting=_first_wait(needs),
+            waiting=_first_wait(needs, job.name, before),
             tags=tags,
         )
         return NewJob(
@@ -442,7 +455,10 @@ def _as_stored(new: NewJob) -> JobRecord:
     )
 
 
-def _first_wait(needs: tuple[JobId, ...]) -> WaitingView:
+def _first_wait(needs: tuple[JobId, ...], name: str = "", before: str = "") -> WaitingView:
+    """What a new job waits for; `before` is the job of its array that must end first."""
+    if before and len(needs) == 1:
+        return WaitingView("dependency", held_by_array(before, array_index(name) - array_index(before)))
     if needs:
         return WaitingView("dependency", f"Waits for {len(needs)} other job{'s' if len(needs) > 1 else ''} to end.")
     return WaitingView("submitted", "Waits for the scheduler's next look.")
@@ -450,6 +466,24 @@ def _first_wait(needs: tuple[JobId, ...]) -> WaitingView:
 
 def _with_spec(job: UnifiedJob, **changes: Any) -> UnifiedJob:
     return job.model_copy(update={"spec": job.spec.model_copy(update=changes)})
+
+
+def _refuse_hidden(job: UnifiedJob, filename: str) -> None:
+    """Refuse values that stand for what the reader of another's job may not see.
+
+    Raises SpecError with each.
+    """
+    named: list[tuple[Path, str]] = [
+        (("spec", "roles", role.name, "env", key), value) for role in job.spec.roles for key, value in role.env.items()
+    ]
+    named += [(("spec", "parameters", key), str(value)) for key, value in job.spec.parameters.items()]
+    problems = [
+        Problem(f'"{HIDDEN}" stands for a value of another\'s job; write your own', path, filename=filename)
+        for path, value in named
+        if value == HIDDEN
+    ]
+    if problems:
+        raise SpecError(problems)
 
 
 def _tagged(job: UnifiedJob, own: Sequence[str]) -> UnifiedJob:

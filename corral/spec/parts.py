@@ -197,7 +197,13 @@ class Checkpoint(SpecModel):
     signal: Annotated[str, BeforeValidator(_signal)] = Field(
         "", description='The signal that asks for a checkpoint, such as SIGUSR1; "" sends only SIGTERM.'
     )
-    grace_seconds: int = Field(30, ge=0, le=86_400, description="Seconds between being asked to end and being killed.")
+    grace_seconds: int = Field(
+        -1,
+        ge=-1,
+        le=86_400,
+        description="Seconds between being asked to end and being killed; -1: as the server's setting `grace_seconds` says "
+        "(30 unless it was changed).",
+    )
     path: Text = Field(
         "",
         max_length=1024,

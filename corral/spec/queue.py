@@ -73,6 +73,19 @@ class Preemption(SpecModel):
     )
 
 
+class ManagerLimits(SpecModel):
+    """What the managers of a queue let its members hold, below the queue's own limits: the lower of both counts."""
+
+    limit: Amounts = Field(default_factory=dict, description="The most that all jobs in it hold.")
+    user_limit: Amounts = Field(default_factory=dict, description="The most that the jobs of one user in it hold.")
+    group_limit: Amounts = Field(default_factory=dict, description="The most that the members of one group in it hold.")
+
+    @property
+    def said(self) -> bool:
+        """Whether there is any."""
+        return bool(self.limit or self.user_limit or self.group_limit)
+
+
 Parent = Annotated[
     str,
     Field(max_length=63, pattern=OPTIONAL_QUEUE),
@@ -126,6 +139,11 @@ class QueueShape(SpecModel):
     group_limit: Amounts = Field(
         default_factory=dict, description="The most that the jobs of the members of one group in it hold together."
     )
+    manager_limits: ManagerLimits = Field(
+        default_factory=ManagerLimits,
+        description="Limits that its managers set (`corral limit`), below its own; a document that names none "
+        "leaves those that are there.",
+    )
     preemption: Preemption = Field(default_factory=Preemption, description="Which running gangs its gangs may end.")
     image_pull_secrets: Annotated[list[Annotated[Text, Field(min_length=1, max_length=253)]], Field(max_length=20)] = (
         Field(
@@ -137,12 +155,39 @@ class QueueShape(SpecModel):
     half_life_seconds: Seconds = Field(
         0, description="How fast past use is forgotten in the fair order; 0 counts only what is held now."
     )
+    max_priority: int | None = Field(
+        None,
+        ge=-(10**9) + 1,
+        le=10**9 - 1,
+        description="The highest priority of a new job in it and in the queues below it; null leaves it to the users and "
+        "groups, and to 100 where they have none.",
+    )
     closed: bool = Field(False, description="Whether it takes no new jobs; those that it has go on.")
+    members_only: bool = Field(
+        False,
+        description="Whether only members of groups that grant or manage it may submit to it, even while no group does; "
+        "a queue that some group grants is for members only anyway.",
+    )
 
     @property
     def is_virtual_cluster(self) -> bool:
         """Whether it owns cells."""
         return bool(self.cells or self.pinned_cells)
+
+    def limit_findings(self) -> list[tuple[Path, str]]:
+        """What of its managers' limits is above its own."""
+        found: list[tuple[Path, str]] = []
+        for field, mine, theirs in (
+            ("limit", self.limit, self.manager_limits.limit),
+            ("userLimit", self.user_limit or self.limit, self.manager_limits.user_limit),
+            ("groupLimit", self.group_limit or self.limit, self.manager_limits.group_limit),
+        ):
+            own = amounts.count(mine)
+            for resource, amount in amounts.count(theirs).items():
+                if resource in own and amount > own[resource]:
+                    most = amounts.spoken_amount(resource, own[resource])
+                    found.append(((field, resource), f"more than the {most} that the queue's own limits allow"))
+        return found
 
     def own_findings(self) -> list[tuple[Path, str]]:
         """What does not fit together in this queue alone."""

@@ -96,7 +96,7 @@ def _read_one(
         quick = plain_json(document, filename, TEXT_UNDER)
         if quick is not None and not is_openpai(quick.data):
             try:
-                return ReadJob(_load(quick, asked, name, job_types))
+                return ReadJob(_load(_shown(quick), asked, name, job_types))
             except SpecError:
                 pass  # found again below, with line and column
     source = _source(document, filename)
@@ -135,10 +135,23 @@ def read_canonical(document: Mapping[str, Any], filename: str = "document") -> U
 
 def _source(document: str | bytes | Mapping[str, Any], filename: str) -> Source:
     if isinstance(document, str | bytes):
-        return parse_source(document, filename, TEXT_UNDER)
+        return _shown(parse_source(document, filename, TEXT_UNDER))
     source = Source(filename, dict(document))
     _bound(source)
-    return source
+    return _shown(source)
+
+
+def _shown(source: Source) -> Source:
+    """The document of a job as `corral get -o yaml` and the API show it, from which it can be submitted again."""
+    data = source.data
+    if not (isinstance(data, dict) and {"id", "state", "document"} <= data.keys()):
+        return source
+    document = data["document"]
+    if not (isinstance(document, dict) and document.get("kind") == KIND):
+        return source
+    values = {path[1:]: mark for path, mark in source.values.items() if path[:1] == ("document",)}
+    keys = {path[1:]: mark for path, mark in source.keys.items() if path[:1] == ("document",) and path[1:]}
+    return Source(source.filename, document, values, keys)
 
 
 def _bound(source: Source) -> None:

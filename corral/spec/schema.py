@@ -19,6 +19,7 @@ from corral.spec.job import UnifiedJob
 from corral.spec.policy import PolicyDocument
 from corral.spec.queue import QueueDocument
 from corral.spec.short import ShortJob
+from corral.spec.storage import StorageDocument
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -36,6 +37,11 @@ def short_schema() -> dict[str, Any]:
 def cluster_schema() -> dict[str, Any]:
     """The JSON schema of the cluster document."""
     return _schema(ClusterDocument, "Corral cluster")
+
+
+def storage_schema() -> dict[str, Any]:
+    """The JSON schema of the storage document."""
+    return _schema(StorageDocument, "Corral storage")
 
 
 def queue_schema() -> dict[str, Any]:
@@ -76,7 +82,7 @@ def reference(title: str, schema: dict[str, Any]) -> str:
 
 
 def _tables(schema: dict[str, Any]) -> Iterator[str]:
-    definitions = schema["$defs"]
+    definitions = schema.get("$defs", {})
     for name, part in [("", schema), *((name, definitions[name]) for name in _reached(schema))]:
         if name:
             yield from (f"### {_heading(name)}", "", part["description"], "")
@@ -151,6 +157,7 @@ def generated() -> dict[str, str]:
         ("schema/unifiedjob.json", "reference/canonical-job.md", "The canonical job", canonical_schema()),
         ("schema/cluster.json", "reference/cluster.md", "The cluster document", cluster_schema()),
         ("schema/queue.json", "reference/queue.md", "The queue document", queue_schema()),
+        ("schema/storage.json", "reference/storage.md", "The storage document", storage_schema()),
         ("schema/policy.json", "reference/policy.md", "The policy document", policy_schema()),
         ("schema/devices.json", "reference/devices.md", "The devices document", devices_schema()),
     )

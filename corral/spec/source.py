@@ -41,6 +41,8 @@ class Source:
     data: Any = None
     values: dict[Path, Mark] = field(default_factory=dict)
     keys: dict[Path, Mark] = field(default_factory=dict)
+    grouped: dict[Path, int] = field(default_factory=dict)
+    """Unquoted texts such as `1_000`, as YAML 1.1 reads them: OpenPAI's job files mean the number."""
 
     def problem(self, path: Path, message: str, *, at_key: bool = False) -> Problem:
         """A problem at `path`, placed at the nearest value that the document really has."""
@@ -258,6 +260,9 @@ class _Composer:
         raise SpecError([Problem(message, (), mark.line + 1, mark.column + 1, self._filename)])
 
 
+_GROUPED: Final = re.compile(r"(?=.{3,24}\Z)[-+]?[1-9][0-9]*(?:_[0-9]+)+", re.ASCII)
+
+
 class _Builder:
     """Turns nodes into data and positions; an alias is expanded where it is used and counted each time."""
 
@@ -273,6 +278,8 @@ class _Builder:
             return [self.build(item, (*path, i), depth + 1, as_text) for i, item in enumerate(node.items)]
         if node.pairs is not None:
             return self._mapping(node.pairs, path, depth, as_text)
+        if node.plain and _GROUPED.fullmatch(node.text):
+            self._source.grouped[path] = int(node.text)
         return self._scalar(node, as_text)
 
     def _spend(self, count: int, depth: int, node: _Node, path: Path) -> None:

@@ -17,13 +17,14 @@ from corral.spec.source import Source
 
 REFERENCE: Final = re.compile(r"<%\s*\$([^%]{1,200}?)\s*%>")
 _PARAMETER: Final = re.compile(r"parameters\.([A-Za-z_][A-Za-z0-9_]*)", re.ASCII)
+UNUSED: Final = "nothing in this document refers to that parameter (a stored job has it filled in); set it in its file"
 _MAX_GROWTH: Final = 4 * 1024 * 1024
 
 
 def render(source: Source, given: Any, overrides: Mapping[str, str], text_under: frozenset[str]) -> Any:
     """The data of `source` with every reference replaced; `given` is the document's own `parameters`.
 
-    Raises SpecError for a reference or an override that names no parameter.
+    Raises SpecError for a reference or an override that names no parameter, and for an override that changes nothing.
     """
     known = dict(given) if isinstance(given, dict) else {}
     problems = [
@@ -34,6 +35,11 @@ def render(source: Source, given: Any, overrides: Mapping[str, str], text_under:
     values = {name: _as_text(value) for name, value in (known | dict(overrides)).items()}
     renderer = _Renderer(source, values, text_under)
     data = renderer.value(source.data, (), False)
+    problems += [
+        Problem(f"--set {shorten(name)}: {UNUSED}", filename=source.filename)
+        for name in islice(overrides, MAX_PROBLEMS)
+        if name in known and name not in renderer.used
+    ]
     if problems or renderer.problems:
         raise SpecError([*problems, *renderer.problems])
     return data
@@ -53,6 +59,7 @@ class _Renderer:
         self._values = values
         self._text_under = text_under
         self._size = 0
+        self.used: set[str] = set()
         self.problems: list[Problem] = []
 
     def value(self, value: Any, path: Path, as_text: bool) -> Any:
@@ -83,6 +90,8 @@ class _Renderer:
         if len(self.problems) >= MAX_PROBLEMS:
             return ""
         named = _PARAMETER.fullmatch(match[1])
+        if named is not None:
+            self.used.add(named[1])
         if named is None:
             message = f"cannot fill in {describe(match[0])}; only <% $parameters.NAME %> stands for something"
         elif named[1] not in self._values:

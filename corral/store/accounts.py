@@ -52,6 +52,7 @@ class Accounts(Database):
                 "email": clean(user.email),
                 "extension": encode(user.extension),
                 "id": give_id(transaction, user.name, user.created_at),
+                "max_priority": user.max_priority,
             }
             transaction.write(insert(_users), row)
             return str(row["id"])
@@ -71,8 +72,9 @@ class Accounts(Database):
         kept_kinds: tuple[str, ...] = (),
         email: str | None = None,
         extension: dict[str, Any] | None = None,
+        max_priority: int | str | None = None,
     ) -> User:
-        """Change what is given; the last administrator stays one.
+        """Change what is given; the last administrator stays one. With `max_priority` "" the account has none of its own.
 
         With a new password all of the user's tokens but those of `kept_kinds` are revoked as of `at` (seconds since
         1970), and unused sign-in links are forgotten.
@@ -85,18 +87,20 @@ class Accounts(Database):
         changes = {key: value for key, value in changes.items() if value is not None}
         if groups is not None:
             changes["groups"] = encode(groups)
+        if max_priority is not None:
+            changes["max_priority"] = max_priority if isinstance(max_priority, int) else None
 
         def run(transaction: Transaction) -> User:
             _existing(transaction, name)
             if role == "user" or disabled:
-                _keep_an_admin(transaction, name)
+                keep_an_admin(transaction, name)
             if changes:
                 transaction.write(update(_users).where(_users.c.name == name).values(**changes))
             if password_hash is not None:
                 theirs = (_tokens.c.user == name, _tokens.c.kind.not_in(kept_kinds), _tokens.c.revoked_at.is_(None))
                 transaction.write(update(_tokens).where(*theirs).values(revoked_at=at))
                 transaction.write(delete(_links).where(_links.c.user == name))
-            return _user(transaction.read(_USER, {"n": name}).one())
+            return user_of(transaction.read(_USER, {"n": name}).one())
 
         return await self.write(run)
 
@@ -112,7 +116,7 @@ class Accounts(Database):
                 _pass_uid(transaction, max(first - 1, transaction.read(select(func.max(_users.c.uid))).scalar() or 0))
                 uid = transaction.take(_UID)
                 transaction.write(update(_users).where(_users.c.name == name).values(uid=uid))
-            return _user(transaction.read(_USER, {"n": name}).one())
+            return user_of(transaction.read(_USER, {"n": name}).one())
 
         return await self.write(run)
 
@@ -124,7 +128,7 @@ class Accounts(Database):
 
         def run(transaction: Transaction) -> None:
             _existing(transaction, name)
-            _keep_an_admin(transaction, name)
+            keep_an_admin(transaction, name)
             if transaction.read(select(_jobs.c.id).where(_jobs.c.user == name, _jobs.c.live).limit(1)).first():
                 raise Conflict("user-has-jobs", f"{name} still has jobs that are not over; stop them first.")
             account = transaction.read(_USER, {"n": name}).one()
@@ -145,7 +149,7 @@ class Accounts(Database):
     async def user(self, name: str) -> User | None:
         """One account."""
         row = await self.read(lambda connection: connection.execute(_USER, {"n": name}).first())
-        return None if row is None else _user(row)
+        return None if row is None else user_of(row)
 
     async def older_namesake(self, user: User) -> str:
         """The id of the oldest account before `user` whose id differs from its own only by case; "" for none.
@@ -175,13 +179,13 @@ class Accounts(Database):
         if key is not None:
             query = query.where(_users.c.name > key[0])
         found = await self.read(lambda connection: rows(connection, query))
-        shown = [_user(row) for row in found[: bounded(limit)]]
+        shown = [user_of(row) for row in found[: bounded(limit)]]
         return Page(shown, write_cursor((shown[-1].name,)) if len(found) > len(shown) else None)
 
     async def all_users(self) -> list[User]:
         """Every account, by name."""
         query = select(_users).order_by(_users.c.name)
-        return [_user(row) for row in await self.read(lambda connection: rows(connection, query))]
+        return [user_of(row) for row in await self.read(lambda connection: rows(connection, query))]
 
     async def count_users(self) -> int:
         """How many accounts there are."""
@@ -193,16 +197,7 @@ class Accounts(Database):
 
     async def put_group(self, group: Group) -> None:
         """Store what a group grants."""
-        row = {
-            "name": group.name,
-            "queues": encode(group.queues),
-            "storages": encode(group.storages),
-            "admin": group.admin,
-            "description": clean(group.description),
-            "external_name": clean(group.external_name),
-            "extension": encode(group.extension),
-        }
-        await self.write(lambda transaction: put(transaction, tables.groups, [row]))
+        await self.write(lambda transaction: put(transaction, tables.groups, [group_row(group)]))
         self.admission_changed()
 
     async def remove_group(self, name: str) -> None:
@@ -222,7 +217,7 @@ class Accounts(Database):
         """Every group, by name."""
         query = select(tables.groups).order_by(tables.groups.c.name)
         found = await self.read(lambda connection: rows(connection, query))
-        return [_group(row) for row in found]
+        return [group_of(row) for row in found]
 
     async def add_token(self, token: Token, token_hash: str) -> None:
         """Store a token's hash."""
@@ -251,9 +246,9 @@ class Accounts(Database):
             user = connection.execute(_USER, {"n": row.user}).first()
             if user is None:
                 return None
-            named = _user(user)
+            named = user_of(user)
             query = select(tables.groups).where(tables.groups.c.name.in_(named.memberships))
-            return _token(row), named, [_group(each) for each in connection.execute(query)]
+            return _token(row), named, [group_of(each) for each in connection.execute(query)]
 
         return await self.read(run)
 
@@ -322,7 +317,8 @@ class Accounts(Database):
             row = transaction.read(select(_links).where(_links.c.hash == link_hash)).first()
             if row is None or row.used_at is not None or row.expires_at < now:
                 raise Unauthenticated(
-                    "bad-link", "This sign-in link was used or has expired; ask for a new one (corral token link)."
+                    "bad-link",
+                    "This sign-in link was used or has expired; ask an administrator for another (corral users link NAME).",
                 )
             transaction.write(update(_links).where(_links.c.hash == link_hash).values(used_at=now))
             return str(row.user)
@@ -351,7 +347,8 @@ def _disown(transaction: Transaction, name: str, account: str) -> None:
     transaction.write(update(blobs).where(blobs.c.user == name).values(user=nobody))
 
 
-def _user(row: Any) -> User:
+def user_of(row: Any) -> User:
+    """The account of a row."""
     return User(
         name=row.name,
         role=row.role,
@@ -363,10 +360,12 @@ def _user(row: Any) -> User:
         email=row.email,
         extension=_EXTENSION.decode(row.extension),
         id=row.id,
+        max_priority=row.max_priority,
     )
 
 
-def _group(row: Any) -> Group:
+def group_of(row: Any) -> Group:
+    """The group of a row."""
     return Group(
         row.name,
         _NAMES.decode(row.queues),
@@ -375,7 +374,24 @@ def _group(row: Any) -> Group:
         description=row.description,
         external_name=row.external_name,
         extension=_EXTENSION.decode(row.extension),
+        manages=_NAMES.decode(row.manages),
+        max_priority=row.max_priority,
     )
+
+
+def group_row(group: Group) -> dict[str, Any]:
+    """The row of a group."""
+    return {
+        "name": group.name,
+        "queues": encode(group.queues),
+        "storages": encode(group.storages),
+        "admin": group.admin,
+        "description": clean(group.description),
+        "external_name": clean(group.external_name),
+        "extension": encode(group.extension),
+        "manages": encode(group.manages),
+        "max_priority": group.max_priority,
+    }
 
 
 def _token(row: Any) -> Token:
@@ -396,7 +412,11 @@ def _existing(transaction: Transaction, name: str) -> None:
         raise NotFound("user-not-found", f"There is no user {name}.")
 
 
-def _keep_an_admin(transaction: Transaction, name: str) -> None:
+def keep_an_admin(transaction: Transaction, name: str) -> None:
+    """Refuse to take the last administrator's rights away.
+
+    Raises Conflict `last-admin`.
+    """
     others = select(func.count()).where(_users.c.role == "admin", ~_users.c.disabled, _users.c.name != name)
     this = transaction.read(_USER, {"n": name}).one()
     if this.role == "admin" and not transaction.read(others).scalar_one():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -19,13 +19,27 @@ from corral.store.documents import write_queues
 from corral.store.rows import encode, put
 from corral.store.writer import Transaction
 
+_Amounts = dict[str, str | int | float]
+
 
 class _Queue(msgspec.Struct, rename="camel"):
     """What every submit asks about of a queue's document."""
 
     closed: bool = False
+    members_only: bool = False
+    parent: str = ""
     cells: list[msgspec.Raw] | None = None
     pinned_cells: list[msgspec.Raw] | None = None
+    limit: _Amounts = {}
+    borrowing_limit: _Amounts = {}
+    user_limit: _Amounts = {}
+    group_limit: _Amounts = {}
+    max_priority: int | None = None
+
+    @property
+    def bounds(self) -> bool:
+        """Whether it bounds what its jobs hold."""
+        return bool(self.limit or self.borrowing_limit or self.user_limit or self.group_limit)
 
 
 _NODE: Final = msgspec.json.Decoder(Node)
@@ -58,6 +72,40 @@ def too_much_code(user: str, kept: int, size: int, most: int) -> TooLarge:
     )
 
 
+def _chain(queues: Mapping[str, _Queue], name: str) -> Iterator[tuple[str, _Queue]]:
+    """A queue and those above it."""
+    for _ in range(len(queues)):
+        queue = queues.get(name)
+        if queue is None:
+            return
+        yield name, queue
+        name = queue.parent
+
+
+def _bounded(queues: Mapping[str, _Queue]) -> dict[str, str]:
+    """The queues whose jobs are bounded, each with all that bounds them as one text."""
+    found = {}
+    for name in queues:
+        bounds = [
+            (above, each.limit, each.borrowing_limit, each.user_limit, each.group_limit)
+            for above, each in _chain(queues, name)
+            if each.bounds
+        ]
+        if bounds:
+            found[name] = repr(bounds)
+    return found
+
+
+def _most_priority(queues: Mapping[str, _Queue]) -> dict[str, tuple[int, str]]:
+    """The lowest maxPriority of each queue and those above it, and whose it is."""
+    found = {}
+    for name in queues:
+        said = [(each.max_priority, above) for above, each in _chain(queues, name) if each.max_priority is not None]
+        if said:
+            found[name] = min(said, key=lambda one: one[0])
+    return found
+
+
 class NodeRow(msgspec.Struct, frozen=True):
     """One node as an engine last reported it."""
 
@@ -83,13 +131,28 @@ class Admission(msgspec.Struct, frozen=True):
 
     queues: tuple[str, ...]
     granted: frozenset[str]
-    """The queues that some group grants."""
+    """The queues for members only: some group grants them, or their documents say so."""
     closed: frozenset[str]
     """The queues that take no new jobs."""
     owners: frozenset[str]
     """The queues that own cells."""
     nodes: tuple[Node, ...]
     container_runtime: str
+    bounded: Mapping[str, str] = {}
+    """The queues that bound what their jobs hold, or are part of one that does, with those bounds as text."""
+    most_priority: Mapping[str, tuple[int, str]] = {}
+    """By queue the highest priority of its jobs, and the queue (itself, or above it) that says so."""
+    parents: dict[str, str] = {}
+    """By queue, the one that it is part of."""
+
+    def managed(self, named: Iterable[str]) -> tuple[str, ...]:
+        """These queues and all that are below them; `*` stays."""
+        found, more = set(named), True
+        while more:
+            below = {name for name, parent in self.parents.items() if parent in found} - found
+            found |= below
+            more = bool(below)
+        return tuple(sorted(found))
 
 
 class ClusterViews(Database):
@@ -160,9 +223,13 @@ class ClusterViews(Database):
             queues=tuple(queues),
             closed=frozenset(name for name, queue in queues.items() if queue.closed),
             owners=frozenset(name for name, queue in queues.items() if queue.cells or queue.pinned_cells),
-            granted=frozenset(name for names in grants for name in names),
+            granted=frozenset(name for names in grants for name in names)
+            | {name for name, queue in queues.items() if queue.members_only},
             nodes=self._nodes_seen[1],
             container_runtime=msgspec.json.decode(runtime) if runtime else "",
+            parents={name: queue.parent for name, queue in queues.items() if queue.parent},
+            bounded=_bounded(queues),
+            most_priority=_most_priority(queues),
         )
 
     async def put_queues(self, queues: list[QueueRecord]) -> None:

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, and_, exists, func, or_, select
+from sqlalchemy import JSON, ColumnElement, Connection, FromClause, and_, cast, exists, func, or_, select
 
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import JobId, job_id
 from corral.model.placement import DeviceShare, TaskPlacement
 from corral.model.records import (
     JOB_ORDERS,
+    ArrayView,
     AttemptRecord,
     EventRecord,
     ExitView,
@@ -89,7 +90,10 @@ class JobViews(Database):
             texts = dict(rows(connection, select(_runs.c.job, _runs.c.summary).where(_runs.c.job.in_(shown))))
             last = found[limit - 1] if len(found) > limit else None
             more = write_cursor((*last[1:], last[0])) if last is not None else None
-            return Page([_SUMMARY.decode(texts[job]) for job in shown if job in texts], more)
+            found_arrays = _arrays(connection, shown) if wanted.arrays else {}
+            summaries = [_SUMMARY.decode(texts[job]) for job in shown if job in texts]
+            lines = [msgspec.structs.replace(each, array=found_arrays.get(each.id)) for each in summaries]
+            return Page(lines if found_arrays else summaries, more)
 
         return await self.read(run)
 
@@ -244,19 +248,57 @@ class JobViews(Database):
         return int(await self.read(lambda connection: connection.execute(query).scalar_one()))
 
 
-def _matches(search: str, dialect: str) -> ColumnElement[bool]:
+def _arrays(connection: Connection, shown: Sequence[str]) -> dict[str, ArrayView]:
+    """The array of each of these jobs that is of one."""
+    mine = select(_jobs.c.id, _jobs.c.array_parent, _jobs.c.name).where(
+        _jobs.c.id.in_(shown), _jobs.c.array_parent != ""
+    )
+    parents = {row.id: (row.array_parent, row.name.rpartition("-")[0]) for row in rows(connection, mine)}
+    counted = select(_jobs.c.array_parent, _jobs.c.phase, func.count()).where(
+        _jobs.c.array_parent.in_({parent for parent, _ in parents.values()})
+    )
+    states: dict[str, dict[str, int]] = {}
+    for parent, phase, count in rows(connection, counted.group_by(_jobs.c.array_parent, _jobs.c.phase)):
+        states.setdefault(parent, {})[phase] = count
+    return {job: ArrayView(name, f"array:{parent}", states[parent]) for job, (parent, name) in parents.items()}
+
+
+def _first_of_its_array(wanted: JobFilter, dialect: str) -> ColumnElement[bool]:
+    """Jobs of no array, and of each array the first job that passes the filter."""
+    mate = _jobs.alias("mate")
+    earlier = [mate.c.array_parent == _jobs.c.array_parent, mate.c.id < _jobs.c.id]
+    if wanted.phases:
+        earlier.append(mate.c.phase.in_(wanted.phases))
+    if wanted.search:
+        earlier.append(_matches(wanted.search, dialect, mate))
+    if wanted.order == "ended":
+        earlier.append(mate.c.ended_at.is_not(None))
+    return or_(_jobs.c.array_parent == "", ~exists().where(*earlier))
+
+
+def _matches(search: str, dialect: str, jobs: FromClause = _jobs) -> ColumnElement[bool]:
     """Jobs whose name contains the text in any case, or whose id begins with it.
 
     SQLite's LIKE already ignores the case of ASCII letters; folding every name first would take three times as long.
     """
     pattern = "%" + re.sub(r"([%_\\\\])", r"\\\1", search) + "%"
-    like = _jobs.c.name.like if dialect == "sqlite" else _jobs.c.name.ilike
+    like = jobs.c.name.like if dialect == "sqlite" else jobs.c.name.ilike
     named = like(pattern, escape="\\")
     if not _ID_BEGINNING.fullmatch(search):
         return named
     if dialect != "sqlite":
-        return or_(named, _jobs.c.id.startswith(search))
-    return or_(named, and_(_jobs.c.id >= search, _jobs.c.id < search + "~"))
+        return or_(named, jobs.c.id.startswith(search))
+    return or_(named, and_(jobs.c.id >= search, jobs.c.id < search + "~"))
+
+
+def _has_label(name: str, value: str, dialect: str) -> ColumnElement[bool]:
+    """Jobs whose document has a label: looked up in the documents, whatever version of Corral stored them."""
+    doc = tables.job_documents.c.doc
+    if dialect == "sqlite":
+        found = func.json_extract(doc, f'$.metadata.labels."{name}"')
+    else:
+        found = func.json_extract_path_text(cast(doc, JSON), "metadata", "labels", name)
+    return exists().where(tables.job_documents.c.job == _jobs.c.id, found == value)
 
 
 def _id_at(seconds: float) -> str:
@@ -273,6 +315,8 @@ def _conditions(wanted: JobFilter, dialect: str) -> list[ColumnElement[bool]]:
     ):
         if values:
             conditions.append(column == values[0] if len(values) == 1 else column.in_(values))
+    if wanted.arrays:
+        conditions.append(_first_of_its_array(wanted, dialect))
     if wanted.order == "ended":
         conditions.append(_jobs.c.ended_at.is_not(None))
     if wanted.job_type:
@@ -281,6 +325,7 @@ def _conditions(wanted: JobFilter, dialect: str) -> list[ColumnElement[bool]]:
         conditions.append(_matches(wanted.search, dialect))
     if wanted.tag:
         conditions.append(_jobs.c.id.in_(select(tables.job_tags.c.job).where(tables.job_tags.c.tag == wanted.tag)))
+    conditions += [_has_label(name, value, dialect) for name, value in wanted.labels]
     if wanted.created_after is not None:
         conditions.append(_jobs.c.created_at > wanted.created_after)
         conditions.append(_jobs.c.id >= _id_at(wanted.created_after))

@@ -312,6 +312,7 @@ _WORDS: Final = {
     IntentKind.MIGRATE: "migrate a task of",
     IntentKind.DELETE: "delete",
     IntentKind.TAGS: "tag",
+    IntentKind.ORDER: "reorder",
 }
 
 

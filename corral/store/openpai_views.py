@@ -36,6 +36,7 @@ class RunGlance(msgspec.Struct, frozen=True):
     attempt: int = 0
     retries: Retries = Retries()
     task_retries: int = 0
+    yield_retries: int = 0
     stop_requested: bool = False
     ended_at: float | None = None
     wake_at: float | None = None
@@ -277,7 +278,8 @@ def _order(wanted: OpenPaiFilter, dialect: str) -> list[ColumnElement[Any]]:
         "username": _jobs.c.user,
         "vc": _jobs.c.queue,
         "retries": _number(_runs.c.run, dialect, "retries", "total")
-        + func.coalesce(_number(_runs.c.run, dialect, "task_retries"), 0.0),
+        + func.coalesce(_number(_runs.c.run, dialect, "task_retries"), 0.0)
+        + func.coalesce(_number(_runs.c.run, dialect, "yield_retries"), 0.0),
         "totalTaskNumber": _number(_runs.c.summary, dialect, "tasks", "total"),
         "totalGpuNumber": _number(_runs.c.summary, dialect, "devices"),
         "state": _state(dialect),

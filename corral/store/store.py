@@ -12,7 +12,6 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
 from corral.kernel.clock import Clock
-from corral.store.accounts import Accounts
 from corral.store.attempt_views import AttemptViews
 from corral.store.audit import Audit
 from corral.store.backup import Backups
@@ -22,6 +21,7 @@ from corral.store.control_writes import ControlWrites
 from corral.store.deadlines import CONTROL_SECONDS, FRONT_SECONDS, TOOL_SECONDS, Limits
 from corral.store.documents import DocumentStore
 from corral.store.faults import refusal
+from corral.store.groups import Groups
 from corral.store.identities import Identities
 from corral.store.job_views import JobViews
 from corral.store.job_writes import JobWrites
@@ -49,7 +49,7 @@ class Store(
     AttemptViews,
     ControlWrites,
     Leadership,
-    Accounts,
+    Groups,
     Identities,
     KeptThings,
     ClusterViews,

@@ -296,6 +296,7 @@ users = Table(
     Column("email", Text, nullable=False),
     Column("extension", Text, nullable=False),
     Column("id", Text, nullable=False, server_default=""),
+    Column("max_priority", Integer),
 )
 
 account_ids = Table(
@@ -325,6 +326,8 @@ groups = Table(
     Column("external_name", Text, nullable=False),
     Column("extension", Text, nullable=False),
     Column("admin", Boolean, nullable=False),
+    Column("manages", Text, nullable=False, server_default="[]"),
+    Column("max_priority", Integer),
 )
 
 tokens = Table(

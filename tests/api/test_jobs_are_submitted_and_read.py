@@ -144,10 +144,14 @@ def test_others_may_look_at_a_job_and_not_touch_it(server: Server, alice: Client
     made = alice.submit(job("mine"))
     with server.client("bob") as bob:
         assert bob.job(made["id"])["name"] == "mine"
+        assert bob.job(made["id"])["allowed"] == []
+        assert made["allowed"] == alice.job(made["id"])["allowed"]
+        assert {"stop", "restart", "suspend", "resume", "scale", "delete", "exec", "logs"} <= set(made["allowed"])
         for act in (bob.stop, bob.restart, bob.delete):
             with pytest.raises(Forbidden) as refused:
                 act(made["id"])
             assert refused.value.details["rule"] == "job-not-owned"
+            assert str(refused.value).startswith("bob may not ") and "the job mine of alice" in str(refused.value)
 
 
 def test_what_is_not_there_is_not_found(alice: Client) -> None:

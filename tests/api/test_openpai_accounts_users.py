@@ -137,7 +137,7 @@ def test_who_is_not_there_is_not_found(root: Pai) -> None:
 
 def test_a_patch_changes_what_it_names(server: Server, root: Pai, user: str) -> None:
     message = root.put(USERS, {"data": {"username": user, "email": "a@b.c", "extension": {"a": 1}}, "patch": True})
-    assert message == f"update group {user} successfully."
+    assert message == f"update user {user} successfully."
     root.put(USERS, {"data": {"username": user, "extension": {"b": 2}}, "patch": True})
     assert root.get(f"{USERS}/{user}") == ANYBODY | {"username": user, "email": "a@b.c", "extension": {"a": 1, "b": 2}}
 
@@ -165,7 +165,7 @@ def test_a_new_password_ends_the_sessions_and_not_the_programs(server: Server, r
     without = {"data": {"username": user, "newPassword": "another"}, "patch": True}
     assert caller.refused("PUT", f"{USERS}/me", json=without) == refused
     right = {"data": {"username": user, "newPassword": "another", "oldPassword": PASSWORD}, "patch": True}
-    assert caller.put(f"{USERS}/me", right) == f"update group {user} successfully."
+    assert caller.put(f"{USERS}/me", right) == f"update user {user} successfully."
     assert caller.refused("GET", USERS)[0] == 401
     assert program.get(f"{USERS}/{user}")["username"] == user
     caller = signed(server, user, "another")
@@ -259,9 +259,94 @@ def test_virtual_clusters_are_given_by_their_groups(server: Server, root: Pai, u
     assert root.get(f"{USERS}/{user}")["virtualCluster"] == ["default", "vc2"]
     actor = server.call(server.service.authenticate(signed(server, user).token))
     assert "vc2" in actor.queues and "vc1" not in actor.queues
+    assert root.get(f"{USERS}/{user}")["grouplist"] == ["default", "vc2"]
     words = "Admin's virtual clusters cannot be updated."
     refused = root.refused("PUT", f"{USERS}/root/virtualcluster", json={"virtualCluster": ["vc1"]})
     assert refused == (403, "ForbiddenUserError", words)
+
+
+@pytest.fixture
+def open_clusters(server: Server) -> Iterator[None]:
+    """Virtual clusters that no group grants, so that everybody has them."""
+    names = ("default", "vc1", "vc2")
+    server.call(server.store.put_queues([QueueRecord(name) for name in (*names, "open_1", "vision")]))
+    yield
+    server.call(server.store.put_queues([QueueRecord(name) for name in names]))
+
+
+def test_who_is_given_what_everybody_has_takes_it_from_nobody(
+    server: Server, root: Pai, user: str, open_clusters: None
+) -> None:
+    other = root.post(USERS, {"username": "stays_as_it_was", "password": PASSWORD})
+    assert other and "open_1" in root.get(f"{USERS}/stays_as_it_was")["virtualCluster"]
+    root.put(f"{USERS}/{user}/virtualcluster", {"virtualCluster": ["open_1", "default"]})
+    root.post(USERS, {"username": "made_with_it", "password": PASSWORD, "virtualCluster": ["open_1"]})
+    root.post(GROUPS, {"groupname": "with_default", "extension": {"acls": {"virtualClusters": ["default", "vc1"]}}})
+    for name in (user, "made_with_it", "stays_as_it_was"):
+        assert root.get(f"{USERS}/{name}")["virtualCluster"] == ["default", "open_1", "vision"]
+    assert root.get(f"{GROUPS}/with_default")["extension"]["acls"]["virtualClusters"] == ["vc1"]
+    assert {"open_1", "vision"}.isdisjoint(group["groupname"] for group in root.get(GROUPS))
+    root.delete(f"{GROUPS}/with_default")
+
+
+def test_a_virtual_clusters_group_is_the_one_of_its_name(
+    server: Server, root: Pai, user: str, open_clusters: None
+) -> None:
+    storages = {"virtualClusters": ["vision"], "storageConfigs": ["secret"]}
+    root.post(GROUPS, {"groupname": "a_team", "extension": {"acls": storages}})
+    root.post(GROUPS, {"groupname": "open_1", "extension": {"acls": {"storageConfigs": ["others"]}}})
+    for name in ("new_in_vision", user):
+        if name != user:
+            asked = {"username": name, "password": PASSWORD, "virtualCluster": ["vision", "open_1"]}
+            assert root.post(USERS, asked) == "User is created successfully"
+        else:
+            root.put(f"{USERS}/{name}/virtualcluster", {"virtualCluster": ["vision", "open_1"]})
+        shown = root.get(f"{USERS}/{name}")
+        assert (shown["grouplist"], shown["storageConfig"]) == (["default", "vision"], [])
+        assert shown["virtualCluster"] == ["default", "open_1", "vision"]
+    for name in ("a_team", "open_1", "vision"):
+        root.delete(f"{GROUPS}/{name}")
+
+
+def test_an_account_with_an_unknown_virtual_cluster_finds_no_group_of_it(root: Pai) -> None:
+    asked = {"username": "never_there", "password": PASSWORD, "virtualCluster": ["vc1", "vc9"]}
+    assert root.refused("POST", USERS, json=asked) == (404, "NoGroupError", "Group vc9 is not found.")
+    assert root.refused("GET", f"{USERS}/never_there")[:2] == (404, "NoUserError")
+
+
+def test_a_password_that_stays_as_it_is_ends_no_session(server: Server, root: Pai, user: str) -> None:
+    caller = signed(server, user)
+    whole = {"username": user, "email": "", "virtualCluster": [], "admin": False, "extension": {}, "password": PASSWORD}
+    root.put(USERS, {"data": whole, "patch": False})
+    own = {"username": user, "email": "", "oldPassword": PASSWORD, "newPassword": PASSWORD}
+    caller.put(f"{USERS}/me", {"data": own, "patch": False})
+    caller.put(f"{USERS}/{user}/password", {"newPassword": PASSWORD, "oldPassword": PASSWORD})
+    assert caller.get(f"{USERS}/{user}")["username"] == user
+
+
+def test_ones_own_account_is_changed_without_an_extension(server: Server, root: Pai, user: str) -> None:
+    caller = signed(server, user)
+    caller.put(f"{USERS}/{user}/extension", {"extension": {"kept": 1}})
+    own = {"username": user, "email": "new@b.c", "oldPassword": PASSWORD, "newPassword": "another"}
+    assert caller.put(f"{USERS}/me", {"data": own, "patch": False}) == f"update user {user} successfully."
+    shown = root.get(f"{USERS}/{user}")
+    assert (shown["email"], shown["extension"]) == ("new@b.c", {"kept": 1})
+
+
+def test_forms_have_nested_keys_and_lists(server: Server, root: Pai) -> None:
+    fields = {
+        "username": "by_form", "password": PASSWORD, "admin": "false", "virtualCluster[]": ["vc1", "vc2"],
+        "extension[keys][0][title]": "mine", "extension[mail]": "x",
+    }  # fmt: skip
+    assert root.call("POST", USERS, data=fields).status_code == 201
+    change = {"data[username]": "by_form", "data[email]": "a@b.c", "patch": "true"}
+    assert root.call("PUT", USERS, data=change).status_code == 201
+    shown = root.get(f"{USERS}/by_form")
+    assert (shown["email"], shown["virtualCluster"]) == ("a@b.c", ["default", "vc1", "vc2"])
+    assert shown["extension"] == {"keys": [{"title": "mine"}], "mail": "x"}
+    bad = {"username": "by_form", "extension[a][b][c][d][e][f]": "x"}
+    assert root.refused("POST", USERS, data=bad)[:2] == (400, "InvalidParametersError")
+    assert root.refused("POST", USERS, data={"password": "x" * 200_000})[:2] == (413, "InvalidParametersError")
 
 
 def test_version_1_makes_changes_and_removes_accounts(server: Server, root: Pai) -> None:
@@ -376,11 +461,12 @@ def test_a_group_with_a_bad_name_is_refused(root: Pai, name: str | None) -> None
 
 def test_a_group_that_is_not_there_is_not_found(root: Pai) -> None:
     for method, path, body in (
-        ("GET", "/nothing", None), ("DELETE", "/nothing", None), ("GET", "/nothing/userlist", None),
+        ("GET", "/nothing", None), ("DELETE", "/nothing", None),
         ("PUT", "/nothing/description", {"data": ""}), ("PUT", "", {"data": {"groupname": "nothing"}}),
     ):  # fmt: skip
         refused = root.refused(method, f"{GROUPS}{path}", json=body)
         assert refused == (404, "NoGroupError", "Group nothing is not found.")
+    assert root.get(f"{GROUPS}/nothing/userlist") == []
 
 
 def job(name: str, cluster: str) -> str:

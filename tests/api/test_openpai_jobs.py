@@ -53,7 +53,10 @@ def launcher(server: Server) -> Launcher:
 
 def test_a_submitted_job_is_accepted_and_found_under_the_name_that_it_came_with(ann: Caller) -> None:
     answer = ann.submit(protocol("My_First_Job"))
-    assert (answer.status_code, answer.json()) == (202, {"message": "update job My_First_Job successfully"})
+    assert (answer.status_code, answer.json()) == (
+        202,
+        {"message": "update job My_First_Job successfully", "status": 202},
+    )
     found = ann.get("/api/v2/jobs/ann~My_First_Job")
     assert found["name"] == "My_First_Job"
     assert found["debugId"] == hashlib.md5(b"ann~My_First_Job").hexdigest()
@@ -100,6 +103,22 @@ def test_the_fields_of_a_line_and_of_a_detail_are_openpais(ann: Caller) -> None:
     assert [task["taskIndex"] for task in role["taskStatuses"]] == [0, 1]
     assert set(role["taskStatuses"][0]) == TASK
     assert role["taskStatuses"][0]["taskState"] == "WAITING"
+
+
+def test_a_configuration_is_json_under_the_name_of_yaml(ann: Caller) -> None:
+    assert ann.submit(protocol("As_json")).status_code == 202
+    answer = ann.http.get("/api/v2/jobs/ann~As_json/config")
+    assert answer.headers["content-type"] == "text/yaml; charset=utf-8"
+    assert answer.json()["name"] == "As_json" and answer.json()["taskRoles"]["Task_Role"]["instances"] == 1
+
+
+def test_a_job_is_steered_by_forms_too(ann: Caller) -> None:
+    assert ann.submit(protocol("By_form")).status_code == 202
+    where = "/api/v2/jobs/ann~By_form"
+    assert ann.http.put(f"{where}/tag", data={"value": "from a form"}).status_code == 200
+    assert "from a form" in ann.get(where)["tags"]
+    assert ann.http.put(f"{where}/executionType", data={"value": "STOP"}).status_code == 202
+    refused(ann.http.put(f"{where}/executionType", data={"other": "STOP"}), 400, "InvalidParametersError")
 
 
 def test_a_name_that_is_taken_is_a_conflict_even_when_its_job_is_over(
@@ -229,7 +248,7 @@ def test_a_running_and_an_ended_job_are_told_with_tasks_and_exit_specs(ann: Call
     assert detail["jobStatus"]["launchedTime"] == round((START + 1) * 1000)
     task = detail["taskRoles"]["Task_Role"]["taskStatuses"][1]
     assert (task["taskState"], task["containerIp"], task["containerNodeName"]) == ("RUNNING", "10.0.0.1", "n1")
-    assert task["containerPorts"] == {"ssh": 15001, "http": "15002,15003"}
+    assert task["containerPorts"] == {"ssh": "15001", "http": "15002,15003"}
     assert task["containerGpus"] == "1"
     where = "/api/v2/jobs/ann~Told/attempts/0/taskRoles/Task_Role/taskIndex/1/attempts/0/logs"
     assert task["containerLog"] == where
@@ -322,7 +341,7 @@ def test_a_job_is_stopped_and_started_by_its_owner_and_administrators_only(serve
     for bad in ("PAUSE", "", 3, None):
         refused(ann.put(where, bad), 400, "InvalidParametersError")
     answer = ann.put(where, "STOP")
-    assert (answer.status_code, answer.json()) == (202, {"message": "execute job Steered successfully"})
+    assert (answer.status_code, answer.json()) == (202, {"message": "execute job Steered successfully", "status": 202})
     with calling(server, "root") as administrator:
         assert administrator.put(where, "STOP").status_code == 202
     assert ann.put(where, "START").status_code == 202
@@ -373,6 +392,17 @@ def test_tags_are_given_shown_filtered_and_taken(server: Server, ann: Caller) ->
     assert ann.get("/api/v2/jobs/ann~Tagged-a")["tags"] == []
 
 
+def test_retries_after_the_job_made_room_are_the_platforms(ann: Caller, launcher: Launcher) -> None:
+    ann.submit(protocol("Made_room"))
+    launcher.write("ann", "Made_room", {}, attempt=3, retries=Retries(1, 1), yield_retries=2)
+    (line,) = ann.get("/api/v2/jobs", keyword="Made_room")
+    for told in (line, ann.get("/api/v2/jobs/ann~Made_room")["jobStatus"]):
+        assert told["retries"] == 3
+        assert told["retryDetails"] == {"user": 1, "platform": 2, "resource": 0}
+    most = ann.get("/api/v2/jobs", order="retries,DESC", limit="1")
+    assert most[0]["retries"] >= 3
+
+
 def test_attempts_of_a_job_and_of_its_tasks_are_told_from_what_is_kept(ann: Caller, launcher: Launcher) -> None:
     ann.submit(protocol("Tried"))
     record = launcher.record("ann", "Tried")
@@ -402,17 +432,17 @@ def test_attempts_of_a_job_and_of_its_tasks_are_told_from_what_is_kept(ann: Call
     past = ann.get(f"{where}/attempts/0")
     assert past["jobStatus"]["state"] == "RUNNING"
     assert (past["jobStatus"]["attemptId"], past["jobStatus"]["attemptState"]) == (0, "FAILED")
-    assert past["jobStatus"]["appExitCode"] == 1
+    assert past["jobStatus"]["appExitCode"] == 255
     assert past["jobStatus"]["appCompletedTime"] == round((START + 8) * 1000)
     line = past["taskRoles"]["Task_Role"]["taskStatuses"][0]
     assert set(line) == TASK
-    assert (line["taskState"], line["containerExitCode"], line["retries"]) == ("FAILED", 1, 1)
+    assert (line["taskState"], line["containerExitCode"], line["retries"]) == ("FAILED", 255, 1)
     for bad in ("2", "-1", "x"):
         refused(ann.http.get(f"{where}/attempts/{bad}"), 404, "NoJobError")
 
     task = ann.get(f"{where}/attempts/0/taskRoles/Task_Role/taskIndex/0/attempts")
     latest_first = [(run["attemptId"], run["containerExitCode"]) for run in task["attempts"]]
-    assert latest_first == [(1, 1), (0, 137)], "as OpenPAI has them"
+    assert latest_first == [(1, 255), (0, 137)], "as OpenPAI has them"
     assert (task["username"], task["jobName"], task["jobAttemptId"]) == ("ann", "Tried", 0)
     assert task["createdTime"] < task["completedTime"] == round((START + 8) * 1000)
     assert task["attempts"][1]["containerExitSpec"]["phrase"] == "ContainerSigKillReceived"
@@ -435,7 +465,7 @@ def test_attempts_of_a_job_and_of_its_tasks_are_told_from_what_is_kept(ann: Call
     assert ann.http.get(f"{where}/jobAttempts/healthz").status_code == 200
     assert ann.get(f"{where}/jobAttempts") == attempts
     assert ann.get(f"{where}/jobAttempts/1") == attempts[0]
-    assert attempts[1]["exitCode"] == 1 and attempts[1]["exitDiagnostics"]["diagnosticsSummary"] == "again"
+    assert attempts[1]["exitCode"] == 255 and attempts[1]["exitDiagnostics"]["diagnosticsSummary"] == "again"
     words = "JobAttemptId 7 is not found in ann~Tried."
     refused(ann.http.get(f"{where}/job-attempts/7"), 404, "NoJobError", words)
     refused(ann.http.get(f"{where}/attempts/7"), 404, "NoJobError", words)

@@ -145,3 +145,23 @@ def test_a_task_that_never_ran_has_no_log(server: Server, launcher: Launcher, an
     refused(ann.http.get(where.replace("Task_Role", "nobody")), 404, "NoTaskLogError", words)
     refused(ann.http.get(where.replace("attempts/0/logs", "attempts/9/logs")), 404, "NoTaskLogError", words)
     assert opened(places(ann, where)["all"]).text == ""
+
+
+def test_in_version_1_the_name_of_a_log_is_appended_to_where_it_is(
+    server: Server, launcher: Launcher, ann: Caller
+) -> None:
+    _, (out, err) = printing(server, launcher, ann, "Prints-v1", split=True)
+    Path(out).write_bytes(b"to stdout\n")
+    Path(err).write_bytes(b"to stderr\n")
+    for gateway in ("", "/rest-server"):
+        (task,) = ann.get(f"{gateway}/api/v1/jobs/Prints-v1")["taskRoles"]["Task_Role"]["taskStatuses"]
+        folder = task["containerLog"]
+        assert folder.startswith(f"{server.url}{gateway}/api/internal/logs/") and folder.endswith("/")
+        assert opened(f"{folder}user.pai.stdout").text == "to stdout\n"
+        assert opened(f"{folder}user.pai.stderr").text == "to stderr\n"
+        assert opened(f"{folder}user.pai.all").text == opened(folder).text == "to stdout\nto stderr\n"
+        assert opened(f"{folder}user.pai.none").status_code == 404
+        other = folder.replace(".0.0/", ".0.1/")
+        assert other != folder and opened(f"{other}user.pai.stdout").status_code == 401
+        head, expires, signature, _ = folder.rsplit("/", 3)
+        assert opened(f"{head}/{int(expires) + 1}/{signature}/user.pai.stdout").status_code == 401

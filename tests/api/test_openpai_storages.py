@@ -162,7 +162,7 @@ def test_who_was_granted_none_sees_none_and_administrators_see_all(dave: httpx2.
             {"type": "azureFile", "data": {"shareName": "docs", "accountName": "acme"}, "secretName": "file-key"},
         ),
         ("fast", {"type": "dshuttle", "data": {"path": "/cache"}}),
-        ("scratch", {"type": "other", "data": {"path": "/srv/scratch"}}),
+        ("scratch", {"type": "unknown", "data": {"path": "/srv/scratch"}}),
     ],
 )
 def test_a_storage_is_told_by_its_type(root: httpx2.Client, name: str, told: dict[str, Any]) -> None:
@@ -198,8 +198,8 @@ def test_the_deprecated_addresses_tell_the_same(carol: httpx2.Client) -> None:
     }
     samba = carol.get("/storage/server?names=home").json()
     assert samba[0]["data"] == {"address": "srv.example.org", "rootPath": "homes/all", "domain": ""}
-    assert refused(carol.get("/storage/config/blobs")) == (500, "UnknownError", "Config not found.")
-    assert refused(carol.get("/storage/server/absent")) == (500, "UnknownError", "Server not found.")
+    assert refused(carol.get("/storage/config/blobs")) == (404, "NoStorageError", "Config not found.")
+    assert refused(carol.get("/storage/server/absent")) == (404, "NoStorageError", "Server not found.")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])

@@ -66,7 +66,7 @@ def submitted(caller: Pai, path: str, body: Any) -> Any:
 def test_a_job_is_submitted_into_a_namespace_and_found_where_location_says(ann: Pai, gateway: str) -> None:
     name = f"into{len(gateway)}_.a"
     answer = submitted(ann, f"{gateway}/api/v1/user/ann/jobs", v1(name))
-    assert answer.json() == {"message": f"update job {name} successfully"}
+    assert answer.json() == {"message": f"update job {name} successfully", "status": 202}
     assert answer.headers["location"].endswith(f"/api/v1/user/ann/jobs/{name}")
     found = ann.get(answer.headers["location"])
     assert (found["name"], found["jobStatus"]["username"], found["jobStatus"]["state"]) == (name, "ann", "WAITING")
@@ -207,9 +207,9 @@ def test_stopping_and_removing_are_accepted_and_asked_of_control(server: Server,
     submitted(ann, "/api/v1/user/ann/jobs", v1("going"))
     job = server.call(server.service.openpai_find("ann", "going")).id
     answer = ann.call("PUT", "/api/v1/user/ann/jobs/going/executionType", json={"value": "STOP"})
-    assert (answer.status_code, answer.json()) == (202, {"message": "execute job going successfully"})
+    assert (answer.status_code, answer.json()) == (202, {"message": "execute job going successfully", "status": 202})
     answer = ann.call("DELETE", "/api/v1/user/ann/jobs/going")
-    assert (answer.status_code, answer.json()) == (202, {"message": "deleted job going successfully"})
+    assert (answer.status_code, answer.json()) == (202, {"message": "deleted job going successfully", "status": 202})
     kinds = [each.kind for each in server.call(server.store.intents(0, 1000)) if each.job == job]
     assert "job.stop-requested" in kinds
 

@@ -6,10 +6,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from corral.control import seed
 from corral.kernel.ids import AttemptId
+from corral.model.cordons import Cordon, Drain
+from corral.model.writes import IntentKind
 from corral.spec.documents import load_document
 from tests.control.harness import House, PaperEngine, short
 
@@ -50,3 +53,34 @@ async def test_a_queue_bounds_the_grace_of_its_jobs(house: House, queue: str, ow
     await house.until(high, "running")
     engine = house.engine
     assert isinstance(engine, Engine) and engine.graces == [wanted]
+
+
+@pytest.mark.parametrize(
+    ("queue", "own", "drain", "wanted"),
+    [("short", 60, None, 7.0), ("short", 60, 5.0, 5.0), ("short", 3, 50.0, 7.0), ("open", 60, None, 60.0)],
+)
+async def test_a_drain_gives_no_longer_than_the_queue_allows(
+    house: House, queue: str, own: int, drain: float | None, wanted: float
+) -> None:
+    await seed(house.store, load_document(SITE), file="site.yaml", clock=house.clock)
+    await house.begin()
+    job = await house.submit(short("moves", devices=1, queue=queue, checkpoint={"graceSeconds": own}))
+    await house.until(job, "running")
+    await house.store.put_cordon(Cordon("local/node0", "root", "", house.clock.now(), Drain.NOW, drain))
+    await house.until(job, "waiting")
+    engine = house.engine
+    assert isinstance(engine, Engine) and engine.graces == [wanted]
+
+
+async def test_a_job_that_says_no_grace_gets_that_of_the_server(house: House) -> None:
+    house.launch_policy = msgspec.structs.replace(house.launch_policy, default_grace=11.0)
+    await house.begin()
+    silent = await house.submit(short("silent", devices=1))
+    says = await house.submit(short("says", devices=1, checkpoint={"grace": "30s"}))
+    engine = house.engine
+    assert isinstance(engine, Engine)
+    for job, wanted in ((silent, 11.0), (says, 30.0)):
+        await house.until(job, "running")
+        await house.store.intend(job, IntentKind.STOP, {}, actor="ada", at=house.clock.now())
+        await house.until(job, "stopped")
+        assert engine.graces[-1] == wanted

@@ -83,3 +83,59 @@ def test_a_dependency_that_never_was_is_refused_by_name(platform: Platform) -> N
     assert "nobody" in platform.refused(
         "submit", "-", code=2, given=json.dumps(one("orphan", "true", after=["nobody"]))
     )
+
+
+def test_commands_take_the_name_of_an_array_for_all_its_jobs(platform: Platform) -> None:
+    platform.submit(one("seeds", "echo seed $CORRAL_ARRAY_INDEX; exec sleep 1000", array=3))
+    for index in range(3):
+        platform.printed(f"seeds-{index}", "main-0", "seed")
+    shown = platform.corral("get", "seeds")
+    assert "An array of 3 jobs: 3 running." in shown and "seeds-2" in shown
+    logs = platform.run("logs", "seeds")
+    assert logs.stdout == "seed 0\nseed 1\nseed 2\n" and "==> seeds-1 <==" in logs.stderr
+    platform.corral("suspend", "seeds")
+    platform.corral("resume", "seeds")
+    platform.corral("stop", "--wait", "seeds")
+    assert {platform.client.job(f"seeds-{index}")["state"] for index in range(3)} == {"stopped"}
+    platform.corral("rm", "seeds")
+    platform.refused("get", "seeds", code=3)
+    platform.refused("stop", "seeds", code=3)
+
+
+def test_jobs_are_listed_by_their_labels(platform: Platform) -> None:
+    platform.ran(one("mine", "true", labels={"team": "vision", "example.com/stage": "dev"}))
+    platform.ran(one("other", "true", labels={"team": "speech"}))
+    wanted = platform.client.job("mine")["id"]
+    assert platform.corral("ls", "-l", "team=vision", "-o", "name").split() == [wanted]
+    assert platform.corral("ls", "-l", "team=vision", "-l", "example.com/stage=dev", "-o", "name").split() == [wanted]
+    assert platform.corral("ls", "-l", "team=vision", "-l", "example.com/stage=prod", "-o", "name") == ""
+    assert "NAME=VALUE" in platform.refused("ls", "-l", 'te"am=x', code=2)
+
+
+def test_programs_are_given_every_job(platform: Platform) -> None:
+    first = platform.submit(one("many", "true", array=60))
+    for index in range(60):
+        platform.ended(f"many-{index}")
+    assert len(platform.corral("ls", "--tag", f"array:{first['id']}", "-o", "name").split()) == 60
+    assert len(json.loads(platform.corral("ls", "--tag", f"array:{first['id']}", "-n", "7", "-o", "json"))) == 7
+
+
+def test_options_behind_the_command_are_the_commands(platform: Platform) -> None:
+    assert platform.corral("run", "--cpu", "0.1", "echo", "--replicas", "2", "--unknown") == "--replicas 2 --unknown\n"
+    half = json.loads(platform.corral("run", "-d", "0.5", "--detach", "-o", "json", "--", "true"))
+    document = platform.client.document(half["id"])
+    assert document["spec"]["roles"][0]["resources"]["devices"]["share"]["computePercent"] == 50
+
+
+def test_an_array_is_one_line_of_a_list_that_asks_for_it(platform: Platform) -> None:
+    first = platform.submit(one("grid", "exit $CORRAL_ARRAY_INDEX", array=3))
+    for index in range(3):
+        platform.ended(f"grid-{index}")
+    alone = platform.ran(one("grid-like", "true"))
+    lines = platform.client.jobs(q="grid", arrays=True)["items"]
+    assert [line["id"] for line in lines] == [alone["id"], first["id"]] and lines[0]["array"] is None
+    wanted = {"name": "grid", "tag": f"array:{first['id']}", "states": {"succeeded": 1, "failed": 2}}
+    assert lines[1]["array"] == wanted
+    (failed,) = platform.client.jobs(q="grid", state=["failed"], arrays=True)["items"]
+    assert failed["name"] == "grid-1" and failed["array"] == wanted
+    assert len(platform.client.jobs(q="grid")["items"]) == 4

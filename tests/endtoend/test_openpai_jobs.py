@@ -78,21 +78,50 @@ def test_a_job_that_is_tried_again_shows_every_attempt_with_its_own_end(caller: 
     where = caller.where("Tried_twice")
     attempts = caller.get(f"{where}/job-attempts")
     assert [(each["attemptIndex"], each["state"], each["exitCode"]) for each in attempts] == [
-        (1, "FAILED", 7),
-        (0, "FAILED", 7),
+        (1, "FAILED", 255),
+        (0, "FAILED", 255),
     ]
     first = caller.get(f"{where}/attempts/0")["jobStatus"]
     times = [first[name] for name in ("appCreatedTime", "appLaunchedTime", "appCompletedTime")]
     assert None not in times and times == sorted(times)
     assert times[-1] <= status["appCreatedTime"] <= status["appLaunchedTime"] <= status["appCompletedTime"]
     assert (first["appExitTriggerTaskRoleName"], first["appExitTriggerTaskIndex"]) == ("Main_Role", 0)
-    assert first["appExitSpec"]["code"] == 7
+    assert first["appExitSpec"]["code"] == 255
     line = caller.get(f"{where}/attempts/0")["taskRoles"]["Main_Role"]["taskStatuses"][0]
-    assert (line["taskState"], line["containerExitCode"]) == ("FAILED", 7)
+    assert (line["taskState"], line["containerExitCode"]) == ("FAILED", 255)
     for number in (0, 1):
         logs = f"{where}/attempts/{number}/taskRoles/Main_Role/taskIndex/0/attempts/0/logs"
         found = {each["name"]: each["uri"] for each in caller.get(logs)["locations"]}
         assert "once" in httpx2.get(found["stdout"], trust_env=False).text
+
+
+def test_every_view_of_openpais_tells_its_codes_and_corrals_own_api_the_commands(caller: Caller) -> None:
+    for name, command, told, kind, own in (
+        ("Ended_3", "exit 3", 255, "UNKNOWN_FAILURE", 3),
+        ("No_command", "no-such-command", 220, "USER_FAILURE", 127),
+    ):
+        assert caller.submit(name, command, retries=0 if own == 3 else 2).status_code == 202
+        status = caller.over(name)
+        where = caller.where(name)
+        assert (status["appExitCode"], status["appExitSpec"]["code"], status["appExitSpec"]["type"]) == (
+            told,
+            told,
+            kind,
+        )
+        assert status["retries"] == 0, "a command that does not exist is not tried again"
+        runtime = status["appExitMessages"]["runtime"]
+        assert (runtime["exitCode"], runtime["originUserExitCode"]) == (told, own)
+        task = caller.get(where)["taskRoles"]["Main_Role"]["taskStatuses"][0]
+        assert (task["containerExitCode"], task["containerExitSpec"]["code"]) == (told, told)
+        runs = caller.get(f"{where}/attempts/0/taskRoles/Main_Role/taskIndex/0/attempts")["attempts"]
+        assert [run["containerExitCode"] for run in runs] == [told]
+        (attempt,) = caller.get(f"{where}/job-attempts")
+        assert (attempt["exitCode"], attempt["exitPhrase"]) == (told, status["appExitSpec"]["phrase"])
+        (line,) = caller.get("/api/v2/jobs", keyword=name)
+        assert line["appExitCode"] == told
+        assert caller.get(f"/api/v1/jobs/{where.rpartition('/')[2]}")["jobStatus"]["appExitCode"] == told
+        job = caller.get(f"/api/v3/jobs/{where.rpartition('/')[2]}")
+        assert job["exit"]["code"] == own, job
 
 
 def test_a_job_is_stopped_and_started_anew(caller: Caller) -> None:

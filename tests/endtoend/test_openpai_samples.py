@@ -16,7 +16,8 @@ import httpx2
 import pytest
 import yaml
 
-from corral.model.exits import EXIT_SPECS, RESERVED_SPECS
+from corral.model.exits import exit_spec
+from corral.runtime.openpai_errors import container_code
 from corral.spec.openpai.v1 import without_comments
 from tests.endtoend.platform import Platform
 
@@ -236,11 +237,11 @@ def _check_end(sample: Sample, found: dict[str, Any]) -> None:
     good = sample.end in (0, TRANSIENT)
     assert status["state"] == ("SUCCEEDED" if good else "FAILED"), status
     assert status["retries"] == (1 if sample.end == TRANSIENT else 0)
-    assert status["appExitCode"] == (0 if good else sample.end)
+    assert status["appExitCode"] == (0 if good else container_code(sample.end))
     if not good:
         first = next(iter(sample.roles()))
         assert (status["appExitTriggerTaskRoleName"], status["appExitTriggerTaskIndex"]) == (first, 0)
-        known = EXIT_SPECS.get(sample.end) or RESERVED_SPECS.get(sample.end) or EXIT_SPECS[256]
+        known = exit_spec(container_code(sample.end))
         assert status["appExitSpec"]["phrase"] == known.phrase
         assert status["appExitSpec"]["reaction"] == known.reaction
 

@@ -8,6 +8,7 @@ import yaml
 from corral.launcher import view_of
 from corral.model.exits import EXIT_SPECS, START_FAILED_TRANSIENTLY, exit_spec
 from corral.model.states import JobState
+from corral.runtime.openpai_errors import RuntimeFault, error_block
 from corral.spec.job import UnifiedJob
 from corral.spec.openpai.protocol import read_protocol
 from corral.spec.openpai.translation import to_job
@@ -82,6 +83,15 @@ def test_a_program_may_say_itself_what_its_end_means(code: int, attempts: int) -
     job = started(job_retries=0)
     job.exited("worker-0", code)
     assert job.run.attempt == attempts
+
+
+def test_a_command_that_does_not_exist_is_not_tried_again_where_openpais_runtime_saw_it() -> None:
+    block = error_block(RuntimeFault(220, user_exit_code=127))
+    for said, attempts in ((block, 0), (error_block(RuntimeFault(255, user_exit_code=127)), 1), ("", 1)):
+        job = started(job_retries=1)
+        job.exited("worker-0", 127, said)
+        assert job.run.attempt == attempts
+        assert job.task("worker-0").completion is None or job.task("worker-0").completion.code == 127
 
 
 def started(*, job_retries: int) -> Driver:

@@ -46,7 +46,7 @@ def test_it_is_tried_again_at_once_and_uncounted_whatever_its_policy(retry: Retr
     assert driver.run.attempt == 0
     driver.exited("a-1", 0)
     assert driver.run.attempt == 1 and driver.run.state is JobState.CREATION_REQUESTED
-    assert driver.run.retries == Retries()
+    assert driver.run.retries == Retries() and driver.run.yield_retries == 1
     assert driver.waiting == {driver.key("a-0"), driver.key("a-1")}
     assert [ended.completion.code for ended in driver.ended if ended.completion] == [PREEMPTED, PREEMPTED]
     assert driver.run.yielded is not None and driver.run.yielded.message == "prod wants its devices"

@@ -6,18 +6,21 @@ import hashlib
 
 import pytest
 
-from corral.model.exits import EXIT_SPECS, RESERVED_SPECS
+from corral.model.exits import EXIT_SPECS, RESERVED_SPECS, classify
 from corral.model.openpai import (
     attempt_word,
     exit_spec_view,
     framework_name,
     milliseconds,
+    openpai_code,
     ports_view,
     state_word,
     sub_state,
 )
 from corral.model.openpai_exit_words import EXIT_WORDS
+from corral.model.outcome import Completion, ExitClass
 from corral.model.states import JobState, TaskState
+from corral.runtime.openpai_errors import RuntimeFault, container_code, error_block
 
 
 def test_every_code_has_words_and_every_row_its_fields() -> None:
@@ -34,11 +37,35 @@ def test_every_code_has_words_and_every_row_its_fields() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "phrase"), [(42, "PAIRuntimeExitAbnormally"), (-42, "ContainerUndefinedNegativeExitCode")]
+    ("code", "told_as", "phrase"),
+    [(42, 255, "PAIRuntimeUnknownFailed"), (-42, -42, "ContainerUndefinedNegativeExitCode")],
 )
-def test_a_code_without_a_row_gets_the_row_of_its_kind_under_its_own_number(code: int, phrase: str) -> None:
+def test_a_code_without_a_row_gets_the_row_of_its_kind(code: int, told_as: int, phrase: str) -> None:
     told = exit_spec_view(code)
-    assert told is not None and (told.code, told.phrase) == (code, phrase)
+    assert told is not None and (told.code, told.phrase) == (told_as, phrase)
+
+
+@pytest.mark.parametrize(
+    ("code", "log", "told_as"),
+    [
+        *((code, "", 255) for code in (1, 3, 42, 126, 127, 199, 227, 248)),
+        *((code, "bash: line 1: foo: command not found", code) for code in (*EXIT_SPECS, *RESERVED_SPECS)),
+        (3, "bash: line 1: foo: command not found", 255),
+        (127, "bash: line 1: foo: command not found", 220),
+    ],
+)
+def test_openpai_is_told_what_its_runtime_would_end_a_container_with(code: int, log: str, told_as: int) -> None:
+    assert container_code(code, log) == told_as
+    assert openpai_code(Completion(code, "", ExitClass.UNKNOWN, log)) == told_as
+
+
+def test_what_the_runtime_read_in_the_log_decides_where_there_is_its_block() -> None:
+    block = error_block(RuntimeFault(220, user_exit_code=127))
+    assert openpai_code(classify(127, f"the command ended with 127\n{block}")) == 220
+    assert openpai_code(classify(3, f"the command ended with 3\n{block}")) == 255
+    older = error_block(RuntimeFault(3, user_exit_code=3))
+    assert openpai_code(classify(3, f"the command ended with 3\n{older}")) == 255
+    assert openpai_code(None) is None
 
 
 def test_what_has_not_ended_has_no_exit() -> None:
@@ -79,4 +106,4 @@ def test_a_framework_is_called_by_the_digest_of_user_and_name() -> None:
 
 def test_times_are_milliseconds_and_ports_are_numbers_or_lists() -> None:
     assert (milliseconds(1.2345), milliseconds(None)) == (1234, None)
-    assert ports_view({"ssh": (22,), "http": (80, 81), "none": ()}) == {"ssh": 22, "http": "80,81", "none": ""}
+    assert ports_view({"ssh": (22,), "http": (80, 81), "none": ()}) == {"ssh": "22", "http": "80,81", "none": ""}

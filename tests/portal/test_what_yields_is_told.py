@@ -21,7 +21,7 @@ def test_a_job_is_suspended_and_resumed_and_shows_its_receipt(page: Page, portal
     page.get_by_role("button", name="Resume", exact=True).click()
     dialog.get_by_role("button", name="Resume", exact=True).click()
     expect(page.locator("header dl [data-state=running]")).to_be_visible()
-    expect(receipts).to_contain_text("suspended the job")
+    expect(receipts).to_contain_text("The job was suspended by")
     expect(receipts).to_contain_text("after")
     expect(receipts).to_contain_text("2 devices")
 

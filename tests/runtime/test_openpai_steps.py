@@ -67,7 +67,7 @@ def test_the_end_of_a_command_is_told_in_openpais_words(tmp_path: Path, pattern:
     with tasks_of(tmp_path, protocol([f"echo '{said}'", "exit 4"])) as tasks:
         code = 233 if pattern else 4
         assert tasks.run() == {"worker-0": code}
-        wanted = {"exitCode": code, "originUserExitCode": 4, "errorLogs": {"user": said}}
+        wanted = {"exitCode": code if pattern else 255, "originUserExitCode": 4, "errorLogs": {"user": said}}
         if pattern:
             wanted |= {"trigger": "ContainerIndexOutOfRange", "matchedUserLogString": said}
         assert read_error(tasks.message("worker-0")) == wanted
@@ -180,6 +180,6 @@ def test_the_end_of_a_pod_is_told_in_openpais_words_where_its_job_is_openpais(op
     if openpai:
         wanted = {"exitCode": 232, "trigger": "ContainerImportError", "originUserExitCode": 1}
         assert read_error(known.reason) == wanted | {"matchedUserLogString": "ImportError: no module"}
-        assert read_error(plain.reason) == {"exitCode": 3, "originUserExitCode": 3}
+        assert read_error(plain.reason) == {"exitCode": 255, "originUserExitCode": 3}
     else:
         assert read_error(known.reason) is None and plain.reason == ""

@@ -64,7 +64,7 @@ def test_a_limit_may_be_a_part_of_a_device() -> None:
     never.settle(0.0)
     entry = never.queue.first(JobId("h"))
     assert entry is not None and entry.told is not None and not entry.told.possible
-    assert entry.told.binding.message.startswith("Queue a lets one gang hold at most 0.25 devices;")
+    assert entry.told.binding.message.startswith("The limit of queue a allows 0.25 devices,")
 
 
 def test_the_limits_of_users_and_groups_and_of_borrowing_count_parts() -> None:

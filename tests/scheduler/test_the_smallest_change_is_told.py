@@ -16,6 +16,7 @@ from corral.model.queues import CellQuota, QueueSpec
 from corral.model.requests import Company, DeviceAsk, GangRequest, NodeRules, ShareAsk, TopologyAsk
 from corral.scheduler import GangQueued, Policy, QueuesConfigured, explain, find_policy, plan
 from corral.scheduler.changing import MOST_CHANGES, smallest_changes
+from corral.scheduler.wishes import amounts
 from tests.examples import examples
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, node, role
@@ -410,3 +411,8 @@ def test_whatever_change_is_told_the_next_cycle_places_the_gang_with_it(life: Li
             assert starts or (change.path == "priority" and yields), change
             if change.path.startswith("Queue/"):
                 life.configure(*queues)
+
+
+def test_less_shared_memory_is_proposed_where_a_job_file_has_it() -> None:
+    asked = gang("j", role(shm_bytes=4 * 2**30))
+    assert {wish.change.path for ladder in amounts(asked) for wish in ladder} == {"roles.worker.shm"}

@@ -90,14 +90,33 @@ async def test_without_cells_a_task_has_the_devices_that_it_asks_for(service: Se
 
 
 async def test_more_than_the_virtual_cluster_owns_is_refused(service: Service, cells: None) -> None:
-    with pytest.raises(Conflict) as refused:
-        await devices_of(service, 5, gpu=1)
-    assert refused.value.code == "no-enough-quota" and "5 cells" in refused.value.message
-    with pytest.raises(Conflict, match="5 cells of A100"):
+    with pytest.raises(Conflict, match="5 cells of A100") as refused:
         await devices_of(service, 5, gpu=1, taskRoles={"worker": {"skuType": "A100"}})
-    with pytest.raises(Conflict, match="6 cells"):
-        await devices_of(service, 2, gpu=0, taskRoles={"worker": {"skuNum": 3}})
+    assert refused.value.code == "no-enough-quota"
     assert await devices_of(service, 4, gpu=1, taskRoles={"worker": {"skuType": "A100"}}) == 1
+
+
+async def test_a_job_without_a_sku_is_a_wrong_protocol_above_all_cells(service: Service, cells: None) -> None:
+    with pytest.raises(ProtocolError, match="asks for 5 cells, and virtual cluster vc1 has 4 of all SKUs"):
+        await devices_of(service, 5, gpu=1)
+    with pytest.raises(ProtocolError, match="asks for 6 cells"):
+        await devices_of(service, 2, gpu=0, taskRoles={"worker": {"skuNum": 3}})
+    text = job_file(defaults={"virtualCluster": OWNER}, taskRoles={"worker": role_of(instances=5)})
+    with pytest.raises(OpenPaiRefusal) as refused:
+        await service.openpai_submit(ANN, text)
+    assert (refused.value.status, refused.value.code) == (400, "InvalidProtocolError")
+    assert await devices_of(service, 4, gpu=1) == 1
+
+
+async def test_a_gang_without_a_sku_needs_its_cells_of_one_sku(service: Service, cells: None, door: Door) -> None:
+    shares = [
+        {"engine": "local", "level": "device", "model": model, "devices": 1, "owned": 4} for model in ("A100", "H100")
+    ]
+    door.answers["/overview/queues"] = [{"name": "default"}, {"name": OWNER, "ownedDevices": 8, "cells": shares}]
+    with pytest.raises(ProtocolError, match="6 cells of one SKU, and virtual cluster vc1 has 4 of A100, 4 of H100"):
+        await devices_of(service, 6, gpu=1)
+    assert await devices_of(service, 6, gpu=1, gang=False) == 1
+    assert await devices_of(service, 6, gpu=1, jobPriorityClass="oppo") == 1
 
 
 async def test_cells_of_pinned_jobs_are_counted_too(service: Service, cells: None) -> None:

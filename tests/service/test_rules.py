@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from corral.service import Actor, Resource, decide
-from corral.service.rules import ACTIONS, ADMINISTRATION, OPEN, OWN_JOB, OWN_THINGS, RULES, RUNTIME, STORAGE
+from corral.service.refusal_words import refusal
+from corral.service.rules import ACTIONS, ADMINISTRATION, MANAGING, OPEN, OWN_JOB, OWN_THINGS, RULES, RUNTIME, STORAGE
 
 ANN = Actor("ann", queues=("gold",), storages=("data",))
 BOB = Actor("bob")
+EVE = Actor("eve", manages=("gold",))
 ROOT = Actor("root", "admin")
 JOB = Actor("ann", "job", kind="job", job="j1")
 APP = Actor("ann", kind="application")
@@ -41,6 +43,15 @@ CASES = [
     (BOB, "job.stop", ANNS, False, "job-not-owned"),
     (BOB, "job.logs", ANNS, False, "job-not-owned"),
     (BOB, "job.environment", ANNS, False, "job-not-owned"),
+    (EVE, "job.stop", Resource("job", "j3", owner="ann", queue="gold"), True, "queue-manager"),
+    (EVE, "job.logs", Resource("job", "j3", owner="ann", queue="gold"), True, "queue-manager"),
+    (EVE, "job.exec", Resource("job", "j3", owner="ann", queue="gold"), False, "job-not-owned"),
+    (EVE, "job.environment", Resource("job", "j3", owner="ann", queue="gold"), False, "job-not-owned"),
+    (EVE, "job.stop", Resource("job", "j3", owner="ann", queue="default"), False, "job-not-owned"),
+    (EVE, "job.order", Resource("job", "j3", owner="ann", queue="gold"), True, "queue-manager"),
+    (EVE, "job.submit", Resource("queue", queue="gold", restricted=True), True, "queue-granted"),
+    (ANN, "job.order", ANNS, False, "managers-only"),
+    (BOB, "queue.limit", Resource("queue", "gold", queue="gold"), False, "managers-only"),
     (ANN, "secret.put", Resource("secret", "s", owner="ann"), True, "own-account"),
     (BOB, "secret.put", Resource("secret", "s", owner="ann"), False, "administrators-only"),
     (BOB, "user.read", Resource("user", "ann", owner="ann"), False, "administrators-only"),
@@ -75,9 +86,27 @@ def test_nobody_touches_what_is_anothers(action: str) -> None:
 
 
 def test_no_action_is_in_two_groups() -> None:
-    groups = [OPEN, OWN_JOB, OWN_THINGS, ADMINISTRATION, RUNTIME, STORAGE]
+    groups = [OPEN, OWN_JOB, OWN_THINGS, ADMINISTRATION, RUNTIME, STORAGE, MANAGING]
     assert sum(map(len, groups)) + 1 == len(ACTIONS)
 
 
 def test_an_empty_owner_is_nobodys() -> None:
     assert not decide(Actor("", "job", kind="job"), "runtime.peers", Resource("job", "")).allowed
+
+
+@pytest.mark.parametrize("action", sorted(ACTIONS))
+def test_every_refusal_is_a_sentence_without_the_actions_own_word(action: str) -> None:
+    resource = Resource("job", "1m83k2c4v5w6x", owner="ann", title="digits")
+    said = refusal(BOB, action, resource, decide(BOB, action, resource).rule)
+    assert said.startswith("bob may not ") and said.endswith(").")
+    assert action not in said and "1m83k2c4v5w6x" not in said
+
+
+def test_a_refusal_names_the_job_its_owner_and_the_rule() -> None:
+    said = refusal(BOB, "job.logs", Resource("job", "1m83k2c4v5w6x", owner="ann", title="digits"), "job-not-owned")
+    assert said == (
+        "bob may not read the log of the job digits of ann: only its owner and administrators may change a job or read "
+        "what it printed (rule job-not-owned)."
+    )
+    made = refusal(BOB, "user.create", Resource("user"), "administrators-only")
+    assert made == "bob may not make accounts: only administrators may do this (rule administrators-only)."

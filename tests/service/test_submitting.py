@@ -261,3 +261,19 @@ async def test_an_archive_that_is_none_is_refused(service: Service) -> None:
     with pytest.raises(InvalidInput):
         await service.put_code(ANN, _chunks(b"not", b" an archive"))
     assert await service.code_exists(ANN, "a" * 64) is None
+
+
+async def test_a_job_above_a_bound_of_its_queue_is_refused_unless_it_waits(
+    service: Service, machines: list[Node], door: Door, store: Store
+) -> None:
+    await store.put_queues([QueueRecord("default", {"parent": "lab"}), QueueRecord("lab", {"limit": {"cpu": 2}})])
+    said = "The limit of queue lab allows 2 processors, and this job needs 4 to start."
+    door.answers["/fit"] = {"binding": {"code": "queue-limit", "message": said, "counts": {}}, "possible": False}
+    error = await _refused(service, job_text(devices=0))
+    assert error.code == "impossible-request" and error.message.startswith(said)
+    assert (await service.submit(ANN, job_text(devices=0), wait_for_capacity=True)).created
+    door.answers["/fit"] = None
+    assert (await service.submit(ANN, job_text("second", devices=0))).created
+    await store.put_queues([QueueRecord("default", {"parent": "lab"}), QueueRecord("lab", {"limit": {"cpu": 1}})])
+    door.answers["/fit"] = {"binding": {"code": "queue-limit", "message": said, "counts": {}}, "possible": False}
+    assert (await _refused(service, job_text("third", devices=0))).code == "impossible-request"

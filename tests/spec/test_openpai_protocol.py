@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from corral.spec.errors import SpecError
+from corral.spec.openpai.hived import hived_terms
 from corral.spec.openpai.protocol import ProtocolError, is_protocol, read_protocol
 from tests.spec.openpai_files import MINIMAL, job_file, recorded, role_of, samples
 
@@ -96,7 +97,14 @@ def test_a_schema_error_is_told_as_ajv_tells_it() -> None:
         ({"taskRoles": {}}, ".taskRoles", "minProperties"),
         ({"taskRoles": {"1st": role_of()}}, ".taskRoles", "additionalProperties"),
         ({"taskRoles": {"a": role_of(commands=[])}}, ".taskRoles['a'].commands", "minItems"),
-        ({"taskRoles": {"a": role_of(taskRetryCount=-1)}}, ".taskRoles['a'].taskRetryCount", "minimum"),
+        ({"taskRoles": {"a": role_of(taskRetryCount=1.5)}}, ".taskRoles['a'].taskRetryCount", "type"),
+        (
+            {"taskRoles": {"a": role_of(resourcePerInstance={"cpu": 1, "memoryMB": 1, "gpu": 0, "ports": {}})}},
+            ".taskRoles['a'].resourcePerInstance.ports",
+            "minProperties",
+        ),
+        ({"deployments": []}, ".deployments", "minItems"),
+        ({"deployments": [{"name": "d", "taskRoles": {}}]}, ".deployments[0].taskRoles", "minProperties"),
         (
             {"taskRoles": {"a": role_of(extraContainerOptions={"shmMB": "64"})}},
             ".taskRoles['a'].extraContainerOptions.shmMB",
@@ -136,7 +144,7 @@ def test_what_is_not_as_described_is_refused_at_its_field(
             ("taskRoles", "worker", "prerequisites", 1),
         ),
         (
-            {"deployments": [{"name": "a", "taskRoles": {}}, {"name": "a", "taskRoles": {}}]},
+            {"deployments": [{"name": "a", "taskRoles": {"worker": {}}}] * 2},
             "Duplicate deployments a.",
             ("deployments", 1, "name"),
         ),
@@ -205,3 +213,36 @@ def test_a_document_is_told_apart_by_its_version() -> None:
     assert not is_protocol({"apiVersion": "corral.dev/v1alpha1", "kind": "UnifiedJob", "protocolVersion": 2})
     assert not is_protocol({"name": "a", "roles": {}})
     assert not is_protocol(["protocolVersion"])
+
+
+def test_what_openpais_validator_does_not_look_at_is_taken() -> None:
+    image = {"type": "dockerimage", "name": "d", "uri": "a", "auth": {"username": "me", "email": "me@example.org"}}
+    role = role_of(taskRetryCount=-1, extraContainerOptions={"shmMB": 64, "unknown": True})
+    extras = {
+        "gangAllocation": "false",
+        "hivedScheduler": {"lazyPreemptionEnable": "true", "gangReleaseEnable": "false"},
+    }
+    protocol = read_protocol(job_file(prerequisites=[image], taskRoles={"worker": role}, extras=extras))
+    assert protocol["taskRoles"]["worker"]["taskRetryCount"] == -1
+    terms = hived_terms(protocol)
+    assert (terms.lazy_preemption, terms.gang_release) == (True, False)
+
+
+def test_the_uri_of_data_is_a_list_and_hived_is_told_something() -> None:
+    data = {"type": "data", "name": "x", "uri": "http://a"}
+    found = errors_of(job_file(prerequisites=[data, {"type": "dockerimage", "name": "d", "uri": "a"}]))
+    assert (".prerequisites[0].uri", "should be array") in [(each["dataPath"], each["message"]) for each in found]
+    with pytest.raises(ProtocolError, match="hivedScheduler should be object"):
+        hived_terms(read_protocol(job_file() + "extras: {hivedScheduler: null}\n"))
+
+
+@pytest.mark.parametrize(
+    ("written", "read"), [("1_000", 1000), ("+1_0", 10), ("'1_000'", None), ("1_000_MB", None), ("_1", None)]
+)
+def test_digits_may_be_grouped_where_they_are_not_quoted(written: str, read: int | None) -> None:
+    text = MINIMAL.replace("memoryMB: 512", f"memoryMB: {written}")
+    if read is None:
+        with pytest.raises(ProtocolError):
+            read_protocol(text)
+    else:
+        assert read_protocol(text)["taskRoles"]["worker"]["resourcePerInstance"]["memoryMB"] == read

@@ -60,6 +60,12 @@ def test_what_names_nothing_stays_and_secrets_are_left_to_the_task() -> None:
     assert found == commands[0]
 
 
+def test_what_names_nothing_is_spelled_as_openpai_spells_it() -> None:
+    role = role_of(commands=["<%$parameters.a%> <%  $data.uri[0]  %> <% $secrets.list[1].x %>"])
+    found = entrypoint(parameters={}, taskRoles={"worker": role})
+    assert found == "<% $parameters.a %> <% $data.uri.0 %> <% $secrets.list.1.x %>"
+
+
 def test_a_value_that_is_a_template_is_not_filled_in_again() -> None:
     role = role_of(commands=["<% $parameters.a %>"])
     parameters = {"a": "<% $parameters.b %>", "b": "twice"}

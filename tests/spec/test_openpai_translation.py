@@ -111,6 +111,8 @@ def test_a_task_is_tried_again_by_itself_only_without_gang_allocation() -> None:
     assert (gang.spec.roles[0].retry_policy.fancy, gang.spec.roles[0].retry_policy.max_retries) == (False, 0)
     alone = job_of(taskRoles=roles, extras={"gangAllocation": False})
     assert (alone.spec.roles[0].retry_policy.fancy, alone.spec.roles[0].retry_policy.max_retries) == (True, 4)
+    without_end = job_of(taskRoles={"worker": role_of(taskRetryCount=-1)}, extras={"gangAllocation": False})
+    assert without_end.spec.roles[0].retry_policy.max_retries == -1
     assert gang.spec.gang and gang.spec.barrier.enabled
     assert not alone.spec.gang and not alone.spec.barrier.enabled
 

@@ -44,7 +44,7 @@ def new_job(name: str = "", user: str = "ann", **fields: Any) -> NewJob:
         name=name,
         queue=queue,
         priority=priority,
-        doc='{"kind":"UnifiedJob"}',
+        doc=fields.pop("doc", '{"kind":"UnifiedJob"}'),
         summary=summary,
         created_at=at,
         job_type=job_type,

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -195,3 +196,22 @@ async def test_jobs_are_counted_by_queue_and_phase(store: Store) -> None:
     for queue in ("a", "a", "b"):
         await store.submit(new_job(queue=queue))
     assert await store.count_jobs() == {"a": {"waiting": 2}, "b": {"waiting": 1}}
+
+
+async def test_an_array_is_one_line_and_labels_are_looked_up_in_documents(store: Store) -> None:
+    doc = '{"kind":"UnifiedJob","metadata":{"labels":{"team":"vision","example.com/stage":"dev"}}}'
+    first = new_job("seeds-0", doc=doc)
+    mates = [new_job(f"seeds-{index}", array_parent=first.id) for index in (1, 2)]
+    alone = new_job("alone", doc='{"kind":"UnifiedJob","metadata":{"labels":{}}}')
+    await store.submit_all([msgspec.structs.replace(first, array_parent=first.id), *mates])
+    await store.submit(alone)
+    lines = (await store.list_jobs(JobFilter(arrays=True))).items
+    assert [line.id for line in lines] == [alone.id, first.id]
+    assert lines[0].array is None
+    assert lines[1].array is not None
+    assert (lines[1].array.name, lines[1].array.states) == ("seeds", {"waiting": 3})
+    found = (await store.list_jobs(JobFilter(arrays=True, search="seeds-2"))).items
+    assert [line.id for line in found] == [mates[1].id]
+    labelled = JobFilter(labels=(("team", "vision"), ("example.com/stage", "dev")))
+    assert [line.id for line in (await store.list_jobs(labelled)).items] == [first.id]
+    assert not (await store.list_jobs(JobFilter(labels=(("team", "speech"),)))).items

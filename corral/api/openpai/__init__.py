@@ -17,6 +17,7 @@ from corral.api.openpai import (
     kubernetes,
     launcher,
     oidc,
+    pages,
     storages,
     tasks,
     templates,
@@ -59,5 +60,6 @@ MOUNTS: Final[tuple[tuple[str, APIRouter], ...]] = (
 
 def mount(app: FastAPI) -> None:
     """Have `app` serve OpenPAI's API. It has its own description, so it is not part of ours."""
+    app.include_router(pages.router, include_in_schema=False)
     for prefix, router in MOUNTS:
         app.include_router(router, prefix=prefix, default_response_class=Json, include_in_schema=False)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeVar
-from urllib.parse import parse_qsl
+from typing import Any, TypeVar
 
 import msgspec
 from fastapi import Request
 
+from corral.api.openpai.forms import MEDIA_TYPE, read_form
 from corral.service.openpai_refusals import bad_parameters
 
 Kind = TypeVar("Kind")
-_FORM: Final = "application/x-www-form-urlencoded"
-_MOST_FIELDS: Final = 100
 
 
 async def body_of(request: Request, kind: type[Kind]) -> Kind:
@@ -21,8 +19,21 @@ async def body_of(request: Request, kind: type[Kind]) -> Kind:
     Raises OpenPaiRefusal InvalidParametersError.
     """
     raw = await request.body()
-    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return read(_form(raw) if media == _FORM else _json(raw), kind)
+    return read(read_form(raw) if is_form(request) else _json(raw), kind)
+
+
+async def document_of(request: Request) -> bytes:
+    """A body that is a JSON document; a form as the document that it stands for.
+
+    Raises OpenPaiRefusal InvalidParametersError for a form that cannot be read.
+    """
+    raw = await request.body()
+    return msgspec.json.encode(read_form(raw)) if is_form(request) else raw
+
+
+def is_form(request: Request) -> bool:
+    """Whether the body is a form."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower() == MEDIA_TYPE
 
 
 def read(value: Any, kind: type[Kind]) -> Kind:
@@ -34,14 +45,6 @@ def read(value: Any, kind: type[Kind]) -> Kind:
         return msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
         raise bad_parameters(f"{error}.") from None
-
-
-def _form(raw: bytes) -> dict[str, str]:
-    try:
-        pairs = parse_qsl(raw.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
-    except ValueError:
-        raise bad_parameters("The body is not a form.") from None
-    return dict(pairs)
 
 
 def _json(raw: bytes) -> Any:

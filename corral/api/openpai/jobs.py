@@ -10,9 +10,10 @@ from fastapi import APIRouter, Path, Request
 from starlette.responses import PlainTextResponse, Response
 
 from corral.api.callers import service_of
+from corral.api.openpai.bodies import body_of
 from corral.api.openpai.callers import AnyCaller
 from corral.api.wire import Json
-from corral.service.openpai_refusals import OpenPaiRefusal, bad_parameters, no_attempt, no_job
+from corral.service.openpai_refusals import OpenPaiRefusal, no_attempt, no_job
 from corral.spec.scalars import resolve
 
 router = APIRouter()
@@ -28,13 +29,17 @@ class Said(msgspec.Struct, frozen=True):
     message: str
 
 
+class Accepted(msgspec.Struct, frozen=True):
+    """The answer to what is done later: OpenPAI has the status in it as well."""
+
+    message: str
+    status: int = 202
+
+
 class Value(msgspec.Struct, frozen=True):
     """The one value that a change is made of."""
 
     value: str
-
-
-_VALUE: Final = msgspec.json.Decoder(Value)
 
 
 def owner_and_name(ref: str) -> tuple[str, str]:
@@ -63,17 +68,14 @@ async def value_of(request: Request) -> str:
 
     Raises OpenPaiRefusal where it gives none.
     """
-    try:
-        return _VALUE.decode(await request.body()).value
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise bad_parameters('The body is JSON: {"value": "…"}.') from None
+    return (await body_of(request, Value)).value
 
 
 @router.post("/jobs")
 async def submit(request: Request, actor: AnyCaller) -> Json:
     """Submit a job of protocol v2."""
     name = await service_of(request).openpai_submit(actor, await request.body())
-    return Json(Said(f"update job {name} successfully"), 202)
+    return Json(Accepted(f"update job {name} successfully"), 202)
 
 
 @router.get("/jobs/{ref}")
@@ -91,9 +93,9 @@ async def get_job_at_attempt(request: Request, actor: AnyCaller, ref: Job, attem
 
 @router.get("/jobs/{ref}/config")
 async def get_config(request: Request, actor: AnyCaller, ref: Job) -> Response:
-    """The job file, its secrets masked."""
+    """The job file, its secrets masked: JSON, which OpenPAI sends as the YAML that it is too."""
     protocol = await service_of(request).openpai_config(actor, *owner_and_name(ref))
-    return Response(as_yaml(protocol), media_type="text/yaml; charset=utf-8")
+    return Response(msgspec.json.encode(protocol), media_type="text/yaml; charset=utf-8")
 
 
 @router.put("/jobs/{ref}/executionType")
@@ -101,7 +103,7 @@ async def execute(request: Request, actor: AnyCaller, ref: Job) -> Json:
     """Start or stop a job."""
     user, name = owner_and_name(ref)
     await service_of(request).openpai_execute(actor, user, name, await value_of(request))
-    return Json(Said(f"execute job {name} successfully"), 202)
+    return Json(Accepted(f"execute job {name} successfully"), 202)
 
 
 @router.get("/jobs/{ref}/ssh")

@@ -23,7 +23,9 @@ router = APIRouter()
 _USER_NAME: Final = "${PAI_USER_NAME}"
 """What OpenPAI's clients put the user's name in place of."""
 _CHANGES: Final = ["POST", "PUT", "DELETE"]
-_OPENPAIS = ("nfs", "samba", "azureFile", "azureBlob", "dshuttle")
+_OPENPAIS: Final = ("nfs", "samba", "azureFile", "azureBlob", "dshuttle", "other")
+_UNKNOWN: Final = "unknown"
+"""OpenPAI's type for a volume that it has no name for: a folder, a URI or a claim."""
 
 
 @router.get("/storages")
@@ -97,7 +99,7 @@ def _one(found: Iterable[Granted], name: str, what: str) -> Granted:
     for each in found:
         if each.storage.name == name:
             return each
-    raise OpenPaiRefusal("UnknownError", f"{what} not found.")
+    raise OpenPaiRefusal("NoStorageError", f"{what} not found.")
 
 
 def _summary(granted: Granted) -> dict[str, Any]:
@@ -108,7 +110,7 @@ def _summary(granted: Granted) -> dict[str, Any]:
 def _detail(granted: Granted) -> dict[str, Any]:
     storage = granted.storage
     told = _summary(granted) | {
-        "type": storage.type if storage.type in _OPENPAIS else "other",
+        "type": storage.type if storage.type in _OPENPAIS else _UNKNOWN,
         "data": _data(storage),
         "readOnly": storage.read_only,
     }
@@ -156,7 +158,7 @@ def _config(granted: Granted, user: str) -> dict[str, Any]:
 
 
 def _server(storage: StorageDocument) -> dict[str, Any]:
-    kind = storage.type.lower() if storage.type in _OPENPAIS else "other"
+    kind = storage.type.lower() if storage.type in _OPENPAIS else _UNKNOWN
     data: dict[str, str] = {}
     match storage.type:
         case "nfs":

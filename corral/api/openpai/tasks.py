@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Final
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Path, Request
 from starlette.responses import Response, StreamingResponse
@@ -17,7 +17,7 @@ from corral.api.reading import LogSource, read_source
 from corral.api.streams import HoldsSignedLogs
 from corral.api.wire import Json
 from corral.model.openpai_views import LogLocation, LogLocations
-from corral.service.openpai_logs import SignedLog, no_log
+from corral.service.openpai_logs import SignedFolder, SignedLog, no_log
 from corral.service.openpai_refusals import OpenPaiRefusal, bad_token
 
 router = APIRouter()
@@ -52,8 +52,13 @@ async def get_logs(
     places = await service_of(request).openpai_log_places(actor, user, name, number, role, task, own)
     query = request.query_params
     tail = "true" in (query.get("tail-mode"), query.get("tailMode"))
-    base = f"{str(request.base_url).rstrip('/')}{request.scope.get(CAME_BY, '')}"
+    base = _base(request)
     return Json(LogLocations(tuple(LogLocation(place.stream, address(base, place, tail=tail)) for place in places)))
+
+
+def _base(request: Request) -> str:
+    """The server's address as the caller reached it."""
+    return f"{str(request.base_url).rstrip('/')}{request.scope.get(CAME_BY, '')}"
 
 
 def address(base: str, place: SignedLog, *, tail: bool) -> str:
@@ -76,6 +81,20 @@ async def whole_log(request: Request, name: str) -> Response:
     return _text(_parts(sources))
 
 
+@internal.get("/logs/{attempt}/{expires}/{signature}/{name:path}", dependencies=[HoldsSignedLogs])
+async def log_in_folder(request: Request, attempt: str, expires: str, signature: str, name: str) -> Response:
+    """A log in the folder of one run of a task, as clients of version 1 name it: `user.pai.stdout`; without a name all."""
+    if not signature.isascii():
+        raise bad_token()
+    folder = SignedFolder(attempt, number_of(expires, bad_token()), signature)
+    return _text(_parts(await service_of(request).openpai_log_in(folder, _stream(name) or "all")))
+
+
+def folder_address(request: Request, folder: SignedFolder) -> str:
+    """The address of a folder of logs; a file's name is appended to it."""
+    return f"{_base(request)}/api/internal/logs/{quote(folder.attempt)}/{folder.expires}/{folder.signature}/"
+
+
 @internal.get("/tail-logs/{name}", dependencies=[HoldsSignedLogs])
 async def end_of_log(request: Request, name: str) -> Response:
     """The end of a log."""
@@ -86,11 +105,15 @@ async def end_of_log(request: Request, name: str) -> Response:
 async def _sources(request: Request, name: str) -> Sequence[LogSource]:
     query = request.query_params
     expires = number_of(query.get("expires", ""), bad_token())
-    stream = name.removeprefix(_OLD_PREFIX).removeprefix(_PREFIX)
     attempt, signature = query.get("pod-uid", ""), query.get("signature", "")
     if not (signature.isascii() and attempt):
         raise bad_token()
-    return await service_of(request).openpai_log(attempt, stream, expires, signature)
+    return await service_of(request).openpai_log(attempt, _stream(name), expires, signature)
+
+
+def _stream(name: str) -> str:
+    """The stream that a file of a log is."""
+    return name.removeprefix(_OLD_PREFIX).removeprefix(_PREFIX)
 
 
 async def _parts(sources: Sequence[LogSource]) -> AsyncIterator[bytes]:

@@ -9,6 +9,7 @@ import msgspec
 from fastapi import APIRouter, Request
 
 from corral.api.callers import service_of
+from corral.api.openpai.bodies import document_of
 from corral.api.openpai.callers import AnyCaller
 from corral.api.openpai.readers import Reader
 from corral.api.wire import Json
@@ -34,7 +35,7 @@ async def search(request: Request, actor: Reader) -> Json:
 async def share(request: Request, actor: AnyCaller) -> Json:
     """Share a template, or a new version of one's own."""
     try:
-        item = msgspec.json.decode(await request.body())
+        item = msgspec.json.decode(await document_of(request))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _refused(TemplateRefusal(400, "Failed to parse template content."))
     try:

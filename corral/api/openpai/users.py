@@ -175,7 +175,7 @@ async def update_user(request: Request, actor: AdministratorInPerson) -> Json:
     if not update.patch:
         _complete(told)
     notice = await service_of(request).openpai_update_user(actor, asked.username, told, merge=update.patch)
-    return _done(f"update group {asked.username} successfully.", notice)
+    return _done(f"update user {asked.username} successfully.", notice)
 
 
 @router.put("/me")
@@ -185,12 +185,12 @@ async def update_self(request: Request, actor: Person) -> Json:
     asked = read(update.data, SelfUpdate)
     told = UserChanges(email=asked.email, password=asked.new_password, extension=asked.extension)
     if not update.patch:
-        _complete(told, ("email", "password", "extension"))
+        _complete(told, ("email", "password"))
     async with _old_password(request, actor, told):
         notice = await service_of(request).openpai_update_self(
             actor, told, old_password=asked.old_password, merge=update.patch, name=asked.username
         )
-    return _done(f"update group {asked.username} successfully.", notice)
+    return _done(f"update user {asked.username} successfully.", notice)
 
 
 @router.get("/{user}")
@@ -324,6 +324,6 @@ def _complete(told: UserChanges, fields: tuple[str, ...] = UserChanges.__struct_
     """Refuse a change of everything that does not say everything."""
     missing = [name for name in fields if getattr(told, name) is None]
     if missing:
-        names = {"virtual_cluster": "virtualCluster", "password": "newPassword" if len(fields) == 3 else "password"}
+        names = {"virtual_cluster": "virtualCluster", "password": "newPassword" if len(fields) == 2 else "password"}
         shown = ", ".join(names.get(name, name) for name in missing)
         raise bad_parameters(f"Without patch all fields are needed; these are missing: {shown}.")

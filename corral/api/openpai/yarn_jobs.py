@@ -6,6 +6,7 @@ token unless the server is set to answer anybody, which OpenPAI did.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 from urllib.parse import quote
 
@@ -14,9 +15,11 @@ from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
 from corral.api.callers import service_of
+from corral.api.openpai.bodies import document_of
 from corral.api.openpai.callers import AnyCaller
-from corral.api.openpai.jobs import as_yaml, value_of
-from corral.api.openpai.readers import Reader
+from corral.api.openpai.jobs import Accepted, as_yaml, value_of
+from corral.api.openpai.readers import NOBODY, Reader
+from corral.api.openpai.tasks import folder_address
 from corral.api.wire import Json
 from corral.model.openpai import OpenPaiFilter
 from corral.model.openpai_views import JobDetail, JobLine
@@ -173,8 +176,8 @@ def job_line(line: JobLine) -> dict[str, Any]:
     return {**shown, "legacy": True} if LEGACY in line.tags else shown
 
 
-def job_detail(detail: JobDetail) -> dict[str, Any]:
-    """One job, in the words of v1."""
+def job_detail(detail: JobDetail, logs: Mapping[str, str]) -> dict[str, Any]:
+    """One job, in the words of v1; `logs` are the addresses of the folders of logs by container."""
     told: dict[str, Any] = msgspec.to_builtins(detail)
     status = told["jobStatus"]
     status["name"] = told["name"]
@@ -182,8 +185,8 @@ def job_detail(detail: JobDetail) -> dict[str, Any]:
     status["subState"] = _SUB_STATES[status["subState"]]
     for role in told["taskRoles"].values():
         for task in role["taskStatuses"]:
-            task["containerPorts"] = {label: str(port) for label, port in task["containerPorts"].items()}
             task["containerGpus"] = _bitmap(task["containerGpus"])
+            task["containerLog"] = logs.get(task["containerId"] or "", "")
     return {"name": told["name"], "jobStatus": status, "taskRoles": told["taskRoles"]}
 
 
@@ -204,33 +207,43 @@ async def _list(request: Request, actor: Actor, user: str) -> Json:
 
 
 async def _submit(request: Request, actor: Actor, namespace: str = "", name: str = "") -> Json:
-    v1 = await service_of(request).v1_submit(actor, await request.body(), namespace=namespace, name=name)
+    v1 = await service_of(request).v1_submit(actor, await document_of(request), namespace=namespace, name=name)
     made = v1["jobName"]
     address = str(request.url.replace(query="", fragment=""))
     location = address if name else f"{address.rstrip('/')}/{quote(made, safe='~')}"
     headers = {"Location": location}
     if OBSOLETE in v1:
         headers["X-Warning"] = OBSOLETE_WARNING
-    return Json({"message": f"update job {made} successfully"}, 202, headers)
+    return Json(Accepted(f"update job {made} successfully"), 202, headers)
 
 
 async def _get(request: Request, actor: Actor, name: str, namespace: str = "") -> Json:
     service = service_of(request)
-    _, found = await service.v1_find(actor, *await service.v1_place(name, namespace))
-    return Json(job_detail(found))
+    user, found = await service.v1_find(actor, *await service.v1_place(name, namespace))
+    return Json(job_detail(found, await _logs(request, actor, user, found)))
+
+
+async def _logs(request: Request, actor: Actor, user: str, found: JobDetail) -> dict[str, str]:
+    """By container the address to which the name of a log is appended; whoever gave no token is told none."""
+    if actor is NOBODY:
+        return {}
+    lines = [line for role in found.task_roles.values() for line in role.task_statuses]
+    containers = [line.container_id for line in lines if line.container_id]
+    folders = await service_of(request).openpai_log_folders(actor, user, found.name, containers)
+    return {container: folder_address(request, folder) for container, folder in folders.items()}
 
 
 async def _delete(request: Request, actor: Actor, name: str, namespace: str = "") -> Json:
     service = service_of(request)
     await service.v1_remove(actor, *await service.v1_place(name, namespace))
-    return Json({"message": f"deleted job {name} successfully"}, 202)
+    return Json(Accepted(f"deleted job {name} successfully"), 202)
 
 
 async def _execute(request: Request, actor: Actor, name: str, namespace: str = "") -> Json:
     service = service_of(request)
     own, user = await service.v1_place(name, namespace)
     await service.v1_execute(actor, own, await value_of(request), user)
-    return Json({"message": f"execute job {name} successfully"}, 202)
+    return Json(Accepted(f"execute job {name} successfully"), 202)
 
 
 async def _config(request: Request, actor: Actor, name: str, namespace: str = "") -> Response:

@@ -48,13 +48,19 @@ def jobs(
     q: str = "",
     tag: str = "",
     job_type: str = "",
+    label: Sequence[str] = (),
+    arrays: bool = False,
     order: str = "",
     limit: int = 50,
     after: str = "",
 ) -> Call[Page[Job]]:
-    """A page of jobs, newest first."""
+    """A page of jobs, newest first; `arrays`: one line for each array."""
     query = {"state": list(state), "user": list(user), "queue": list(queue), "q": q, "tag": tag, "type": job_type}
-    return call("GET", "/jobs", {**query, "order": order, "limit": limit, "after": after})
+    return call(
+        "GET",
+        "/jobs",
+        {**query, "label": list(label), "arrays": arrays, "order": order, "limit": limit, "after": after},
+    )
 
 
 def history(*, user: str = "", limit: int = 50, after: str = "") -> Call[Page[Job]]:

@@ -16,7 +16,7 @@ import msgspec
 from corral.engines.kubernetes.beside import CONTAINER, OUTPUTS
 from corral.engines.kubernetes.objects import ContainerStatus, Pod, Terminated, seconds
 from corral.model.exits import DEADLINE_EXCEEDED, EXTERNALLY_DELETED, NODE_LOST, PREEMPTED, START_TIMED_OUT
-from corral.runtime.openpai_errors import RuntimeFault, error_block
+from corral.runtime.openpai_errors import RuntimeFault, container_code, error_block
 from corral.runtime.patterns import recognise
 
 EVICTED: Final = -1000
@@ -215,7 +215,7 @@ def explained(end: PodExit, log: bytes, *, openpai: bool = False) -> PodExit:
     if not 0 < end.code <= 255 or end.reason:
         return end
     match, said = recognise(end.code, log), f"the command ended with {end.code}"
-    fault = RuntimeFault(end.code, user_exit_code=end.code)
+    fault = RuntimeFault(container_code(end.code, log.decode("utf-8", "replace")), user_exit_code=end.code)
     found = end
     if match is not None:
         said = f"{said}; its log says: {match.line}"

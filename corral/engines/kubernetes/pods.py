@@ -142,8 +142,9 @@ def _env(launch: TaskLaunch, parts: PodParts) -> list[dict[str, Any]]:
 def _resources(launch: TaskLaunch, settings: PodSettings, parts: PodParts) -> dict[str, Any]:
     """Requests equal limits, so that a task has what it was promised and takes no more.
 
-    But for what the pod writes to its node, layers, logs and emptyDirs together: that has a limit, and a request of 0.
-    Without a request Kubernetes would take the limit for it, and nodes with a smaller disk would refuse the pod.
+    But for what the pod writes to its node, layers, logs and emptyDirs together: that has a limit, and a request of what
+    the job reserves (`disk`), else of 0. Without a request Kubernetes would take the limit for it, and nodes with a
+    smaller disk would refuse the pod.
     """
     amounts: dict[str, str] = {}
     if launch.cpu_millis:
@@ -160,7 +161,9 @@ def _resources(launch: TaskLaunch, settings: PodSettings, parts: PodParts) -> di
     if settings.storage_limit_bytes:
         limits[_STORAGE] = str(max(settings.storage_limit_bytes, launch.disk_bytes))
         requests[_STORAGE] = "0"
-    return {"requests": requests, "limits": limits} if limits else {}
+    if launch.disk_bytes:
+        requests[_STORAGE] = str(launch.disk_bytes)
+    return {name: amounts for name, amounts in (("requests", requests), ("limits", limits)) if amounts}
 
 
 def _volumes(launch: TaskLaunch, parts: PodParts) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -12,6 +12,7 @@ from corral.model.overview import LineEntry, WaitingLine
 from corral.model.plan import Reasons
 from corral.model.records import rfc3339
 from corral.model.views import ReasonView
+from corral.model.wording import by_name
 from corral.scheduler.amounts import asked
 from corral.scheduler.cycle import YIELDING
 from corral.scheduler.policy import OrderKey, Policy, rank
@@ -44,7 +45,7 @@ def waiting_line(
         if not only or parts[0][1].request.queue in wanted
     ]
     shown = list(islice((each for each in found if each[0] > after), limit))
-    items = tuple(_entry(queues, at, parts, name_of(parts[0][1].request.job)) for at, parts in shown)
+    items = tuple(_entry(queues, at, parts, name_of) for at, parts in shown)
     more = bool(shown) and shown[-1][0] < found[-1][0]
     return WaitingLine(rfc3339(now), len(found), items, str(shown[-1][0]) if more else None)
 
@@ -145,7 +146,9 @@ def _below(node: QueueNode) -> Iterator[QueueNode]:
         yield from _below(child)
 
 
-def _entry(queues: QueueTree, position: int, parts: list[tuple[Group, Entry]], name: str) -> LineEntry:
+def _entry(
+    queues: QueueTree, position: int, parts: list[tuple[Group, Entry]], name_of: Callable[[JobId], str]
+) -> LineEntry:
     """The row of a job: what all that it has in the line asks for; of one that runs already, what it could still get."""
     group, entry = parts[0]
     request, told = entry.request, entry.told or group.told
@@ -158,7 +161,7 @@ def _entry(queues: QueueTree, position: int, parts: list[tuple[Group, Entry]], n
     return LineEntry(
         position=position,
         job=request.job,
-        name=name,
+        name=name_of(request.job),
         user=request.user,
         queue=request.queue,
         priority=request.priority,
@@ -171,7 +174,7 @@ def _entry(queues: QueueTree, position: int, parts: list[tuple[Group, Entry]], n
         level=request.topology.required,
         grows=grows,
         yielding=any(told is not None and told.binding.code == YIELDING for told in _told(parts)),
-        reason=_reason(told),
+        reason=_reason(told, name_of),
         possible=told is None or told.possible,
     )
 
@@ -180,5 +183,8 @@ def _told(parts: list[tuple[Group, Entry]]) -> Iterator[Reasons | None]:
     return (entry.told or group.told for group, entry in parts)
 
 
-def _reason(told: Reasons | None) -> ReasonView | None:
-    return None if told is None else ReasonView(told.binding.code, told.binding.message, told.binding.counts)
+def _reason(told: Reasons | None, name_of: Callable[[JobId], str]) -> ReasonView | None:
+    if told is None:
+        return None
+    message = by_name(told.binding.message, lambda job: name_of(JobId(job)))
+    return ReasonView(told.binding.code, message, told.binding.counts)

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from corral.spec.errors import Path, Problem, SpecError
+from corral.spec.errors import Path, Problem, SpecError, did_you_mean, shorten
 from corral.spec.openpai.names import ROLES
 from corral.spec.openpai.protocol import ProtocolError, checked, is_protocol
 from corral.spec.openpai.translation import OpenPaiJob, to_job
@@ -115,6 +115,10 @@ def _set(source: Source, parameters: Mapping[str, str], *, old: bool) -> None:
     if old or not isinstance(given, dict):
         first = next(iter(parameters))
         raise SpecError([source.problem((), f"--set {first[:60]}: this kind of document has no parameters")])
+    unknown = next((name for name in parameters if name not in given), None)
+    if unknown is not None:
+        said = f"--set {shorten(unknown)}: no such parameter{did_you_mean(unknown, given)}"
+        raise SpecError([source.problem((), said)])
     source.data["parameters"] = {**given, **parameters}
 
 

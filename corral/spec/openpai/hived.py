@@ -55,7 +55,10 @@ def hived_terms(protocol: Mapping[str, Any]) -> HivedTerms:
 
     Raises ProtocolError where OpenPAI would refuse it.
     """
-    given = _mapping(protocol.get("extras", {}).get("hivedScheduler"), _HOME)
+    extras = protocol.get("extras", {})
+    if "hivedScheduler" in extras and extras["hivedScheduler"] is None:
+        _refuse(_HOME, "hivedScheduler should be object, got nothing.")
+    given = _mapping(extras.get("hivedScheduler"), _HOME)
     priority = given.get("jobPriorityClass")
     if priority is None:
         priority = DEFAULT_PRIORITY
@@ -140,8 +143,14 @@ def _word(given: Mapping[str, Any], name: str, path: Path) -> str:
     return value or ""
 
 
+_QUOTED: Final = {"true": True, "false": False}
+"""What OpenPAI's validator lets through where a truth is meant."""
+
+
 def _flag(given: Mapping[str, Any], name: str, default: bool) -> bool:
     value = given.get(name)
+    if isinstance(value, str):
+        value = _QUOTED.get(value, value)
     if value is not None and not isinstance(value, bool):
         _refuse((*_HOME, name), f"{name} should be boolean, got {describe(value)}.")
     return default if value is None else value

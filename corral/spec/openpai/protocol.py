@@ -48,7 +48,7 @@ _FILES: Final[Rule] = {
 _DATA: Final[Rule] = {
     MERGED: True,
     "type": "object",
-    "properties": {**_HEAD, "type": _one_of("data"), "uri": {"type": ("array", "string"), "items": _TEXT}, **_EXTENDED},
+    "properties": {**_HEAD, "type": _one_of("data"), "uri": _TEXTS, **_EXTENDED},
     "required": ("name", "type"),
 }
 _IMAGE: Final[Rule] = {
@@ -60,7 +60,6 @@ _IMAGE: Final[Rule] = {
         "auth": {
             "type": "object",
             "properties": {"username": _TEXT, "password": _TEXT, "registryuri": _TEXT},
-            "additionalProperties": False,
         },
         "uri": _TEXT,
     },
@@ -70,13 +69,14 @@ _IMAGE: Final[Rule] = {
 _ROLE: Final[Rule] = {
     "type": "object",
     "properties": {
+        "protocolVersion": {"enum": ("2", 2), ELSEWHERE: "base.json#/properties/protocolVersion"},
         "instances": {"type": "integer", "minimum": 1},
         "completion": {
             "type": "object",
             "properties": {"minFailedInstances": _COUNT, "minSucceededInstances": _COUNT},
             "additionalProperties": False,
         },
-        "taskRetryCount": {"type": "integer", "minimum": 0},
+        "taskRetryCount": _WHOLE,
         "prerequisites": _TEXTS,
         "dockerImage": _TEXT,
         "data": _TEXT,
@@ -85,7 +85,6 @@ _ROLE: Final[Rule] = {
         "extraContainerOptions": {
             "type": "object",
             "properties": {"shmMB": _WHOLE, "infiniband": {"type": "boolean"}},
-            "additionalProperties": False,
         },
         "resourcePerInstance": {
             "type": "object",
@@ -93,7 +92,11 @@ _ROLE: Final[Rule] = {
                 "cpu": _WHOLE,
                 "memoryMB": _WHOLE,
                 "gpu": _WHOLE,
-                "ports": {"patternProperties": {_VARIABLE: _WHOLE}, "additionalProperties": False},
+                "ports": {
+                    "minProperties": 1,
+                    "patternProperties": {_VARIABLE: _WHOLE},
+                    "additionalProperties": False,
+                },
             },
             "required": ("cpu", "memoryMB", "gpu"),
             "additionalProperties": False,
@@ -117,7 +120,11 @@ _JOB: Final[Rule] = {
     "properties": {
         **{name: {**rule, ELSEWHERE: f"base.json#/properties/{name}"} for name, rule in _HEAD.items()},
         "type": _one_of("job"),
-        "prerequisites": {"type": "array", "items": {"type": "object", "oneOf": (_FILES, _DATA, _IMAGE)}},
+        "prerequisites": {
+            "type": "array",
+            "minItems": 1,
+            "items": {"type": "object", "oneOf": (_FILES, _DATA, _IMAGE)},
+        },
         "parameters": _MAPPING,
         "secrets": _MAPPING,
         "jobRetryCount": {"type": "integer", "minimum": 0},
@@ -128,16 +135,23 @@ _JOB: Final[Rule] = {
         },
         "deployments": {
             "type": "array",
+            "minItems": 1,
             "items": {
                 "type": "object",
                 "required": ("name", "taskRoles"),
                 "properties": {
-                    "name": _TEXT,
-                    "taskRoles": {"type": "object", "patternProperties": {_VARIABLE: _DEPLOYED}},
+                    "protocolVersion": {**_HEAD["protocolVersion"], ELSEWHERE: "base.json#/properties/protocolVersion"},
+                    "name": {**_HEAD["name"], ELSEWHERE: "base.json#/properties/name"},
+                    "taskRoles": {
+                        "type": "object",
+                        "minProperties": 1,
+                        "patternProperties": {_VARIABLE: _DEPLOYED},
+                        "additionalProperties": False,
+                    },
                 },
             },
         },
-        "defaults": _MAPPING,
+        "defaults": {"type": "object", "properties": {"deployment": _TEXT}},
         "extras": _MAPPING,
     },
     "additionalProperties": False,
@@ -167,7 +181,7 @@ def read_protocol(text: bytes | str, filename: str = "job.yaml") -> dict[str, An
 
 def checked(source: Source) -> dict[str, Any]:
     """The job of protocol v2 in a document that was parsed; see `read_protocol`."""
-    protocol: Any = plain(source.data)
+    protocol: Any = plain(source.data, source.grouped)
     broken = violations(_JOB, protocol)
     if broken:
         problems = [source.problem(each.path, each.message) for each in broken]
@@ -180,12 +194,17 @@ def checked(source: Source) -> dict[str, Any]:
     return dict(protocol)
 
 
-def plain(value: Any) -> Any:
-    """A document's value with numbers as JavaScript has them: those without a fraction are whole."""
+def plain(value: Any, grouped: Mapping[Path, int] | None = None, path: Path = ()) -> Any:
+    """A document's value with numbers as JavaScript has them: those without a fraction are whole.
+
+    `grouped` are the numbers by path that are written as `1_000`.
+    """
     if isinstance(value, dict):
-        return {key: plain(inner) for key, inner in value.items()}
+        return {key: plain(inner, grouped, (*path, key)) for key, inner in value.items()}
     if isinstance(value, list):
-        return [plain(inner) for inner in value]
+        return [plain(inner, grouped, (*path, index)) for index, inner in enumerate(value)]
+    if grouped and path in grouped:
+        return grouped[path]
     if isinstance(value, bool):
         return value
     if isinstance(value, float):

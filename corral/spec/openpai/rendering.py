@@ -58,20 +58,28 @@ def _entrypoint(
 
 
 def fill(text: str, values: Mapping[str, Any]) -> str:
-    """The text with every `<% $name.of[0].value %>` filled in that `values` has; what it does not have stays."""
+    """The text with every `<% $name.of[0].value %>` filled in that `values` has.
+
+    What it does not have stays, as OpenPAI writes it: `<%$name.of[0]%>` is `<% $name.of.0 %>`.
+    """
 
     def value(match: re.Match[str]) -> str:
         found = look_up(values, match[1])
-        return match[0] if found is None else as_text(found)
+        return f"<% {_dotted(match[1])} %>" if found is None else as_text(found)
 
     return _TEMPLATE.sub(value, text) if "<%" in text else text
+
+
+def _dotted(name: str) -> str:
+    """A name with its indexes as OpenPAI looks them up: `$data.uri.0`."""
+    return _INDEX.sub(r".\1", name)
 
 
 def names_used(text: str, root: str) -> set[str]:
     """What the templates in the text name below `root`: of `$secrets`, `a` and `b.c`."""
     used = set()
     for match in _TEMPLATE.finditer(text):
-        first, _, rest = _INDEX.sub(r".\1", match[1]).partition(".")
+        first, _, rest = _dotted(match[1]).partition(".")
         if first == root:
             used.add(rest)
     return used
@@ -85,7 +93,7 @@ def unfilled(text: str) -> list[str]:
 def look_up(values: Mapping[str, Any], name: str) -> Any:
     """What `name` (`$data.uri[0]`) names in `values`; None for what is not there."""
     here: Any = values
-    for part in _INDEX.sub(r".\1", name).split("."):
+    for part in _dotted(name).split("."):
         if isinstance(here, Mapping):
             here = here.get(part)
         elif isinstance(here, list) and part.isdecimal() and int(part) < len(here):

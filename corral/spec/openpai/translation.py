@@ -46,6 +46,8 @@ _MOST_SECRETS: Final = 99
 _DOCKER_HUB: Final = "https://index.docker.io/v1/"
 _OF_DOCKER_HUB: Final = frozenset({"", "docker.io", "index.docker.io", "registry-1.docker.io", "hub.docker.com"})
 _LONGEST_NAME: Final = 63
+_ALWAYS: Final = -2
+"""FrameworkController's retry count for a task that is run again whatever it ends with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +271,7 @@ def _role(
 ) -> dict[str, Any]:
     """One task role but its name and secrets; `cell` is the pinned cell of the whole job."""
     asked, instances = role["resourcePerInstance"], role.get("instances", 1)
-    retried = 0 if is_gang(rendered) else role.get("taskRetryCount", 0)
+    retried = 0 if is_gang(rendered) else max(role.get("taskRetryCount", 0), _ALWAYS)
     shared = role.get("extraContainerOptions", {}).get("shmMB", DEFAULT_SHM_MB)
     return {
         "replicas": instances,

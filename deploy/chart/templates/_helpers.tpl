@@ -89,12 +89,6 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- range $namespace, $account := .Values.objects.accounts }}{{ $accounts = append $accounts (printf "%s=%s" $namespace $account) }}{{ end }}
 - {name: CORRAL_OBJECT_ACCOUNTS, value: {{ join "," $accounts | quote }}}
 - {name: CORRAL_OBJECT_KINDS, value: {{ join "," .Values.objects.kinds | quote }}}
-{{- else }}
-- {name: CORRAL_YARN_RESOURCE_MANAGER, value: {{ required "yarn.resourceManager is needed with engine: yarn" .Values.yarn.resourceManager | quote }}}
-- {name: CORRAL_YARN_USER, value: {{ .Values.yarn.user | quote }}}
-{{- if .Values.yarn.configMap }}
-- {name: HADOOP_CONF_DIR, value: /etc/hadoop/conf}
-{{- end }}
 {{- end }}
 {{- range $name, $value := .Values.settings }}
 - {name: CORRAL_{{ upper $name }}, value: {{ $value | toString | quote }}}
@@ -117,9 +111,6 @@ envFrom:
 - {name: temporary, mountPath: /tmp}
 {{- if .Values.documents }}
 - {name: documents, mountPath: /etc/corral, readOnly: true}
-{{- end }}
-{{- if and (eq .Values.engine "yarn") .Values.yarn.configMap }}
-- {name: hadoop, mountPath: /etc/hadoop/conf, readOnly: true}
 {{- end }}
 {{- end }}
 

@@ -16,10 +16,9 @@ from tests.testbeds.kubernetes.controlplane import ControlPlane
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 DEVICES = "apiVersion: corral.dev/v1alpha1\nkind: Devices\ndevices: [{kind: npu, count: 2}]\n"
-YARN = merged(TRIAL, {"engine": "yarn", "yarn": {"resourceManager": "http://rm.example:8088", "configMap": "hadoop"}})
 TWO = merged(TRIAL, {"replicas": 2, "blobs": {"volume": {"nfs": {"server": "files.example", "path": "/corral"}}}})
 APART = merged(TRIAL, {"replicas": 2, "blobs": {"uri": "s3://corral/production", "existingSecret": "corral-store"}})
-KINDS = ["one", "two", "apart", "yarn", "devices"]
+KINDS = ["one", "two", "apart", "devices"]
 PLUGIN = {"devicePlugin": {"enabled": True, "devices": DEVICES, "nodeSelector": {"corral.dev/managed": "true"}}}
 
 
@@ -30,9 +29,7 @@ def helm(tmp_path: Path) -> Helm:
     return Helm(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "values", [TRIAL, TWO, APART, YARN, merged(TRIAL, PLUGIN)], ids=["one", "two", "apart", "yarn", "devices"]
-)
+@pytest.mark.parametrize("values", [TRIAL, TWO, APART, merged(TRIAL, PLUGIN)], ids=["one", "two", "apart", "devices"])
 def test_helm_finds_nothing_to_say_about_it(helm: Helm, values: Thing) -> None:
     assert "0 chart(s) failed" in helm.done("lint", "--strict", str(CHART), values=values)
 
@@ -50,7 +47,7 @@ def test_front_and_control_are_two_containers_of_one_pod_with_one_configuration(
     assert "CORRAL_CONTROL_ADDRESS" not in told
 
 
-@pytest.mark.parametrize("values", [TRIAL, TWO, APART, YARN], ids=["one", "two", "apart", "yarn"])
+@pytest.mark.parametrize("values", [TRIAL, TWO, APART], ids=["one", "two", "apart"])
 def test_every_variable_is_a_setting_and_every_value_is_taken(
     helm: Helm, values: Thing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,9 +56,7 @@ def test_every_variable_is_a_setting_and_every_value_is_taken(
     given = {name: value for name, value in told.items() if isinstance(value, str) and name.startswith("CORRAL_")}
     expected = {f"CORRAL_{name.upper()}" for name in Settings.model_fields}
     unknown = {name for name in given if name not in expected}
-    assert unknown == ({"CORRAL_YARN_RESOURCE_MANAGER", "CORRAL_YARN_USER"} if values is YARN else set())
-    if values is YARN:
-        return
+    assert not unknown
     for name, value in given.items():
         monkeypatch.setenv(name, value.replace("$(POD_IP)", "10.0.0.7"))
     settings = Settings()
@@ -79,13 +74,6 @@ def test_only_control_has_the_accounts_token(helm: Helm) -> None:
     assert "account" in mounted["control"] and "account" not in mounted["front"]
     assert made.server["automountServiceAccountToken"] is False
     assert made.one("ServiceAccount", "corral")["automountServiceAccountToken"] is False
-
-
-def test_with_yarn_nothing_of_the_cluster_is_allowed(helm: Helm) -> None:
-    made = helm.render(YARN)
-    assert not [thing["kind"] for thing in made.things if "Role" in thing["kind"]]
-    assert "account" not in [volume["name"] for volume in made.server["volumes"]]
-    assert "hadoop" in [mount["name"] for mount in made.container("control")["volumeMounts"]]
 
 
 def allowed(made: Rendered) -> set[tuple[str, str, bool]]:
@@ -251,8 +239,7 @@ def test_the_device_plugin_is_as_its_page_says(helm: Helm) -> None:
         (merged(TRIAL, {"blobs": {"uri": "/srv/blobs"}}), "/blobs/uri"),
         (merged(TRIAL, {"settings": {"blobs": "s3://x"}}), "invalid propertyName blobs"),
         (merged(TRIAL, {"engine": "slurm"}), "/engine"),
-        (merged(TRIAL, {"engine": "yarn"}), "/yarn/resourceManager"),
-        (merged(YARN, PLUGIN), "/devicePlugin/enabled"),
+        (merged(TRIAL, {"engine": "yarn"}), "/engine"),
         (merged(TRIAL, {"settings": {"port": 1}}), "invalid propertyName port"),
         (merged(TRIAL, {"url": "corral.example"}), "/url"),
         (merged(TRIAL, {"colour": "red"}), "colour"),
@@ -270,10 +257,9 @@ def test_values_that_cannot_be_are_refused_by_name(helm: Helm, values: Thing, na
     [
         merged(TRIAL, {"ingress": {"enabled": True, "host": "corral.example", "tlsSecret": "c"}}),
         TWO,
-        YARN,
         merged(TRIAL, PLUGIN),
     ],
-    ids=["one", "two", "yarn", "devices"],
+    ids=["one", "two", "devices"],
 )
 def test_a_real_apiserver_takes_it(control_plane: ControlPlane, namespace: str, tmp_path: Path, values: Thing) -> None:
     helm = Helm(tmp_path, control_plane)

@@ -135,13 +135,15 @@ def test_everything_a_task_asks_for_is_in_its_pod() -> None:
 @pytest.mark.parametrize(
     ("bound", "reserved", "limit"), [(0, 0, None), (0, 50, None), (40, 0, "40"), (40, 30, "40"), (40, 50, "50")]
 )
-def test_what_a_pod_writes_to_its_node_is_bounded_and_nothing_of_it_requested(
+def test_what_a_pod_writes_to_its_node_is_bounded_and_what_is_reserved_is_requested(
     bound: int, reserved: int, limit: str | None
 ) -> None:
     settings = msgspec.structs.replace(SETTINGS, storage_limit_bytes=bound)
     resources = task(pod_manifest(launch(disk_bytes=reserved), settings, PodParts(node="n1"))).get("resources")
-    expected = {"requests": {"ephemeral-storage": "0"}, "limits": {"ephemeral-storage": limit}} if limit else None
-    assert resources == expected
+    expected: dict[str, object] = {"limits": {"ephemeral-storage": limit}} if limit else {}
+    if limit or reserved:
+        expected["requests"] = {"ephemeral-storage": str(reserved)}
+    assert (resources or {}) == expected
 
 
 def test_secrets_are_named_and_never_written_out() -> None:

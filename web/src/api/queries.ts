@@ -56,7 +56,7 @@ export const jobs = (filter: JobFilter) =>
     queryKey: ['jobs', 'list', filter],
     queryFn: ({ pageParam, signal }) =>
       call<Page<JobSummary>>('/jobs', {
-        query: { ...filter, state: filter.state?.split(','), limit: 60, after: pageParam },
+        query: { ...filter, state: filter.state?.split(','), arrays: filter.tag ? undefined : 'true', limit: 60, after: pageParam },
         signal,
       }),
     initialPageParam: '',

@@ -51,6 +51,8 @@ export interface JobSummary {
   exit: Exit | null;
   waiting: { code: string; message: string; ahead: number } | null;
   tags: string[];
+  /** The array that the line stands for, where a list has one line for each. */
+  array?: { name: string; tag: string; states: Partial<Record<JobState, number>> } | null;
 }
 export interface Role extends TaskCounts {
   name: string;
@@ -97,6 +99,8 @@ export interface JobDetail extends JobSummary {
   waitedSeconds: number;
   waitingSince: string | null;
   receipts: Receipt[];
+  /** What the caller may do with it, whatever state it is in: `stop`, `logs`, `exec` and so on. */
+  allowed: string[];
 }
 /** One time that a job, or some of its tasks, had to yield. */
 export interface Receipt {

@@ -1,7 +1,7 @@
 /** The face of the portal: every device in its cell, with the job that holds it. */
 
 import type { Rack } from '../lib/cells';
-import { holders, hues } from '../lib/cells';
+import { holders, hues, joiningLevels } from '../lib/cells';
 import { NO_MARKS, type Marks } from '../lib/marks';
 import { MarkLegend } from './NodeMarks';
 import { NodeRow, tileSize } from './NodeRow';
@@ -21,9 +21,7 @@ export function ClusterMap({ racks, lit = '', onLight, compact = false, marks = 
   const colours = hues(holders(racks).keys());
   const devices = racks.reduce((sum, rack) => sum + rack.devices, 0);
   const engines = new Set(racks.map((rack) => rack.engine)).size;
-  const joined = new Set(
-    racks.flatMap((rack) => rack.nodes.flatMap((node) => (node.groups.length > 1 ? node.groups.map((group) => group.name.replace(/ \S+$/, '')) : []))),
-  );
+  const joined = joiningLevels(racks);
   return (
     <div className="min-w-0" data-testid="cluster-map">
       <div className="flex flex-wrap gap-x-10 gap-y-5">
@@ -48,12 +46,12 @@ export function ClusterMap({ racks, lit = '', onLight, compact = false, marks = 
         ))}
       </div>
       <div className="flex flex-wrap items-center gap-x-5 gap-y-1 pt-4 text-2xs text-muted">
-        {joined.size > 0 && (
+        {joined.length > 0 && (
           <p className="flex items-center gap-2">
             <svg width="22" height="6" aria-hidden>
               <path d="M1.5 1v4h19V1" fill="none" stroke="var(--line-strong)" />
             </svg>
-            joined by one {[...joined].join(' or ')}
+            joined by one {joined.join(' or ')}
           </p>
         )}
         <MarkLegend marks={marks} />

@@ -17,6 +17,11 @@ const CLASSES: Record<string, string> = {
   unknown: 'The program ended so by itself; it is tried again as often as the retry policy says.',
 };
 
+/** The last line is what matters: show it first. */
+function toEnd(shown: HTMLPreElement | null) {
+  if (shown) shown.scrollTop = shown.scrollHeight;
+}
+
 export function ExitNote({ job }: { job: JobDetail }) {
   const failing = useQuery({
     ...ask.allTasks(job.id),
@@ -30,7 +35,7 @@ export function ExitNote({ job }: { job: JobDetail }) {
     queryKey: ['job', job.id, 'tail', task],
     queryFn: async ({ signal }) =>
       (await request(logPath({ ref: job.id, task }), { query: { tail: LINES, ...(task ? { attempt: 'latest' } : {}) }, signal })).text(),
-    enabled: task !== '',
+    enabled: task !== '' && job.allowed.includes('logs'),
     retry: false,
   });
   const exit = failing.data?.exit ?? job.exit;
@@ -47,7 +52,7 @@ export function ExitNote({ job }: { job: JobDetail }) {
       <p className="pt-1 text-xs text-muted">{CLASSES[exit.class]}</p>
       {tail.data && (
         <>
-          <pre className="mt-3 max-h-64 overflow-auto border border-line bg-sunken px-3 py-2 font-mono text-xs leading-[18px] text-text" tabIndex={0} aria-label={`The last lines of ${task}`}>
+          <pre ref={toEnd} className="mt-3 max-h-64 overflow-auto border border-line bg-sunken px-3 py-2 font-mono text-xs leading-[18px] text-text" tabIndex={0} aria-label={`The last lines of ${task}`}>
             {plain(tail.data)}
           </pre>
           <p className="pt-1 text-xs text-muted">

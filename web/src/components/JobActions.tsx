@@ -17,29 +17,34 @@ export function JobActions({ job }: { job: JobDetail }) {
   const [asking, setAsking] = useState<Action | null>(null);
   const ended = ENDED.has(job.state);
   const elastic = job.roles.find((role) => role.elastic);
+  const may = (action: Action) => job.allowed.includes(action);
+  const pause = job.suspended ? 'resume' : 'suspend';
   return (
     <div className="flex flex-wrap gap-2">
-      {elastic && !ended && (
+      {elastic && !ended && may('scale') && (
         <button type="button" className="btn" onClick={() => setAsking('scale')}>
           Scale
         </button>
       )}
-      {!ended && (
-        <button type="button" className="btn" onClick={() => setAsking(job.suspended ? 'resume' : 'suspend')}>
-          {job.suspended ? 'Resume' : 'Suspend'}
+      {!ended && may(pause) && (
+        <button type="button" className="btn" onClick={() => setAsking(pause)}>
+          {TITLES[pause]}
         </button>
       )}
       <Link to="/submit" search={{ from: job.id }} className="btn">
         Clone
       </Link>
-      <button type="button" className="btn" onClick={() => setAsking('restart')}>
-        Restart
-      </button>
-      {ended ? (
+      {may('restart') && (
+        <button type="button" className="btn" onClick={() => setAsking('restart')}>
+          Restart
+        </button>
+      )}
+      {ended && may('delete') && (
         <button type="button" className="btn btn-grave" onClick={() => setAsking('delete')}>
           Delete
         </button>
-      ) : (
+      )}
+      {!ended && may('stop') && (
         <button type="button" className="btn btn-grave" disabled={job.state === 'stopping'} onClick={() => setAsking('stop')}>
           Stop
         </button>

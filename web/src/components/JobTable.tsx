@@ -2,7 +2,7 @@
 
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
-import type { JobSummary } from '../api/types';
+import type { JobState, JobSummary } from '../api/types';
 import { ENDED } from '../api/types';
 import { heldOf, shortNode } from '../lib/format';
 import { useKeys } from '../lib/keys';
@@ -71,9 +71,13 @@ export function JobTable({ jobs, scope, selected, onSelect, onLight, where }: Pr
           </tr>
         </thead>
         <tbody>
-          {rows.map((job) => (
+          {rows.map((job) =>
+            job.array ? (
+              <ArrayRow key={job.id} job={job} array={job.array} selected={job.id === selected} />
+            ) : (
             <Row key={job.id} job={job} selected={job.id === selected} onLight={onLight} nodes={where.get(job.id)} />
-          ))}
+            ),
+          )}
         </tbody>
       </table>
     </div>
@@ -88,6 +92,45 @@ export function why(job: JobSummary, nodes: readonly string[] = []): string {
   if ((job.state === 'running' || job.state === 'starting') && job.waiting) return job.waiting.message;
   if (nodes.length > 0) return nodes.slice(0, 4).map(shortNode).join(', ') + (nodes.length > 4 ? ` and ${nodes.length - 4} more` : '');
   return '';
+}
+
+/** How many of an array's jobs are in each state, the liveliest first: `3 running, 97 waiting`. */
+export function counted(states: Partial<Record<JobState, number>>): [JobState, number][] {
+  return LIVELIEST.flatMap((state) => (states[state] ? [[state, states[state]] as [JobState, number]] : []));
+}
+const LIVELIEST: readonly JobState[] = ['running', 'starting', 'stopping', 'waiting', 'failed', 'stopped', 'succeeded'];
+
+/** All jobs of an array in one line, which leads to the list of them. */
+function ArrayRow({ job, array, selected }: { job: JobSummary; array: NonNullable<JobSummary['array']>; selected: boolean }) {
+  const states = counted(array.states);
+  const state = states[0]?.[0] ?? job.state;
+  const size = states.reduce((sum, [, many]) => sum + many, 0);
+  const said = states.map(([each, many]) => `${many.toLocaleString('en')} ${each}`).join(', ');
+  return (
+    <tr data-array={array.tag} aria-selected={selected} className="scroll-mt-16 hover:bg-sunken aria-selected:bg-accent-ground">
+      <td>
+        <Status state={state} />
+      </td>
+      <td className="max-w-0 min-w-32 sm:w-[22%]">
+        <Link to="/" search={{ tag: array.tag }} className="block truncate font-medium hover:underline">
+          {array.name} <span className="font-normal text-muted">{size.toLocaleString('en')} jobs</span>
+        </Link>
+        <span className="line-clamp-2 text-xs text-muted lg:hidden">{said}</span>
+      </td>
+      <td className="max-md:hidden">{job.user}</td>
+      <td className="max-lg:hidden">{job.queue}</td>
+      <td className="num max-lg:hidden">{job.priority}</td>
+      <td className="max-sm:hidden" />
+      <td className="max-md:hidden" />
+      <td />
+      <td className="text-muted max-sm:hidden">
+        <Ago at={job.createdAt} />
+      </td>
+      <td className="max-w-0 truncate text-muted max-lg:hidden" title={said}>
+        {said}
+      </td>
+    </tr>
+  );
 }
 
 interface RowProps {

@@ -41,7 +41,13 @@ export function Overview({ job }: { job: JobDetail }) {
         </section>
       </div>
       <div className="min-w-0 min-[1180px]:sticky min-[1180px]:top-16 min-[1180px]:self-start">
-        <JobLog job={job} height="min(34rem, calc(100dvh - 8rem))" />
+        {job.allowed.includes('logs') ? (
+          <JobLog job={job} height="min(34rem, calc(100dvh - 8rem))" />
+        ) : (
+          <p className="border-l-[3px] border-line-strong px-4 py-1 text-sm text-muted">
+            Only {job.user} and administrators may read its log.
+          </p>
+        )}
       </div>
     </div>
   );

@@ -99,6 +99,7 @@ function Rows({ job, tasks, more }: { job: JobDetail; tasks: Task[]; more: (() =
               <Fragment key={name}>
                 <TaskRow
                   job={job.id}
+                  log={job.allowed.includes('logs')}
                   task={task}
                   rank={ranked ? (ranks.get(name) ?? null) : undefined}
                   open={open === name}
@@ -127,6 +128,8 @@ function Rows({ job, tasks, more }: { job: JobDetail; tasks: Task[]; more: (() =
 
 interface RowProps {
   job: string;
+  /** Whether the caller may read its log. */
+  log: boolean;
   task: Task;
   /** undefined: the job has no ranks. */
   rank: number | null | undefined;
@@ -134,7 +137,7 @@ interface RowProps {
   onOpen: () => void;
 }
 
-function TaskRow({ job, task, rank, open, onOpen }: RowProps) {
+function TaskRow({ job, log, task, rank, open, onOpen }: RowProps) {
   const name = `${task.role}-${task.index}`;
   const bad = task.exit && task.exit.code !== 0;
   return (
@@ -166,9 +169,11 @@ function TaskRow({ job, task, rank, open, onOpen }: RowProps) {
         {task.exit && (bad ? <span className="sm:before:content-['('] sm:after:content-[')']">{task.exit.code}</span> : 0)}
       </td>
       <td>
-        <Link to="/jobs/$ref" params={{ ref: job }} search={{ tab: 'log', task: name }} className="link" aria-label={`Log of ${name}`}>
-          log
-        </Link>
+        {log && (
+          <Link to="/jobs/$ref" params={{ ref: job }} search={{ tab: 'log', task: name }} className="link" aria-label={`Log of ${name}`}>
+            log
+          </Link>
+        )}
       </td>
     </tr>
   );

@@ -198,3 +198,14 @@ it('copies a command', async () => {
   expect(await screen.findByText('copied')).toBeDefined();
   expect(await navigator.clipboard.readText()).toBe('corral ls');
 });
+
+it('shows an array as one line that leads to its jobs', async () => {
+  const array = { name: 'seeds', tag: 'array:s0', states: { waiting: 97, running: 3 } };
+  await show(() => (
+    <JobTable jobs={[job('s0', { name: 'seeds-0', array })]} scope="" selected="" onSelect={vi.fn()} onLight={vi.fn()} where={new Map()} />
+  ));
+  const link = screen.getByRole('link', { name: /seeds.*100 jobs/ });
+  expect(link.getAttribute('href')).toContain('tag=array');
+  expect(screen.getAllByText('3 running, 97 waiting').length).toBeGreaterThan(0);
+  expect(screen.queryByText('seeds-0')).toBeNull();
+});

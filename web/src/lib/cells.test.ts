@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Cell, Device } from '../api/types';
-import { HUES, hues, nodesOfJobs, racks, runs } from './cells';
+import { HUES, hues, joiningLevels, nodesOfJobs, racks, runs } from './cells';
 
 function device(index: number, job = '', healthy = true): Device {
   const holder = job ? { id: job, name: job, user: 'ada', role: 'worker', index: 0 } : null;
@@ -63,4 +63,11 @@ it('never repaints an older job because of a newer one', () => {
   const older = hues(['a1', 'a2', 'a3']);
   const all = hues(['b9', 'a3', 'a1', 'a2', 'b8']);
   for (const [id, hue] of older) expect(all.get(id)).toBe(hue);
+});
+
+it('names the level of the brackets once, however many cells of it there are and whatever they are in', () => {
+  const numa = (name: string) => cell('numa', name, switches);
+  const tree = cell('rack', 'r', [cell('node', 'n', [numa('0'), numa('1')]), cell('node', 'm', [numa('0'), numa('1')])]);
+  expect(joiningLevels(racks(tree))).toEqual(['pcie-switch']);
+  expect(joiningLevels(racks(cell('rack', 'r', [cell('node', 'n', [], [device(0)])])))).toEqual([]);
 });

@@ -83,6 +83,13 @@ export function runs(devices: Device[]): Run[] {
   return cut;
 }
 
+/** The levels whose cells the brackets stand for, each once: the innermost one around the devices of each group. */
+export function joiningLevels(all: Rack[]): string[] {
+  const groups = all.flatMap((rack) => rack.nodes.flatMap((node) => (node.groups.length > 1 ? node.groups : [])));
+  const levels = groups.map((group) => (group.name.split(', ').at(-1) ?? '').replace(/ \S+$/, ''));
+  return [...new Set(levels)].filter((level) => level !== '');
+}
+
 /** Every job that holds a device, by id. */
 export function holders(all: Rack[]): Map<string, Holding> {
   const found = new Map<string, Holding>();

@@ -23,6 +23,8 @@ const TaskTerminal = lazy(() => import('../components/TaskTerminal'));
 const route = getRouteApi('/frame/jobs/$ref');
 const TABS = ['overview', 'log', 'events', 'document', 'terminal'] as const;
 type Tab = (typeof TABS)[number];
+/** What the caller must be allowed to do with the job for a part to be shown. */
+const NEEDS: Partial<Record<Tab, string>> = { log: 'logs', terminal: 'exec' };
 
 export function Job() {
   const { ref } = route.useParams();
@@ -52,15 +54,19 @@ function Page({ job }: { job: JobDetail }) {
   const search = route.useSearch();
   const navigate = route.useNavigate();
   const { data: me } = useQuery(ask.me);
-  const tab = TABS.find((each) => each === search.tab) ?? 'overview';
+  const tabs = TABS.filter((each) => {
+    const needs = NEEDS[each];
+    return !needs || job.allowed.includes(needs);
+  });
+  const tab = tabs.find((each) => each === search.tab) ?? 'overview';
   const show = (next: Tab) =>
     void navigate({ search: { ...search, tab: next === 'overview' ? undefined : next }, replace: true });
-  useKeys(Object.fromEntries(TABS.map((each, at) => [String(at + 1), () => show(each)])));
+  useKeys(Object.fromEntries(tabs.map((each, at) => [String(at + 1), () => show(each)])));
   return (
     <article className="pt-5">
       <Header job={job} />
       <nav aria-label="Parts of the job" className="mt-4 flex gap-1 overflow-x-auto border-b border-line-strong">
-        {TABS.map((each) => (
+        {tabs.map((each) => (
           <button
             key={each}
             type="button"

@@ -3,8 +3,9 @@
 import { useMutation } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
-import { ApiError, call, part } from '../api/client';
-import type { JobDetail, JobDocument, Problem, Trial } from '../api/types';
+import { ApiError, call } from '../api/client';
+import { copyOf } from '../api/copy';
+import type { JobDetail, Problem, Trial } from '../api/types';
 import { CommandLine } from '../components/Copy';
 import { JobFields } from '../components/JobFields';
 import { Fault } from '../components/Notices';
@@ -13,7 +14,7 @@ import { useTitle } from '../components/useTitle';
 import { useValidation } from '../components/useValidation';
 import { TrialNote } from '../components/TrialNote';
 import { YamlEditor, type EditorHandle } from '../components/YamlEditor';
-import { fromDocument, NEW_JOB, requestKey, toYaml } from '../lib/jobform';
+import { NEW_JOB, requestKey, toYaml } from '../lib/jobform';
 
 const route = getRouteApi('/frame/submit');
 
@@ -36,10 +37,9 @@ export function Submit() {
   const [original, setOriginal] = useState<unknown>(null);
   useEffect(() => {
     if (!from) return;
-    call<JobDocument>(`/jobs/${part(from)}/document`).then((document) => {
-      const read = fromDocument(document);
+    copyOf(from).then((copy) => {
       setByHand(true);
-      setText(read ? toYaml(read) : `${JSON.stringify(document, null, 2)}\n`);
+      setText(copy);
     }, setOriginal);
   }, [from]);
   const current = checked?.text === text;

@@ -1,0 +1,119 @@
+"""Groups: who is in them, and which queues and storages they grant or manage."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from fastapi import APIRouter, Query, Request
+
+from corral.api.bounds import Name
+from corral.api.callers import Caller, service_of
+from corral.api.wire import Json, answers, json_body, no_content, read_json
+from corral.model.records import Page
+from corral.model.views import Batch, GroupView
+from corral.service.teams import Grants
+
+router = APIRouter(tags=["accounts"])
+
+_Word = Annotated[str, msgspec.Meta(max_length=126)]
+_Words = Annotated[tuple[_Word, ...], msgspec.Meta(max_length=1000)]
+_Line = Annotated[str, msgspec.Meta(max_length=1000)]
+
+
+class GrantWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Queues and storages to grant, or to take back; `*` is all."""
+
+    queues: _Words = ()
+    manages: _Words = ()
+    """Queues whose managers the members become."""
+    storages: _Words = ()
+
+    def grants(self) -> Grants:
+        """The same, as the service takes it."""
+        return Grants(self.queues, self.manages, self.storages)
+
+
+class NewGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A group to make."""
+
+    name: _Word
+    description: _Line = ""
+    grant: GrantWords = GrantWords()
+
+
+class GroupChangeWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """What should be different; all of it or nothing."""
+
+    grant: GrantWords = GrantWords()
+    revoke: GrantWords = GrantWords()
+    add: _Words = ()
+    """Accounts to put into it."""
+    remove: _Words = ()
+    description: _Line | None = None
+    external_name: _Line | None = None
+    """What a sign-in provider calls it."""
+    admin: bool | None = None
+    """Whether its members are administrators."""
+
+
+@router.post(
+    "/users-batch",
+    responses=answers(Batch, also=(409,)),
+    openapi_extra={"requestBody": {"required": True, "content": {"text/csv": {"schema": {"type": "string"}}}}},
+)
+async def batch_users(
+    request: Request,
+    actor: Caller,
+    dry_run: Annotated[bool, Query(alias="dryRun", description="Only say what each line would do.")] = False,
+    links: Annotated[bool, Query(description="Make a sign-in link for each new account.")] = False,
+) -> Json:
+    """Make and change the accounts of a CSV file: all of them or none."""
+    return Json(await service_of(request).batch_users(actor, await request.body(), dry_run=dry_run, links=links))
+
+
+@router.get("/groups", responses=answers(Page[GroupView]))
+async def list_groups(request: Request, actor: Caller) -> Json:
+    """Every group for administrators; for others those that they are in."""
+    return Json(Page(items=await service_of(request).group_views(actor)))
+
+
+@router.post(
+    "/groups", status_code=201, responses=answers(GroupView, 201, also=(409,)), openapi_extra=json_body(NewGroup)
+)
+async def create_group(request: Request, actor: Caller) -> Json:
+    """Make a group."""
+    asked: NewGroup = read_json(await request.body(), NewGroup)
+    made = await service_of(request).create_group(actor, asked.name, asked.grant.grants(), asked.description)
+    return Json(made, 201)
+
+
+@router.get("/groups/{name}", responses=answers(GroupView))
+async def get_group(request: Request, actor: Caller, name: Name) -> Json:
+    """One group with its members."""
+    return Json(await service_of(request).group_view(actor, name))
+
+
+@router.post("/groups/{name}", responses=answers(GroupView, also=(409,)), openapi_extra=json_body(GroupChangeWords))
+async def change_group(request: Request, actor: Caller, name: Name) -> Json:
+    """Change what a group grants, who is in it and what is said of it."""
+    asked: GroupChangeWords = read_json(await request.body(), GroupChangeWords)
+    changed = await service_of(request).change_group(
+        actor,
+        name,
+        grant=asked.grant.grants(),
+        revoke=asked.revoke.grants(),
+        add=asked.add,
+        remove=asked.remove,
+        description=asked.description,
+        external_name=asked.external_name,
+        admin=asked.admin,
+    )
+    return Json(changed)
+
+
+@router.delete("/groups/{name}", status_code=204, responses=answers(None, 204, also=(409,)))
+async def delete_group(request: Request, actor: Caller, name: Name) -> Json:
+    """Delete a group: its members lose what it granted."""
+    await service_of(request).delete_group(actor, name)
+    return no_content()

@@ -1,0 +1,59 @@
+"""Storages: which there are, what is in their folders, and files, which are sent as downloads and never shown."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from corral.api.bounds import After, Limit, Name
+from corral.api.callers import Caller, service_of
+from corral.api.streams import EndingResponse, HoldsLogs
+from corral.api.wire import Json, answers
+from corral.model.records import Page
+from corral.model.views import FileView, StorageView
+
+router = APIRouter(tags=["storages"])
+
+Path = Annotated[str, Query(max_length=4096, description="A path in the storage; empty is its folder itself.")]
+_BYTES: Final = "application/octet-stream"
+_ANSWERS: Final = answers(None, 200, text="The bytes of the file", also=(409,)) | {
+    200: {
+        "description": "The bytes of the file",
+        "content": {_BYTES: {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+
+
+@router.get("/storages", responses=answers(Page[StorageView]))
+async def list_storages(request: Request, actor: Caller) -> Json:
+    """The storages that the caller may use."""
+    return Json(Page(items=await service_of(request).storage_views(actor)))
+
+
+@router.get("/storages/{name}/files", responses=answers(Page[FileView], also=(409,)))
+async def list_files(
+    request: Request, actor: Caller, name: Name, path: Path = "", limit: Limit = 200, after: After = ""
+) -> Json:
+    """What is in a folder of a storage, by name; links are listed and not followed."""
+    return Json(await service_of(request).storage_files(actor, name, path, limit=limit, after=after))
+
+
+@router.get("/storages/{name}/file", responses=_ANSWERS, dependencies=[HoldsLogs])
+async def fetch_file(request: Request, actor: Caller, name: Name, path: Path) -> Response:
+    """A file of a storage, as a download."""
+    size, pieces = await service_of(request).storage_file(actor, name, path)
+    return EndingResponse(pieces, cut=b"", media_type=_BYTES, headers=_headers(path, size))
+
+
+def _headers(path: str, size: int) -> dict[str, str]:
+    """So that no browser shows or runs a file as a page of the portal's."""
+    name = path.rstrip("/").rpartition("/")[2]
+    return {
+        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
+        "Content-Length": str(size),
+        "Content-Security-Policy": "sandbox; default-src 'none'",
+        "Cache-Control": "no-store",
+    }

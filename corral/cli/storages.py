@@ -1,0 +1,82 @@
+"""`corral storages`: which there are, what is in them, and files out of them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from corral.cli.accounts import Listing
+from corral.cli.output import output_option, say, show, table
+from corral.cli.pages import items
+from corral.cli.server_of import connect
+
+
+@click.group("storages", cls=Listing, invoke_without_command=True)
+@output_option
+@click.pass_context
+def storages_command(context: click.Context, output: str) -> None:
+    """List the storages that you may use, look into them, and fetch files.
+
+    They are made and changed as documents (corral apply), and granted to groups (corral groups grant).
+    """
+    if context.invoked_subcommand is not None:
+        return
+    with connect() as client:
+        found = client.storages()["items"]
+    if show(found, output, names=[each["name"] for each in found]):
+        return
+    rows = [
+        (
+            each["name"],
+            each["type"],
+            "shared" if each["share"] else "own folder",
+            "read only" if each["readOnly"] else "",
+            ", ".join(each["groups"]),
+            each["description"],
+        )
+        for each in found
+    ]
+    click.echo(table(("NAME", "TYPE", "SEEN", "", "GROUPS", "DESCRIPTION"), rows))
+
+
+@storages_command.command("browse")
+@click.argument("storage")
+@click.argument("path", default="")
+@output_option
+def browse_storage(storage: str, path: str, output: str) -> None:
+    """List what is in a folder of a storage; links are shown and not followed."""
+    with connect() as client:
+        found = items(lambda **page: client.storage_files(storage, path, **page))
+    if show(found, output, names=[each["name"] for each in found]):
+        return
+    rows = [
+        (each["kind"], each["size"] if each["kind"] == "file" else "", each["changedAt"], each["name"])
+        for each in found
+    ]
+    click.echo(table(("KIND", "BYTES", "CHANGED", "NAME"), rows, right=frozenset({1})))
+
+
+@storages_command.command("get")
+@click.argument("storage")
+@click.argument("path")
+@click.option("-o", "--output", "to", default="", help="Where to write it (- is standard output); its name, if unsaid.")
+def get_file(storage: str, path: str, to: str) -> None:
+    """Fetch a file out of a storage."""
+    with connect() as client:
+        pieces = client.storage_file(storage, path)
+        if to == "-":
+            for piece in pieces:
+                sys.stdout.buffer.write(piece)
+            return
+        target = Path(to or path.rstrip("/").rpartition("/")[2])
+        part = target.with_name(target.name + ".part")
+        try:
+            with part.open("xb") as file:
+                for piece in pieces:
+                    file.write(piece)
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+    say(f"{target} has {target.stat().st_size:,} bytes.")

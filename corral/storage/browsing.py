@@ -1,0 +1,341 @@
+"""Look into the folder of a storage and read files in it, for people who may read them.
+
+No link is followed, on the way or at its end: every part of a path is opened from the folder before it, so that neither
+`..` nor a link leads out. What one system account may not read, the server, which may read everything, does not give to it.
+Each call works in a thread of its own with a deadline, because a file server that is away may never answer; each storage
+has few of them at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import heapq
+import os
+import pwd
+import stat
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
+
+from corral.kernel.errors import Forbidden, InvalidInput, NotFound, Unavailable
+from corral.storage.stage import place, words_of
+
+Answer = TypeVar("Answer")
+SECONDS: Final = 10.0
+"""How long a folder or a piece of a file may take."""
+AT_ONCE: Final = 8
+"""Calls under way in one storage; one that hangs counts until it ends."""
+PIECE: Final = 1 << 20
+"""Bytes of a file that are read at once."""
+MOST_SEEN: Final = 200_000
+"""Entries of one folder that are looked at."""
+_DEEPEST: Final = 64
+_LONGEST: Final = 4096
+
+
+class Entry(NamedTuple):
+    """One thing in a folder."""
+
+    name: str
+    kind: Literal["folder", "file", "link", "other"]
+    size: int
+    changed_at: float
+
+
+class Listing(NamedTuple):
+    """Some entries by name, and whether there are more."""
+
+    entries: list[Entry]
+    more: bool
+
+
+class Account(NamedTuple):
+    """A system account, as whom files are read."""
+
+    uid: int
+    groups: frozenset[int]
+
+    def may(self, status: os.stat_result, *, enter: bool = False) -> bool:
+        """Whether the account may read a thing and, a folder, enter it; what only an ACL lets it do, it may not."""
+        shift = 6 if status.st_uid == self.uid else 3 if status.st_gid in self.groups else 0
+        wanted = 0o5 if enter else 0o4
+        return self.uid == 0 or (status.st_mode >> shift) & wanted == wanted
+
+
+def account_of(uid: int | None) -> Account | None:
+    """As whom a user's tasks read files; None where the server itself has no more rights than they."""
+    if os.geteuid() != 0:
+        return None
+    if uid is None:
+        return Account(-1, frozenset())
+    try:
+        known = pwd.getpwuid(uid)
+    except KeyError:
+        return Account(uid, frozenset({uid}))
+    return Account(uid, frozenset(os.getgrouplist(known.pw_name, known.pw_gid)))
+
+
+def parts_of(path: str) -> tuple[str, ...]:
+    """The names that a path in a storage is made of.
+
+    Raises InvalidInput `bad-path` for one that leads out, or is too long.
+    """
+    parts = tuple(part for part in path.split("/") if part and part != ".")
+    if ".." in parts or "\0" in path or len(path) > _LONGEST or len(parts) > _DEEPEST:
+        message = f"A path has up to {_DEEPEST} names, none of them .., and {_LONGEST} characters."
+        raise InvalidInput("bad-path", message)
+    return parts
+
+
+class Folder(Protocol):
+    """The folder of a storage as one user has it. Its calls block."""
+
+    def entries(self, parts: tuple[str, ...], after: str, limit: int) -> Listing:
+        """The entries of a folder in it, those whose names come after `after`."""
+        ...
+
+    def size(self, parts: tuple[str, ...]) -> int:
+        """The bytes of a file in it, which may be read."""
+        ...
+
+    def read(self, parts: tuple[str, ...], begin: int, end: int) -> bytes:
+        """A piece of a file in it."""
+        ...
+
+
+class LocalFolder:
+    """A folder of this machine."""
+
+    def __init__(self, root: str, own: str, account: Account | None) -> None:
+        """`own` is the user's folder in it; "" is all of it."""
+        self._root, self._own, self._account = root, own, account
+
+    def entries(self, parts: tuple[str, ...], after: str, limit: int) -> Listing:
+        """The entries of a folder in it.
+
+        Raises NotFound, Forbidden.
+        """
+        with self._opened(parts, os.O_DIRECTORY) as (descriptor, _), os.scandir(descriptor) as found:
+            names = (entry.name for _, entry in zip(range(MOST_SEEN), found, strict=False))
+            wanted = heapq.nsmallest(limit + 1, (name for name in names if name > after))
+            shown = [_entry(descriptor, name) for name in wanted[:limit]]
+            return Listing([each for each in shown if each is not None], len(wanted) > limit)
+
+    def size(self, parts: tuple[str, ...]) -> int:
+        """The bytes of a file in it.
+
+        Raises NotFound, Forbidden, InvalidInput `not-a-file`.
+        """
+        with self._opened(parts, os.O_NONBLOCK) as (_, status):
+            if not stat.S_ISREG(status.st_mode):
+                raise InvalidInput("not-a-file", f"{'/'.join(parts)[-200:]} is no file; list it instead.")
+            return status.st_size
+
+    def read(self, parts: tuple[str, ...], begin: int, end: int) -> bytes:
+        """A piece of a file in it; raises like `size`."""
+        with self._opened(parts, os.O_NONBLOCK) as (descriptor, status):
+            if not stat.S_ISREG(status.st_mode):
+                raise InvalidInput("not-a-file", f"{'/'.join(parts)[-200:]} is no file; list it instead.")
+            return os.pread(descriptor, end - begin, begin)
+
+    @contextmanager
+    def _opened(self, parts: tuple[str, ...], flags: int) -> Iterator[tuple[int, os.stat_result]]:
+        """The thing at a path, opened part by part from the folder before."""
+        ways = (*((self._own,) if self._own else ()), *parts)
+        shown = "/".join(parts)[-200:] or "/"
+        descriptor = -1
+        try:
+            descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            status = self._checked(descriptor, shown)
+            for at, part in enumerate(ways, 1):
+                how = flags if at == len(ways) else os.O_DIRECTORY
+                inner = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | how, dir_fd=descriptor)
+                os.close(descriptor)
+                descriptor = inner
+                status = self._checked(descriptor, shown)
+            yield descriptor, status
+        except OSError as error:
+            raise _refused(error, shown) from None
+        finally:
+            if descriptor >= 0:
+                os.close(descriptor)
+
+    def _checked(self, descriptor: int, shown: str) -> os.stat_result:
+        status = os.fstat(descriptor)
+        if self._account is not None and not self._account.may(status, enter=stat.S_ISDIR(status.st_mode)):
+            raise _unreadable(shown)
+        return status
+
+
+class RemoteStorage:
+    """A folder at a URI, as the server's own credentials open it."""
+
+    def __init__(self, uri: str, own: str) -> None:
+        self._uri, self._own = uri, own
+
+    def entries(self, parts: tuple[str, ...], after: str, limit: int) -> Listing:
+        """The entries of a folder in it.
+
+        Raises NotFound, Unavailable.
+        """
+        filesystem, path = self._at(parts)
+        try:
+            infos = filesystem.ls(path, detail=True)
+        except FileNotFoundError:
+            raise _missing("/".join(parts)[-200:] or "/") from None
+        except Exception as error:
+            raise _away(words_of(error)) from None
+        found = [_remote_entry(info) for info in infos[:MOST_SEEN] if info["name"].rstrip("/") != path.rstrip("/")]
+        wanted = heapq.nsmallest(limit + 1, (each for each in found if each.name > after))
+        return Listing(wanted[:limit], len(wanted) > limit)
+
+    def size(self, parts: tuple[str, ...]) -> int:
+        """The bytes of a file in it.
+
+        Raises NotFound, InvalidInput `not-a-file`, Unavailable.
+        """
+        filesystem, path = self._at(parts)
+        try:
+            info = filesystem.info(path)
+        except FileNotFoundError:
+            raise _missing("/".join(parts)[-200:]) from None
+        except Exception as error:
+            raise _away(words_of(error)) from None
+        if info.get("type") != "file":
+            raise InvalidInput("not-a-file", f"{'/'.join(parts)[-200:]} is no file; list it instead.")
+        return int(info.get("size") or 0)
+
+    def read(self, parts: tuple[str, ...], begin: int, end: int) -> bytes:
+        """A piece of a file in it; raises like `size`."""
+        filesystem, path = self._at(parts)
+        try:
+            data: bytes = filesystem.cat_file(path, start=begin, end=end)
+        except FileNotFoundError:
+            raise _missing("/".join(parts)[-200:]) from None
+        except Exception as error:
+            raise _away(words_of(error)) from None
+        return data
+
+    def _at(self, parts: tuple[str, ...]) -> tuple[Any, str]:
+        filesystem, root = place(self._uri)
+        return filesystem, "/".join((root.rstrip("/"), *((self._own,) if self._own else ()), *parts))
+
+
+class Browser:
+    """Calls to storages' folders, each in a thread of its own, and few at once in each storage."""
+
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self._seconds = seconds
+        self._under_way: Counter[str] = Counter()
+
+    async def entries(self, storage: str, folder: Folder, path: str, after: str, limit: int) -> Listing:
+        """Some entries of a folder.
+
+        Raises what the folder does, and Unavailable when it does not answer in time.
+        """
+        parts = parts_of(path)
+        return await self._call(storage, lambda: folder.entries(parts, after, limit))
+
+    async def file(self, storage: str, folder: Folder, path: str) -> tuple[int, AsyncIterator[bytes]]:
+        """The size of a file, and its bytes piece by piece: as many as it had at first.
+
+        Raises like `entries`.
+        """
+        parts = parts_of(path)
+        size = await self._call(storage, lambda: folder.size(parts))
+        return size, self._pieces(storage, folder, parts, size)
+
+    async def _pieces(self, storage: str, folder: Folder, parts: tuple[str, ...], size: int) -> AsyncIterator[bytes]:
+        at = 0
+        while at < size:
+            piece = await self._call(storage, lambda: folder.read(parts, at, min(size, at + PIECE)))  # noqa: B023
+            if not piece:
+                raise Unavailable("file-changed", f"The file became shorter while it was read: {at} of {size} bytes.")
+            yield piece
+            at += len(piece)
+
+    async def _call(self, storage: str, function: Callable[[], Answer]) -> Answer:
+        if self._under_way[storage] >= AT_ONCE:
+            message = f"The storage {storage} is busy with {AT_ONCE} calls or does not answer; try again in a moment."
+            raise Unavailable("storage-busy", message, retry_after=5)
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Answer] = loop.create_future()
+
+        def done(result: Answer | None, error: BaseException | None) -> None:
+            self._under_way[storage] -= 1
+            if not self._under_way[storage]:
+                del self._under_way[storage]
+            if answer.done():
+                return
+            if error is not None:
+                answer.set_exception(error)
+            else:
+                answer.set_result(result)  # type: ignore[arg-type]
+
+        def run() -> None:
+            result, failure = None, None
+            try:
+                result = function()
+            except BaseException as error:
+                failure = error
+            try:
+                loop.call_soon_threadsafe(done, result, failure)
+            except RuntimeError:
+                return  # the server has ended meanwhile
+
+        self._under_way[storage] += 1
+        threading.Thread(target=run, name=f"browse {storage}", daemon=True).start()
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await answer
+        except TimeoutError:
+            raise _away(f"no answer in {self._seconds:g} seconds") from None
+
+
+def _entry(folder: int, name: str) -> Entry | None:
+    """One entry; None for one that is gone meanwhile."""
+    try:
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return None
+    kinds: dict[int, Literal["folder", "file", "link"]] = {
+        stat.S_IFDIR: "folder",
+        stat.S_IFREG: "file",
+        stat.S_IFLNK: "link",
+    }
+    shown = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return Entry(shown, kinds.get(stat.S_IFMT(status.st_mode), "other"), status.st_size, status.st_mtime)
+
+
+def _remote_entry(info: dict[str, Any]) -> Entry:
+    changed = info.get("LastModified") or info.get("mtime") or info.get("modificationTime") or 0
+    at = changed.timestamp() if hasattr(changed, "timestamp") else float(changed or 0)
+    at = at / 1000 if at > 1e11 else at  # WebHDFS counts in milliseconds
+    name = str(info["name"]).rstrip("/").rpartition("/")[2]
+    kind: Literal["folder", "file"] = "folder" if info.get("type") == "directory" else "file"
+    return Entry(name, kind, int(info.get("size") or 0), at)
+
+
+def _missing(shown: str) -> NotFound:
+    return NotFound("path-not-found", f"There is no {shown} in the storage.")
+
+
+def _unreadable(shown: str) -> Forbidden:
+    return Forbidden("path-unreadable", f"{shown} is not readable for your account.")
+
+
+def _away(said: str) -> Unavailable:
+    return Unavailable("storage-away", f"The storage does not answer: {said}.", retry_after=10)
+
+
+def _refused(error: OSError, shown: str) -> Exception:
+    if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
+        return _missing(shown)
+    if error.errno == errno.ELOOP:
+        return InvalidInput("path-is-link", f"{shown} is behind a symbolic link, and links are not followed here.")
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return _unreadable(shown)
+    return _away(error.strerror or "an error of the system")

@@ -1,0 +1,147 @@
+"""Changes of groups and of their members, each one transaction with its line of the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import func, insert, select, update
+
+from corral.kernel.errors import Conflict, NotFound
+from corral.model.accounts import ADMIN_GROUP, AuditWrite, Group, User
+from corral.store import tables
+from corral.store.accounts import Accounts, group_of, group_row, keep_an_admin, user_of
+from corral.store.audit import write_audit
+from corral.store.rows import clean, encode, put
+from corral.store.writer import Transaction
+
+_users, _groups = tables.users, tables.groups
+_GRANTED: Final = ("queues", "manages", "storages")
+
+
+class GroupChange(msgspec.Struct, frozen=True):
+    """What shall be different of a group; None leaves it."""
+
+    grant: dict[str, tuple[str, ...]]
+    """By `queues`, `manages` and `storages`."""
+    revoke: dict[str, tuple[str, ...]]
+    add: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+    description: str | None = None
+    external_name: str | None = None
+    admin: bool | None = None
+
+
+class Groups(Accounts):
+    """Groups with their members."""
+
+    async def add_group(self, group: Group, audit: AuditWrite) -> bool:
+        """Store a new group; False when there is one of that name."""
+
+        def run(transaction: Transaction) -> bool:
+            if transaction.read(select(_groups.c.name).where(_groups.c.name == group.name)).first() is not None:
+                return False
+            transaction.write(insert(_groups), group_row(group))
+            write_audit(transaction, audit)
+            return True
+
+        made = await self.write(run)
+        self.admission_changed()
+        return made
+
+    async def change_group(
+        self, name: str, change: GroupChange, audit: AuditWrite, unsaid: Group | None
+    ) -> Group | None:
+        """Change a group, which is `unsaid` while nothing is stored of it; None when there is none.
+
+        Raises NotFound for a user that is not there, Conflict `last-admin`.
+        """
+
+        def run(transaction: Transaction) -> Group | None:
+            row = transaction.read(select(_groups).where(_groups.c.name == name)).first()
+            group = unsaid if row is None else group_of(row)
+            if group is None:
+                return None
+            changed = _changed(group, change)
+            put(transaction, _groups, [group_row(changed)])
+            for user in dict.fromkeys(change.remove):
+                _move(transaction, user, name, there=False)
+            for user in dict.fromkeys(change.add):
+                _move(transaction, user, name, there=True)
+            write_audit(transaction, audit)
+            return changed
+
+        found = await self.write(run)
+        self.admission_changed()
+        return found
+
+    async def put_accounts(
+        self, before: Mapping[str, User | None], after: Mapping[str, User], audits: Sequence[AuditWrite]
+    ) -> None:
+        """Make and change accounts, all of them or none; `before` is what they were when that was decided.
+
+        Raises Conflict `accounts-changed` when one is another meanwhile, `last-admin`.
+        """
+
+        def run(transaction: Transaction) -> None:
+            for name, user in after.items():
+                row = transaction.read(select(_users).where(_users.c.name == name)).first()
+                if (None if row is None else user_of(row)) != before[name]:
+                    raise Conflict("accounts-changed", f"{name} was changed meanwhile; look at the list again.")
+                said: dict[str, Any] = {"role": user.role, "groups": encode(user.groups), "email": clean(user.email)}
+                said |= {"disabled": user.disabled}
+                if row is None:
+                    new: dict[str, Any] = {
+                        "name": name,
+                        "password_hash": "",
+                        "uid": None,
+                        "created_at": user.created_at,
+                    }
+                    transaction.write(insert(_users), {**new, **said, "extension": encode(user.extension)})
+                else:
+                    transaction.write(update(_users).where(_users.c.name == name).values(**said))
+            admins = select(func.count()).where(_users.c.role == "admin", ~_users.c.disabled)
+            if not transaction.read(admins).scalar_one():
+                raise Conflict("last-admin", "No administrator would be left; keep one who is not disabled.")
+            for audit in audits:
+                write_audit(transaction, audit)
+
+        await self.write(run)
+
+
+def _changed(group: Group, change: GroupChange) -> Group:
+    said: dict[str, Any] = {}
+    for field in _GRANTED:
+        gone = set(change.revoke.get(field, ()))
+        kept = [name for name in getattr(group, field) if name not in gone]
+        said[field] = tuple(dict.fromkeys((*kept, *change.grant.get(field, ()))))
+    if change.description is not None:
+        said["description"] = clean(change.description)
+    if change.external_name is not None:
+        said["external_name"] = clean(change.external_name)
+    if change.admin is not None:
+        said["admin"] = change.admin
+    return msgspec.structs.replace(group, **said)
+
+
+def _move(transaction: Transaction, name: str, group: str, *, there: bool) -> None:
+    """Put an account into a group, or take it out; who is in the administrators' group has their role."""
+    row = transaction.read(select(_users).where(_users.c.name == name)).first()
+    if row is None:
+        raise NotFound("user-not-found", f"There is no user {name[:100]}.")
+    user = user_of(row)
+    if group == ADMIN_GROUP:
+        if not there:
+            keep_an_admin(transaction, name)
+        values: dict[str, Any] = {"role": "admin" if there else "user"}
+    else:
+        values = {"groups": encode(_left(user, group, there=there))}
+    transaction.write(update(_users).where(_users.c.name == name).values(**values))
+
+
+def _left(user: User, group: str, *, there: bool) -> tuple[str, ...]:
+    own = tuple(each for each in user.memberships if each != ADMIN_GROUP or each in user.groups)
+    if there:
+        return own if group in own else (*own, group)
+    return tuple(each for each in own if each != group)

@@ -1,0 +1,41 @@
+"""What the scheduler says becomes sentences: jobs by name, one full stop, and no name with another capital."""
+
+from __future__ import annotations
+
+import pytest
+
+from corral.model.wording import by_name, held_by_array, sentence
+
+NAMES = {"1m83k2c4v5w6x": "digits", "1m83k2c4v5w6y": "seeds-0"}
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("Behind job 1m83k2c4v5w6x, the first that waits.", "Behind job digits, the first that waits."),
+        ("It waits for jobs 1m83k2c4v5w6x and 1m83k2c4v5w6y.", "It waits for jobs digits and seeds-0."),
+        ("It waits for job 1m83k2c4v5w6z.", "It waits for job 1m83k2c4v5w6z."),
+        ("main-0 of attempt 1m83k2c4v5w6x.0.main.0.1", "main-0 of attempt 1m83k2c4v5w6x.0.main.0.1"),
+        ("GPU-1m83k2c4v5w6x is an administrator's", "GPU-1m83k2c4v5w6x is an administrator's"),
+    ],
+)
+def test_jobs_that_are_known_are_called_by_their_names(said: str, shown: str) -> None:
+    assert by_name(said, NAMES.get) == shown
+
+
+@pytest.mark.parametrize(
+    ("clause", "shown"),
+    [
+        ("the job was suspended by ada", "The job was suspended by ada."),
+        ("Job high of ada has priority 5.", "Job high of ada has priority 5."),
+        ("the node local/node1 is cordoned by root: why not?", "The node local/node1 is cordoned by root: why not?"),
+        ("", ""),
+    ],
+)
+def test_a_sentence_ends_with_one_full_stop(clause: str, shown: str) -> None:
+    assert sentence(clause) == shown
+    assert sentence(sentence(clause)) == shown
+
+
+def test_a_job_of_an_array_names_the_one_before_it_and_the_bound() -> None:
+    assert held_by_array("seeds-0", 2) == "Waits for seeds-0 to end: of its array 2 may run at once (maxParallel)."

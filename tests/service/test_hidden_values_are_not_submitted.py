@@ -1,0 +1,22 @@
+"""Whoever copies another's job is told which values were hidden, instead of a job that runs with `(hidden)`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from corral.service import Service
+from corral.spec.errors import SpecError
+from tests.service.conftest import ANN, BOB, job_text
+
+
+async def test_a_copy_of_anothers_job_names_the_values_that_were_hidden(service: Service) -> None:
+    made = await service.submit(ANN, job_text(more="env: {TOKEN: x}\n"))
+    assert made.detail is not None
+    seen = await service.job_document(BOB, made.detail.id)
+    with pytest.raises(SpecError, match=r"TOKEN.*stands for a value of another's job"):
+        await service.submit(BOB, json.dumps(seen))
+    own = await service.job_document(ANN, made.detail.id)
+    own["metadata"]["name"] = "again"
+    assert (await service.submit(ANN, json.dumps(own))).created

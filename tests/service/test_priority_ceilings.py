@@ -1,0 +1,84 @@
+"""A job's priority has a ceiling: its queue's, its account's or its groups'; without a grant it is that of prod."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from corral.kernel.errors import Forbidden
+from corral.model.accounts import Group, QueueRecord, User
+from corral.service import Actor, Service
+from corral.store import Store
+from tests.service.conftest import ANN, ROOT, Door, job_text
+
+
+async def _submitted(service: Service, actor: Actor, priority: str, queue: str = "default", **terms: bool) -> None:
+    text = job_text(f"p{priority.replace('-', 'm')}-{queue}", more=f"priority: {priority}\nqueue: {queue}\n")
+    assert (await service.submit(actor, text, **terms)).created  # type: ignore[arg-type]
+
+
+async def test_without_a_grant_the_ceiling_is_prod(service: Service) -> None:
+    await _submitted(service, ANN, "prod")
+    for priority in ("crit", "101", "100000"):
+        with pytest.raises(Forbidden, match="100 is the most without a grant") as refused:
+            await _submitted(service, ANN, priority)
+        assert refused.value.code == "priority-too-high"
+    await _submitted(service, ROOT, "crit")
+
+
+async def test_an_import_keeps_its_priority(service: Service) -> None:
+    await _submitted(service, ANN, "crit", own_priority=True)
+
+
+async def test_a_queue_grants_and_bounds_for_those_below_it(service: Service, store: Store) -> None:
+    upper, lower = QueueRecord("upper", {"maxPriority": 120}), QueueRecord("lower", {"parent": "upper"})
+    await store.put_queues([QueueRecord("default"), upper, lower, QueueRecord("low", {"maxPriority": 5})])
+    await _submitted(service, ANN, "crit", "lower")
+    with pytest.raises(Forbidden, match="the maxPriority of queue upper is 120"):
+        await _submitted(service, ANN, "121", "lower")
+    with pytest.raises(Forbidden, match="the maxPriority of queue low is 5"):
+        await _submitted(service, ROOT, "6", "low")
+
+
+async def test_an_account_has_its_own_ceiling_else_the_highest_of_its_groups(service: Service, store: Store) -> None:
+    for name, most in (("oncall", 120), ("others", 20)):
+        await store.put_group(Group(name, max_priority=most))
+    await store.add_user(User("eva", groups=("oncall", "others")))
+    await _submitted(service, await service.account("eva"), "crit")
+    with pytest.raises(Forbidden, match="the maxPriority of group oncall is 120"):
+        await _submitted(service, await service.account("eva"), "121")
+    await store.change_user("eva", max_priority=50)
+    with pytest.raises(Forbidden, match="the maxPriority of user eva is 50"):
+        await _submitted(service, await service.account("eva"), "prod")
+    await store.change_user("eva", max_priority="")
+    assert (await service.account("eva")).max_priority == 120
+    assert msgspec.structs.asdict(await service.account("eva"))["max_priority_of"] == "group oncall"
+
+
+async def test_an_administrator_sets_the_ceiling_of_an_account(service: Service, store: Store) -> None:
+    await service.create_user(ROOT, "eva", password="a-long-password")
+    assert (await service.change_user(ROOT, "eva", max_priority=120)).max_priority == 120
+    assert (await service.user(ROOT, "eva")).max_priority == 120
+    with pytest.raises(Forbidden):
+        await service.change_user(await service.account("eva"), "eva", max_priority=500)
+    assert (await service.change_user(ROOT, "eva", max_priority="")).max_priority is None
+
+
+async def test_explain_advises_no_priority_and_no_queue_that_its_owner_may_not_have(
+    service: Service, store: Store, door: Door
+) -> None:
+    await store.put_queues([QueueRecord(name) for name in ("default", "open", "granted")] + [_closed()])
+    await store.put_group(Group("others", queues=("granted",)))
+    detail = (await service.submit(ANN, job_text("waits"))).detail
+    assert detail is not None
+    advised = [("priority", 101), ("queue", "granted"), ("queue", "closed"), ("priority", 100), ("queue", "open")]
+    changes = [{"path": path, "from": "", "to": value, "message": "It would start now."} for path, value in advised]
+    estimate = {"basis": "unknown", "message": "Unknown.", "at": None, "after": []}
+    binding = {"code": "not-enough-devices", "message": "0 are free.", "counts": {}}
+    door.answers[f"/explain/{detail.id}"] = {"binding": binding, "outlook": {"estimate": estimate, "changes": changes}}
+    found = await service.explain(ANN, detail.id)
+    assert [(change.path, change.after) for change in found.changes] == [("priority", 100), ("queue", "open")]
+
+
+def _closed() -> QueueRecord:
+    return QueueRecord("closed", {"closed": True})

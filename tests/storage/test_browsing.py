@@ -1,0 +1,153 @@
+"""Who looks into a storage sees what their tasks could, and finds no way out of its folder."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from corral.kernel.errors import CorralError, Forbidden, InvalidInput, NotFound, Unavailable
+from corral.storage.browsing import AT_ONCE, PIECE, Account, Browser, Listing, LocalFolder, RemoteStorage, parts_of
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "data"
+    (root / "sets" / "deep").mkdir(parents=True)
+    (root / "sets" / "a.txt").write_text("hello")
+    (root / "ann").mkdir()
+    (root / "ann" / "mine").write_text("ann's")
+    (tmp_path / "outside").write_text("secret")
+    (root / "way-out").symlink_to(tmp_path)
+    (root / "sets" / "passwd").symlink_to(tmp_path / "outside")
+    os.mkfifo(root / "pipe")
+    return root
+
+
+async def read(browser: Browser, folder: LocalFolder, path: str) -> bytes:
+    _, pieces = await browser.file("data", folder, path)
+    return b"".join([piece async for piece in pieces])
+
+
+async def test_a_folder_is_listed_by_name_and_a_file_is_read(root: Path) -> None:
+    browser, folder = Browser(), LocalFolder(str(root), "", None)
+    found = await browser.entries("data", folder, "/sets/./", "", 100)
+    assert [(each.name, each.kind) for each in found.entries] == [
+        ("a.txt", "file"),
+        ("deep", "folder"),
+        ("passwd", "link"),
+    ]
+    assert await read(browser, folder, "sets/a.txt") == b"hello"
+    first = await browser.entries("data", folder, "sets", "", 1)
+    assert ([each.name for each in first.entries], first.more) == (["a.txt"], True)
+    rest = await browser.entries("data", folder, "sets", "a.txt", 5)
+    assert ([each.name for each in rest.entries], rest.more) == (["deep", "passwd"], False)
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("../outside", "bad-path"),
+        ("sets/../../outside", "bad-path"),
+        ("sets/a.txt\0", "bad-path"),
+        ("/".join("x" * 65), "bad-path"),
+        ("way-out/outside", "path-not-found"),
+        ("sets/passwd", "path-is-link"),
+        ("missing", "path-not-found"),
+        ("sets", "not-a-file"),
+        ("pipe", "not-a-file"),
+        ("x" * 300, "path-not-found"),
+    ],
+)
+async def test_no_path_leads_out_or_to_what_is_no_file(root: Path, path: str, code: str) -> None:
+    with pytest.raises(CorralError) as refused:
+        await read(Browser(), LocalFolder(str(root), "", None), path)
+    assert refused.value.code == code
+
+
+async def test_a_link_is_not_listed_through(root: Path) -> None:
+    with pytest.raises((InvalidInput, NotFound)):
+        await Browser().entries("data", LocalFolder(str(root), "", None), "way-out", "", 10)
+
+
+async def test_who_has_a_folder_of_their_own_sees_that_alone(root: Path) -> None:
+    browser = Browser()
+    assert await read(browser, LocalFolder(str(root), "ann", None), "mine") == b"ann's"
+    with pytest.raises(NotFound):
+        await read(browser, LocalFolder(str(root), "bob", None), "mine")
+    (root / "eve").symlink_to(root / "ann")
+    with pytest.raises((InvalidInput, NotFound)):
+        await read(browser, LocalFolder(str(root), "eve", None), "mine")
+
+
+async def test_what_the_account_may_not_read_the_server_does_not_give(root: Path) -> None:
+    browser, stranger = Browser(), Account(65_000, frozenset({65_000}))
+    file = root / "sets" / "a.txt"
+    for folder in (root.parent, root, root / "sets"):
+        folder.chmod(0o755)
+    file.chmod(0o640)
+    with pytest.raises(Forbidden):
+        await read(browser, LocalFolder(str(root), "", stranger), "sets/a.txt")
+    file.chmod(0o644)
+    assert await read(browser, LocalFolder(str(root), "", stranger), "sets/a.txt") == b"hello"
+    (root / "sets").chmod(0o700)
+    with pytest.raises(Forbidden):
+        await browser.entries("data", LocalFolder(str(root), "", stranger), "sets", "", 10)
+    owner = Account(os.stat(file).st_uid, frozenset())
+    assert await read(browser, LocalFolder(str(root), "", owner), "sets/a.txt") == b"hello"
+
+
+async def test_a_large_file_comes_in_pieces(root: Path) -> None:
+    (root / "big").write_bytes(b"x" * (2 * PIECE + 5))
+    size, pieces = await Browser().file("data", LocalFolder(str(root), "", None), "big")
+    assert [len(piece) async for piece in pieces] == [PIECE, PIECE, 5]
+    assert size == 2 * PIECE + 5
+
+
+class Hanging(LocalFolder):
+    """The folder of a file server that is away until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__("/", "", None)
+        self.go = threading.Event()
+
+    def entries(self, parts: tuple[str, ...], after: str, limit: int) -> Listing:
+        self.go.wait()
+        return Listing([], False)
+
+
+async def test_a_storage_that_hangs_holds_up_few_and_not_for_long() -> None:
+    browser, folder = Browser(seconds=0.05), Hanging()
+    asked = (browser.entries("away", folder, "", "", 1) for _ in range(AT_ONCE))
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert all(isinstance(each, Unavailable) and each.code == "storage-away" for each in answers)
+    with pytest.raises(Unavailable, match="is busy with 8 calls"):
+        await browser.entries("away", folder, "", "", 1)
+    folder.go.set()
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                await browser.entries("away", folder, "", "", 1)
+                return
+            except Unavailable:
+                await asyncio.sleep(0)
+
+
+async def test_a_folder_at_a_uri_is_looked_into_as_well(root: Path) -> None:
+    (root / "ann" / "sub").mkdir()
+    (root / "ann" / "sub" / "x").write_bytes(b"12345")
+    folder = RemoteStorage(root.as_uri(), "ann")
+    browser = Browser()
+    found = await browser.entries("mem", folder, "sub", "", 10)
+    assert [(each.name, each.kind, each.size) for each in found.entries] == [("x", "file", 5)]
+    _, pieces = await browser.file("mem", folder, "sub/x")
+    assert b"".join([piece async for piece in pieces]) == b"12345"
+    with pytest.raises(NotFound):
+        await browser.entries("mem", RemoteStorage(root.as_uri(), "bob"), "sub", "", 10)
+
+
+def test_a_path_is_taken_apart() -> None:
+    assert parts_of("//a/./b/") == ("a", "b")

@@ -1,0 +1,59 @@
+// @vitest-environment happy-dom
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { createMemoryHistory, createRootRoute, createRoute, createRouter, RouterProvider } from '@tanstack/react-router';
+import { cleanup, render, screen } from '@testing-library/react';
+import type { ReactNode } from 'react';
+import { afterEach, expect, it, vi } from 'vitest';
+import type { JobDetail } from '../api/types';
+import { ExitNote } from './ExitNote';
+import { JobActions } from './JobActions';
+
+afterEach(() => {
+  cleanup();
+  vi.restoreAllMocks();
+  vi.unstubAllGlobals();
+});
+
+const OWNERS = ['delete', 'environment', 'exec', 'logs', 'restart', 'resume', 'scale', 'stop', 'suspend', 'tag'];
+
+function job(change: Partial<JobDetail>): JobDetail {
+  return { id: 'j1', name: 'digits', user: 'ada', state: 'running', suspended: false, roles: [], allowed: [], exit: null, ...change } as unknown as JobDetail;
+}
+
+async function show(page: ReactNode) {
+  const root = createRootRoute();
+  const at = createRoute({ getParentRoute: () => root, path: '/', component: () => page });
+  const router = createRouter({ routeTree: root.addChildren([at]), history: createMemoryHistory({ initialEntries: ['/'] }) });
+  await router.load();
+  render(
+    <QueryClientProvider client={new QueryClient()}>
+      <RouterProvider router={router as never} />
+    </QueryClientProvider>,
+  );
+}
+
+it("offers of another person's job nothing that would be refused", async () => {
+  await show(<JobActions job={job({})} />);
+  expect(screen.getByText('Clone')).toBeDefined();
+  expect(screen.queryAllByRole('button')).toEqual([]);
+});
+
+it('offers the owner what the state of the job allows', async () => {
+  await show(<JobActions job={job({ allowed: OWNERS })} />);
+  expect(screen.getAllByRole('button').map((each) => each.textContent)).toEqual(['Suspend', 'Restart', 'Stop']);
+  cleanup();
+  await show(<JobActions job={job({ allowed: OWNERS, state: 'failed' })} />);
+  expect(screen.getAllByRole('button').map((each) => each.textContent)).toEqual(['Restart', 'Delete']);
+});
+
+it('opens how a job ended at the last line of what it printed', async () => {
+  vi.spyOn(HTMLElement.prototype, 'scrollHeight', 'get').mockReturnValue(700);
+  const failed = { role: 'main', index: 0, state: 'completed', endedAt: '2026-11-21T12:00:01.000Z', exit: { code: 1, phrase: 'Failed', class: 'unknown', message: '' } };
+  vi.stubGlobal('fetch', async (url: string) =>
+    String(url).includes('/logs') ? new Response('first\nlast\n') : Response.json({ items: [failed], next: null }),
+  );
+  await show(<ExitNote job={job({ state: 'failed', allowed: OWNERS })} />);
+  const shown = await screen.findByLabelText('The last lines of main-0');
+  expect(shown.textContent).toContain('last');
+  expect(shown.scrollTop).toBe(700);
+});
