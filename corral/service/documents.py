@@ -118,7 +118,8 @@ class Configuring(ServiceBase):
         changes: Sequence[DocumentChange] = tuple(given)
         if replaces:
             changes = await self.aside(_are_light(now, changes), with_virtual_clusters_gone, now, changes)
-        changes = await self.aside(_are_light(now, changes), with_manager_limits, now, changes)
+        if _has_queues(changes):
+            changes = await self.aside(_are_light(now, changes), with_manager_limits, now, changes)
         return Applied(await self.aside(_are_light(now, changes), outcomes, now, changes), dry_run=True)
 
     async def apply_documents(
@@ -217,7 +218,7 @@ class Configuring(ServiceBase):
             now, changes = await self.store.all_documents(), given
             if replaces:
                 changes = await self.aside(_are_light(now, given), with_virtual_clusters_gone, now, given, note)
-            if not managed:
+            if not managed and _has_queues(changes):
                 changes = await self.aside(_are_light(now, changes), with_manager_limits, now, changes)
             plan = await self.aside(_are_light(now, changes), planned, now, changes)
             idle = all(each.action == "unchanged" for each in plan.outcomes)
@@ -327,6 +328,10 @@ def _noted(note: str) -> str:
     if len(note) > _MAX_NOTE:
         raise InvalidInput("note-too-long", f"A note has at most {_MAX_NOTE} characters.")
     return note
+
+
+def _has_queues(changes: Sequence[DocumentChange]) -> bool:
+    return any(change.kind == "Queue" for change in changes)
 
 
 def _are_light(now: Documents, changes: Sequence[DocumentChange]) -> bool:

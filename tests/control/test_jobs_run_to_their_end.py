@@ -132,7 +132,7 @@ async def test_a_job_waits_for_the_success_of_another(house: House) -> None:
     ended = await house.until(after, *ENDED_PHASES)
     assert ended.phase == "stopped"
     assert ended.summary.exit is not None
-    assert first in ended.summary.exit.message
+    assert ended.summary.exit.message == "first did not succeed"
     assert (await house.until(never, *ENDED_PHASES)).phase == "stopped"
     assert len(house.engine.started) == 1
 

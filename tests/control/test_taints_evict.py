@@ -89,7 +89,7 @@ async def test_a_job_that_does_not_tolerate_it_leaves_and_those_that_do_stay(hou
     house.engine.taint(node, OUT)  # type: ignore[attr-defined]
     receipt = await _returned(house, job)
     assert receipt.rule == "taint"
-    assert receipt.message == f"the node {node} has the taint maintenance:NoExecute, which it does not tolerate"
+    assert receipt.message == f"The node {node} has the taint maintenance:NoExecute, which it does not tolerate."
     assert await _node_of(house, job) != node
     assert (await house.until(tolerant, "running")).run.yields == 0 and await _node_of(house, tolerant) == node
 
@@ -106,7 +106,7 @@ async def test_one_that_tolerates_it_for_a_time_leaves_when_that_is_over_and_not
     assert await _after(house, job) == 0
     house.clock.advance(11)  # type: ignore[attr-defined]
     receipt = await _returned(house, job)
-    assert receipt.rule == "taint" and receipt.message.endswith("which it does not tolerate any longer")
+    assert receipt.rule == "taint" and receipt.message.endswith("which it does not tolerate any longer.")
 
 
 async def test_a_taint_that_is_taken_away_in_time_sends_nobody_away(house: House) -> None:

@@ -49,7 +49,7 @@ async def test_configuration_that_names_many_nodes_is_worked_out_by_a_worker(
     assert "n[0001-0400]" in (await service.document(ROOT, "Cluster", "local")).text
     assert (await service.document_diff(ROOT, "Cluster", "local")).diff.startswith("---")
     await service.apply_documents(ROOT, QUEUE)
-    assert handed == ["view_of", "difference", "planned"]
+    assert handed == ["view_of", "difference", "with_manager_limits", "planned"]
 
 
 async def test_what_is_wrong_with_a_large_document_is_said_as_of_a_small_one(
