@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from corral.front import ControlSocket, LeadersDoor
     from corral.model.inventory import Inventory
     from corral.model.writes import Holder
-    from corral.service import Service
     from corral.service.allowance import Allowance
     from corral.service.logs import SharedLogs
     from corral.service.openid import OpenId, OpenIdSettings
+    from corral.service.service import Service
     from corral.spec.cluster import ClusterDocument
     from corral.spec.documents import Loaded
     from corral.storage.archiver import LogArchiver
@@ -97,9 +97,9 @@ async def _front(settings: Settings) -> None:
     from corral.api import create_app
     from corral.front import ControlSocket, LeadersDoor, Server, configuration, listener_of, portal_folder
     from corral.kernel.garbage import map_large_blocks
-    from corral.service import Service
     from corral.service.health_events import HealthWatch
     from corral.service.kin import make_kin
+    from corral.service.service import Service
     from corral.store import open_store
     from corral.systemclock import SystemClock
     from corral.workers.pool import Workers
@@ -540,7 +540,7 @@ async def _bridge(settings: Settings, control: Control, key: bytes, code: BlobSt
     from corral.control.bridge import AccountsOfNamespaces, Bridge
     from corral.engines.kubernetes.engine import KubernetesEngine
     from corral.model.objects import ObjectAddress
-    from corral.service import Service
+    from corral.service.service import Service
     from corral.spec.objectkinds import chosen_kinds
 
     accounts = AccountsOfNamespaces(settings.object_accounts)

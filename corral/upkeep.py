@@ -68,7 +68,7 @@ def sign_in_link(settings: Settings, url: str) -> str:
 
     Raises CorralError when the store cannot be opened, Forbidden when the account is no administrator's.
     """
-    from corral.service import Service
+    from corral.service.service import Service
     from corral.store import open_store
     from corral.systemclock import SystemClock
 

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
 
     from corral.kernel.clock import Clock
-    from corral.service import Service
     from corral.service.openid import OpenId
+    from corral.service.service import Service
 
 Connect = Callable[[str], Awaitable["ClientConnection"]]
 Lifespan = Callable[[FastAPI], contextlib.AbstractAsyncContextManager[None]]

@@ -17,7 +17,7 @@ from corral.service.actor import Actor
 from corral.service.base import LIGHT
 
 if TYPE_CHECKING:
-    from corral.service import Service
+    from corral.service.service import Service
 
 COOKIE: Final = "corral_session"
 CSRF_HEADER: Final = "x-corral-csrf"

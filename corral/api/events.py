@@ -24,8 +24,8 @@ from corral.kernel.errors import CorralError, Unavailable
 from corral.model.records import EventRecord
 
 if TYPE_CHECKING:
-    from corral.service import Service
     from corral.service.actor import Actor
+    from corral.service.service import Service
 
 router = APIRouter(tags=["events"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +23,10 @@ _LOST = "the device does not answer"
 
 def discover(library: Any = None, sysfs: Path = SYSFS) -> Found:
     """The GPUs of this machine by PCI order, MIG slices each as a device of their own; none when there is no driver."""
-    library = library or importlib.import_module("pynvml")
+    if library is None:
+        if not _has_driver():
+            return Found(note="NVML: NVML Shared Library Not Found")
+        library = importlib.import_module("pynvml")
     try:
         library.nvmlInit()
     except library.NVMLError as error:
@@ -34,6 +38,15 @@ def discover(library: Any = None, sysfs: Path = SYSFS) -> Found:
         return _devices(library, handles, boards)
     finally:
         library.nvmlShutdown()
+
+
+def _has_driver() -> bool:
+    """Whether the driver's library is there; asked first, because importing pynvml costs 3 MB."""
+    try:
+        ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        return False
+    return True
 
 
 def _devices(library: Any, handles: list[Any], boards: Wiring) -> Found:

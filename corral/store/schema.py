@@ -1,6 +1,7 @@
 """Why: a store is brought up to this version's tables before anyone uses it, and one made by a newer version is refused.
 
-Alembic is imported only when there is something to migrate: it costs more than the rest of opening a store.
+Alembic is imported only when there is something to migrate: it costs more than the rest of opening a store. An empty
+SQLite file gets the newest tables at once; a test compares them with what all migrations leave.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from corral.store.connect import parse_url, writer_engine
 from corral.store.faults import StoreRefused
+from corral.store.tables import metadata
 
 HEAD: Final = "0017"
 """The newest migration."""
@@ -68,7 +70,30 @@ def bring_up(engine: Engine, *, create: bool = True, target: str = HEAD) -> None
         raise StoreRefused(
             "store-empty", "There is no Corral database there; name the right one, or start a server first."
         )
+    if version is None and target == HEAD and engine.dialect.name == "sqlite" and _create(engine):
+        return
     _upgrade(engine, target)
+
+
+_FIRST_ROWS: Final = (
+    "INSERT INTO counters (name, value) VALUES ('event', 0), ('outbox', 0), ('audit', 0), ('document', 0), ('uid', 99999)",
+    "INSERT INTO leadership (id, epoch, renewals, cursor, address, expires_at) VALUES (1, 0, 0, 0, '', 0)",
+    "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "
+    "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))",
+)
+"""What the migrations put into the tables of an empty database."""
+
+
+def _create(engine: Engine) -> bool:
+    """Make the newest tables in an empty SQLite file; whether another process had not begun to."""
+    with engine.begin() as connection:
+        if inspect(connection).get_table_names():
+            return False
+        metadata.create_all(connection, checkfirst=False)
+        for statement in _FIRST_ROWS:
+            connection.execute(text(statement))
+        connection.execute(text("INSERT INTO alembic_version (version_num) VALUES (:head)"), {"head": HEAD})
+    return True
 
 
 def _upgrade(engine: Engine, target: str) -> None:

@@ -19,7 +19,7 @@ from corral.client import Client
 from corral.front import ControlSocket, configuration
 from corral.front import Server as Front
 from corral.kernel.clock import VirtualClock
-from corral.service import Service
+from corral.service.service import Service
 from corral.settings import Settings
 from corral.storage.blobs import BlobStore
 from corral.storage.logs import LogStore

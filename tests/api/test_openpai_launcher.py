@@ -17,8 +17,9 @@ from corral.kernel.tokens import mint_job_token
 from corral.model.openpai_launcher import Asked, Framework, Launching, aggregated_status
 from corral.model.records import JobFilter
 from corral.model.runs import RetriedAfter, Retries, TaskRun
-from corral.service import Actor, Service
+from corral.service.actor import Actor
 from corral.service.allowance import UNBOUNDED, Allowance
+from corral.service.service import Service
 from corral.spec.errors import SpecError
 from corral.spec.job import UnifiedJob
 from corral.spec.openpai.descriptor import read_descriptor

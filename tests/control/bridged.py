@@ -9,7 +9,7 @@ from typing import Any
 
 from corral.control import Control
 from corral.control.bridge import AccountsOfNamespaces, Bridge
-from corral.service import Service
+from corral.service.service import Service
 from corral.spec.objects import ObjectKind, UnifiedJobKind
 from tests.control.harness import House
 from tests.control.paper_objects import Object, PaperObjects

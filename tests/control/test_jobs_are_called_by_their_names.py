@@ -15,7 +15,8 @@ from corral.control.door import Door
 from corral.kernel.ids import JobId
 from corral.model.cordons import Cordon, Drain
 from corral.model.writes import IntentKind
-from corral.service import Actor, Service
+from corral.service.actor import Actor
+from corral.service.service import Service
 from tests.control.harness import House, PaperEngine, short
 
 ADA = Actor("Ada", token_id="t-ada")

@@ -20,9 +20,10 @@ from corral.model.accounts import User
 from corral.model.inventory import Device
 from corral.model.launch import InventoryChanged
 from corral.model.writes import IntentKind
-from corral.service import Actor, Service
+from corral.service.actor import Actor
 from corral.service.inside import TaskLog
 from corral.service.logs import Logs, SharedLogs
+from corral.service.service import Service
 from corral.storage.logs import LogStore
 from corral.storage.shelf import LogShelf
 from tests.control.harness import House, short

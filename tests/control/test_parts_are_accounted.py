@@ -17,7 +17,8 @@ from corral.kernel.ids import JobId
 from corral.model.configuration import canonical
 from corral.model.documents import DocumentChange
 from corral.model.inventory import MPS_LABEL
-from corral.service import Actor, Service
+from corral.service.actor import Actor
+from corral.service.service import Service
 from corral.spec.cluster import load_cluster
 from corral.spec.documents import identity, load_document
 from tests.control.harness import House, PaperEngine

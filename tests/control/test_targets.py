@@ -12,7 +12,8 @@ import pytest_asyncio
 from corral.kernel.ids import JobId
 from corral.model.views import JobDetail
 from corral.model.writes import IntentKind
-from corral.service import Actor, Service
+from corral.service.actor import Actor
+from corral.service.service import Service
 from corral.spec.errors import SpecError
 from tests.control.harness import House, PaperEngine, short
 

@@ -17,7 +17,8 @@ from corral.control.overview import Views
 from corral.control.world import World
 from corral.kernel.errors import CorralError, InvalidInput, NotFound
 from corral.scheduler import Cluster, Queue
-from corral.service import Actor, Service
+from corral.service.actor import Actor
+from corral.service.service import Service
 from tests.control.harness import House, PaperEngine, short
 
 ANN = Actor("ann", token_id="t-ann")

@@ -13,7 +13,8 @@ from corral.kernel.errors import Unavailable
 from corral.model.accounts import User
 from corral.model.inventory import Device, Node
 from corral.model.writes import Holder
-from corral.service import Actor, Service
+from corral.service.actor import Actor
+from corral.service.service import Service
 from corral.storage.blobs import BlobStore
 from corral.storage.logs import LogStore
 from corral.storage.shelf import LogShelf

@@ -15,8 +15,8 @@ from corral.kernel.ids import JobId
 from corral.model.objects import Birth, ObjectRef
 from corral.model.views import Amount
 from corral.model.writes import ControlBatch
-from corral.service import Service
 from corral.service.allowance import Allowance
+from corral.service.service import Service
 from corral.store import Store
 from tests.service.conftest import ANN, BOB, ROOT
 from tests.service.test_submitting import job_text

@@ -6,7 +6,7 @@ import pytest
 
 from corral.kernel.errors import Conflict, Forbidden, InvalidInput
 from corral.model.accounts import Group
-from corral.service import Service
+from corral.service.service import Service
 from tests.service.conftest import ANN, ROOT
 
 LIST = b"""name,role,groups,email,disabled

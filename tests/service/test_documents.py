@@ -9,7 +9,7 @@ import pytest
 
 from corral.kernel.errors import Conflict, CorralError, Forbidden, InvalidInput, NotFound, Unavailable
 from corral.model.documents import Applied
-from corral.service import Service
+from corral.service.service import Service
 from corral.spec.errors import SpecError
 from corral.store import Store
 from tests.service.conftest import ANN, ROOT, Door, job_text

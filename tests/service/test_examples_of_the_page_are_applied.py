@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corral.service import Service
+from corral.service.service import Service
 from docs.worlds import examples
 from tests.service.conftest import ROOT, Door
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from corral.service import Service
+from corral.service.service import Service
 from corral.spec.errors import SpecError
 from tests.service.conftest import ANN, BOB, job_text
 

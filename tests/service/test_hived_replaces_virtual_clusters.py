@@ -6,7 +6,7 @@ import pytest
 
 from corral.kernel.errors import Conflict
 from corral.model.documents import Applied
-from corral.service import Service
+from corral.service.service import Service
 from corral.store import Store
 from tests.service.conftest import ANN, ROOT, Door, job_text
 

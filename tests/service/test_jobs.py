@@ -18,8 +18,9 @@ from corral.model.runs import JobRun, RoleCount, TaskRun
 from corral.model.states import JobState, TaskState
 from corral.model.summary import summarize
 from corral.model.writes import AttemptWrite, ControlBatch, IntentKind, JobWrite, TaskWrite
-from corral.service import Actor, Service
+from corral.service.actor import Actor
 from corral.service.job_detail import HIDDEN
+from corral.service.service import Service
 from corral.spec.errors import SpecError
 from corral.storage.logs import LogStore
 from corral.store import Store

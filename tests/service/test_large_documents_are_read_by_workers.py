@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from corral.kernel.errors import InvalidInput, Unavailable
-from corral.service import Service
+from corral.service.service import Service
 from corral.spec.errors import SpecError
 from corral.workers.pool import Workers
 from tests.service.conftest import ANN, ROOT, Door, job_text

@@ -9,7 +9,7 @@ import pytest
 from corral.kernel.errors import InvalidInput, NotFound, Unavailable
 from corral.model.inventory import Node
 from corral.model.views import Amounts, CellView
-from corral.service import Service
+from corral.service.service import Service
 from corral.store import Store
 from tests.service.conftest import ANN, Door, job_text
 from tests.service.test_jobs import _run, _submit

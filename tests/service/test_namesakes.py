@@ -12,7 +12,8 @@ from corral.kernel.errors import Conflict, Forbidden
 from corral.kernel.ids import JobId
 from corral.model.accounts import Group, User
 from corral.model.storages import mount_of
-from corral.service import Actor, Service
+from corral.service.actor import Actor
+from corral.service.service import Service
 from corral.spec.openpai.names import FOLDER, V1
 from corral.spec.storage import StorageUse
 from corral.store import Store, tables

@@ -18,11 +18,11 @@ from joserfc.jwk import ECKey, OKPKey, RSAKey
 from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import Forbidden, InvalidInput, Unauthenticated, Unavailable
 from corral.model.accounts import Group, User
-from corral.service import Service
 from corral.service.openid import OpenId, OpenIdSettings, Person
 from corral.service.openid.claims import account_name, find, person_of
 from corral.service.openid.provider import Provider
 from corral.service.seal import Sealer
+from corral.service.service import Service
 
 NOW = 1_700_000_000.0
 ISSUER = "https://id.example"

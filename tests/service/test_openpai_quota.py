@@ -11,8 +11,8 @@ import pytest
 from corral.kernel.errors import Conflict
 from corral.model.accounts import QueueRecord
 from corral.model.inventory import Device, Node
-from corral.service import Service
 from corral.service.openpai_refusals import OpenPaiRefusal
+from corral.service.service import Service
 from corral.spec.openpai.names import PROTOCOL
 from corral.spec.openpai.protocol import ProtocolError
 from corral.spec.reading import load_job

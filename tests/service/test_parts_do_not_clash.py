@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 
-from corral.service import Service
+from corral.service.service import Service
 from corral.store import Store
 
 

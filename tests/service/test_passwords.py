@@ -10,7 +10,8 @@ from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import CorralError, Forbidden, Unauthenticated
 from corral.model.openpai_accounts import UserChanges
 from corral.model.openpai_import import ImportUser, OpenPaiImport
-from corral.service import Actor, Service
+from corral.service.actor import Actor
+from corral.service.service import Service
 from corral.store import Store
 from tests.service.conftest import ROOT
 

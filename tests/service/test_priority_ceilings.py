@@ -7,7 +7,8 @@ import pytest
 
 from corral.kernel.errors import Forbidden
 from corral.model.accounts import Group, QueueRecord, User
-from corral.service import Actor, Service
+from corral.service.actor import Actor
+from corral.service.service import Service
 from corral.store import Store
 from tests.service.conftest import ANN, ROOT, Door, job_text
 

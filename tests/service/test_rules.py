@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from corral.service import Actor, Resource, decide
+from corral.service.actor import Actor
 from corral.service.refusal_words import refusal
-from corral.service.rules import ACTIONS, ADMINISTRATION, MANAGING, OPEN, OWN_JOB, OWN_THINGS, RULES, RUNTIME, STORAGE
+from corral.service.rules import (
+    ACTIONS,
+    ADMINISTRATION,
+    MANAGING,
+    OPEN,
+    OWN_JOB,
+    OWN_THINGS,
+    RULES,
+    RUNTIME,
+    STORAGE,
+    Resource,
+    decide,
+)
 
 ANN = Actor("ann", queues=("gold",), storages=("data",))
 BOB = Actor("bob")

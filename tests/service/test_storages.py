@@ -7,7 +7,8 @@ import pytest
 from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import Conflict
 from corral.model.accounts import Group, User
-from corral.service import Actor, Service
+from corral.service.actor import Actor
+from corral.service.service import Service
 from tests.service.conftest import ROOT, job_text
 
 ANN_TOO = Actor("Ann", storages=("home",))

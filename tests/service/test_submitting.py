@@ -14,8 +14,9 @@ from corral.kernel.ids import JobId
 from corral.model.accounts import Group, QueueRecord
 from corral.model.inventory import Node
 from corral.model.records import JobFilter
-from corral.service import Actor, Service
+from corral.service.actor import Actor
 from corral.service.seal import Sealer
+from corral.service.service import Service
 from corral.spec.errors import SpecError
 from corral.store import Store
 from corral.store.cluster_views import CONTAINER_RUNTIME

@@ -6,8 +6,9 @@ import pytest
 
 from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
 from corral.model.accounts import ADMIN_GROUP, Group, User
-from corral.service import Actor, Service
+from corral.service.actor import Actor
 from corral.service.managing import QueueLimits
+from corral.service.service import Service
 from corral.service.teams import Grants
 from tests.service.conftest import BOB, ROOT, Door, job_text
 

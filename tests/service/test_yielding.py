@@ -11,7 +11,7 @@ from corral.kernel.ids import JobId
 from corral.model.cordons import CORDONS_CHANGED
 from corral.model.receipts import LedgerEntry, Receipt
 from corral.model.writes import ControlBatch, IntentKind
-from corral.service import Service
+from corral.service.service import Service
 from corral.store import Store
 from tests.service.conftest import ANN, BOB, ROOT, START, job_text
 from tests.service.test_jobs import FAILED, _run, _submit

@@ -17,7 +17,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, event, text
+from sqlalchemy import Connection, Engine, event, inspect, text
 
 from corral.kernel.errors import CorralError, InvalidInput, Unavailable
 from corral.model.accounts import User
@@ -41,6 +41,7 @@ def test_the_migrations_lead_to_the_tables(empty_url: str) -> None:
     engine = writer_engine(parse_url(empty_url))
     if engine.dialect.name == "sqlite":
         Path(str(engine.url.database)).touch()
+    bring_up(engine, target=KNOWN[0])
     bring_up(engine)
     with engine.connect() as connection:
         differences = compare_metadata(MigrationContext.configure(connection, opts={"compare_type": True}), metadata)
@@ -48,6 +49,43 @@ def test_the_migrations_lead_to_the_tables(empty_url: str) -> None:
     assert version_of(engine) == HEAD
     bring_up(engine)
     engine.dispose()
+
+
+def test_tables_made_at_once_are_those_that_all_migrations_leave(tmp_path: Path) -> None:
+    made, migrated = (_sqlite_file(tmp_path / name) for name in ("made.db", "migrated.db"))
+    bring_up(made)
+    bring_up(migrated, target=KNOWN[0])
+    bring_up(migrated)
+    assert _all_of(made) == _all_of(migrated)
+
+
+def _sqlite_file(file: Path) -> Engine:
+    file.touch()
+    return writer_engine(parse_url(f"sqlite:///{file}"))
+
+
+def _all_of(engine: Engine) -> dict[str, Any]:
+    """Columns, keys, indexes and rows of every table, by its name."""
+    found: dict[str, Any] = {}
+    with engine.connect() as connection:
+        schema = inspect(connection)
+        for table in sorted(schema.get_table_names()):
+            columns = sorted(connection.execute(text(f"PRAGMA table_xinfo({table})")), key=lambda row: str(row[1]))
+            query = text("SELECT name, sql FROM sqlite_master WHERE tbl_name = :table AND type IN ('index', 'trigger')")
+            found[table] = {
+                "columns": [tuple(column)[1:] for column in columns],
+                "indexes": sorted((name, _plain(sql)) for name, sql in connection.execute(query, {"table": table})),
+                "unique": schema.get_unique_constraints(table),
+                "foreign": schema.get_foreign_keys(table),
+                "checks": schema.get_check_constraints(table),
+                "rows": sorted(map(repr, connection.execute(text(f"SELECT * FROM {table}")).mappings())),
+            }
+    engine.dispose()
+    return found
+
+
+def _plain(sql: str | None) -> str:
+    return " ".join((sql or "").replace('"', "").split())
 
 
 def test_every_migration_is_known_in_order() -> None:
@@ -311,9 +349,11 @@ async def test_closing_finishes_what_was_begun(store: Store, store_url: str) -> 
     await again.close()
 
 
-def test_opening_a_known_store_imports_no_migration_tool(tmp_path: Path) -> None:
+@pytest.mark.parametrize("known", [True, False])
+def test_opening_a_new_or_known_store_imports_no_migration_tool(tmp_path: Path, known: bool) -> None:
     """Alembic costs more memory and time than the rest of opening a store."""
-    asyncio.run(_opened_and_closed(str(tmp_path / "corral.db")))
+    if known:
+        asyncio.run(_opened_and_closed(str(tmp_path / "corral.db")))
     program = (
         "import asyncio, sys\nfrom corral.kernel.clock import VirtualClock\nfrom corral.store import open_store\n"
         f"store = asyncio.run(open_store({str(tmp_path / 'corral.db')!r}, clock=VirtualClock()))\n"
