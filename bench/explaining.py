@@ -9,8 +9,7 @@ from msgspec import structs
 
 from bench.described import gang, machines
 from corral.kernel.ids import JobId
-from corral.model.requests import GangRequest
-from corral.scheduler import Cluster, GangQueued, NodesSeen, Queue, explain, find_policy, gang_placed, plan
+from corral.scheduler import Cluster, GangQueued, NodesSeen, Queue, carry_out, explain, find_policy, plan
 from corral.scheduler.outlook import outlook
 
 _ASKED = (1000, 7777, 19_999)
@@ -27,21 +26,13 @@ def explained() -> float:
     running = [structs.replace(gang(at), max_duration_seconds=_BOUND + at if at % 2 else 0) for at in range(16_000)]
     for request in running:
         queue.apply(GangQueued(request))
-    _start(cluster, queue, running)
+    carry_out(cluster, queue, plan(cluster, queue, find_policy(), 0.0), 0.0)
     kinds = [(1 + at % 8, 1000 + 100 * (at // 8)) for at in range(40)]
     for at in range(20_000):
         devices, cpu = kinds[at % 40]
         queue.apply(GangQueued(gang(100_000 + at, tasks=1 + at % 3, devices=devices, cpu=cpu)))
     plan(cluster, queue, policy, 1.0)
     return median(_one(cluster, queue, gang(100_000 + at).job) for at in _ASKED)
-
-
-def _start(cluster: Cluster, queue: Queue, requests: list[GangRequest]) -> None:
-    asked = {request.job: request for request in requests}
-    for placed in plan(cluster, queue, find_policy(), 0.0).placements:
-        event = gang_placed(asked[placed.job], placed.placement, 0.0)
-        cluster.apply(event)
-        queue.apply(event)
 
 
 def _one(cluster: Cluster, queue: Queue, job: JobId) -> float:

@@ -23,8 +23,8 @@ from corral.scheduler import (
     NodesSeen,
     Queue,
     TasksReleased,
+    carry_out,
     find_policy,
-    gang_placed,
     plan,
 )
 
@@ -86,13 +86,9 @@ def _cycle(nodes: int, racks: int, requests: list[GangRequest]) -> float:
 
 def _start(cluster: Cluster, queue: Queue, requests: dict[JobId, GangRequest]) -> list[GangRequest]:
     """One cycle, committed."""
-    started = []
-    for placed in plan(cluster, queue, POLICY, 0.0).placements:
-        event = gang_placed(requests[placed.job], placed.placement, 0.0)
-        cluster.apply(event)
-        queue.apply(event)
-        started.append(requests[placed.job])
-    return started
+    found = plan(cluster, queue, POLICY, 0.0)
+    carry_out(cluster, queue, found, 0.0)
+    return [requests[placed.job] for placed in found.placements]
 
 
 def _running(gangs: int) -> Cluster:

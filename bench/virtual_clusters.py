@@ -18,16 +18,13 @@ from corral.model.queues import CellQuota, QueueSpec
 from corral.model.requests import GangRequest
 from corral.scheduler import (
     Cluster,
-    GangNominated,
     GangQueued,
     NodesSeen,
-    NominationLapsed,
     Queue,
     QueuesConfigured,
-    TasksLeaving,
     TasksReleased,
+    carry_out,
     find_policy,
-    gang_placed,
     plan,
 )
 
@@ -126,21 +123,9 @@ class Churn:
         self.queue.apply(GangQueued(request))
         self.now += SECONDS_BETWEEN
         found = plan(self.cluster, self.queue, POLICY, self.now)
-        for placed in found.placements:
-            request = self._asked[placed.job]
-            event = gang_placed(request, placed.placement, self.now)
-            self.cluster.apply(event)
-            self.queue.apply(event)
-            self._started.append(request)
-        for eviction in found.evictions:
-            told = eviction.tasks or tuple(self.cluster.holds(eviction.job))
-            self.cluster.apply(TasksLeaving(eviction.job, told))
-            if eviction.by is not None:
-                self.queue.apply(GangNominated(eviction.by))
-            self._yielding.append(eviction)
-        for job in found.lapsed:
-            self.queue.apply(NominationLapsed(job))
-            self.cluster.apply(NominationLapsed(job))
+        carry_out(self.cluster, self.queue, found, self.now)
+        self._started += [self._asked[placed.job] for placed in found.placements]
+        self._yielding += found.evictions
 
     def settle(self) -> None:
         """Those that were placed run, and those that were told to yield have ended and wait again."""

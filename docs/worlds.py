@@ -20,17 +20,14 @@ from corral.model.plan import Eviction, Plan
 from corral.model.requests import DeviceAsk, GangRequest, RoleAsk, TopologyAsk
 from corral.scheduler import (
     Cluster,
-    GangNominated,
     GangQueued,
     GangWithdrawn,
     NodesSeen,
-    NominationLapsed,
     Queue,
     QueuesConfigured,
-    TasksLeaving,
     TasksReleased,
+    carry_out,
     find_policy,
-    gang_placed,
     plan,
 )
 from corral.spec.documents import load_document
@@ -102,22 +99,12 @@ class World:
         """Plan once, and start and tell to yield whom the plan names."""
         self.now = self.now if now is None else now
         found = plan(self.cluster, self.queue, self.policy, self.now)
+        carry_out(self.cluster, self.queue, found, self.now)
         for placed in found.placements:
-            keys = {task.key for task in placed.placement.tasks}
-            request = next(each for each in self.queue.waiting(placed.job) if keys & set(each.tasks))
-            event = gang_placed(request, placed.placement, self.now)
-            self.cluster.apply(event)
-            self.queue.apply(event)
-            self._since.update({(placed.job, key): self.now for key in keys})
+            self._since.update({(placed.job, task.key): self.now for task in placed.placement.tasks})
             self._may_grow(placed.job)
-        for eviction in found.evictions:
-            self.cluster.apply(TasksLeaving(eviction.job, eviction.tasks or tuple(self.cluster.holds(eviction.job))))
-            if eviction.by is not None:
-                self.queue.apply(GangNominated(eviction.by))
-            self.receipts.append(eviction)
-            self.leaving[eviction.job] = eviction
-        for job in found.lapsed:
-            self.queue.apply(NominationLapsed(job))
+        self.receipts += found.evictions
+        self.leaving |= {eviction.job: eviction for eviction in found.evictions}
         return found
 
     def yielded(self, now: float | None = None) -> None:

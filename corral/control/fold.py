@@ -149,21 +149,19 @@ class Folder:
             data = {"reason": event.reason, "times": event.times}
             self.tell(key.job, now, Fact("task.noted", said, key.role, key.index, event.attempt, data))
 
-    def place(self, placed: GangPlacement, now: float) -> None:
-        """Give a gang what the scheduler found for it."""
-        job = self.world.jobs[placed.job]
+    def ranked(self, found: GangPlacement) -> Placement:
+        """A placement whose tasks have ranks that no other task of the job has."""
+        job = self.world.jobs[found.job]
         taken = {task.placement.order for task in job.tasks.values() if task.placement}
         free = (order for order in count() if order not in taken)  # so a task that is placed anew keeps its rank
-        tasks = tuple(msgspec.structs.replace(task, order=next(free)) for task in placed.placement.tasks)
-        placement = msgspec.structs.replace(placed.placement, tasks=tasks)
-        keys = {task.key for task in tasks}
-        requests = self.world.queue.waiting(placed.job)
-        request = next(each for each in requests if not keys.isdisjoint(each.tasks))
-        joins = bool(self.world.cluster.holds(placed.job))
-        held = gang_placed(request, placement, now)
-        self.world.cluster.apply(held)
-        self.world.queue.apply(held)
-        self.event(job, Placed(placed.job_attempt, placement, joins), now)
+        tasks = tuple(msgspec.structs.replace(task, order=next(free)) for task in found.placement.tasks)
+        return msgspec.structs.replace(found.placement, tasks=tasks)
+
+    def placed(self, found: GangPlacement, placement: Placement, now: float) -> None:
+        """Tell a job what its tasks were given; cluster and queue know of it."""
+        job = self.world.jobs[found.job]
+        joins = len(self.world.cluster.holds(found.job)) > len(placement.tasks)
+        self.event(job, Placed(found.job_attempt, placement, joins), now)
         job.reasons = None
         self.lost_guarantee(placement.demoted, f"job {job.name} of the same virtual cluster comes first", now)
 

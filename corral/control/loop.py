@@ -41,7 +41,9 @@ from corral.model.events import PlaceLost, Preempted, StartRefused, TimePassed
 from corral.model.facts import GUARANTEE_LOST
 from corral.model.launch import EngineEvent, EngineLost, Exited, InventoryChanged, Noted, Started, TaskLaunch
 from corral.model.phases import phase
-from corral.model.plan import Eviction, Reasons
+from corral.model.placement import Placement
+from corral.model.plan import Eviction, GangPlacement, Reasons
+from corral.model.requests import GangRequest
 from corral.model.states import TaskState
 from corral.model.summary import summarize
 from corral.model.writes import JobWrite, OutboxRow
@@ -49,11 +51,13 @@ from corral.scheduler import (
     Cluster,
     EngineUnknown,
     GangNominated,
+    GangPlaced,
     HivedConfigured,
-    NominationLapsed,
     Policy,
     Queue,
+    Steps,
     UsageRecalled,
+    carry_out,
     plan,
 )
 from corral.scheduler.excess import fragmenting, over_limit
@@ -72,6 +76,23 @@ _SILENT_SECONDS = 15.0
 """A leader that has finished no cycle for so long says so when it is asked how it is."""
 _LOOK_SECONDS = 2.0
 """The store is read at least so often, should a wake-up ever be lost."""
+
+
+class _InJobs(Steps):
+    """Carries a plan out in the jobs that it names, beside cluster and queue."""
+
+    def __init__(self, control: Control, now: float) -> None:
+        self._control = control
+        self._now = now
+
+    def before_placing(self, request: GangRequest, found: GangPlacement) -> Placement:
+        return self._control.folder.ranked(found)
+
+    def placed(self, found: GangPlacement, event: GangPlaced) -> None:
+        self._control.folder.placed(found, event.placement, self._now)
+
+    def evict(self, cluster: Cluster, eviction: Eviction) -> None:
+        self._control.evict(eviction, self._now)
 
 
 class Control:
@@ -245,7 +266,7 @@ class Control:
         by, self.intents.preempting = self.intents.preempting, ""
         if by:
             for eviction in (*over_limit(self.world.cluster, now), *fragmenting(self.world.cluster, now)):
-                self._evict(eviction, now, by_user=by)
+                self.evict(eviction, now, by_user=by)
 
     async def _close_nodes(self) -> None:
         """Take over which nodes take no new tasks; what runs on them is looked at next."""
@@ -340,24 +361,14 @@ class Control:
     def _plan(self, now: float) -> None:
         self.world.plan_wanted = False
         proposal = plan(self.world.cluster, self.world.queue, self.policy, now)
-        for placed in proposal.placements:
-            self.folder.place(placed, now)
+        carry_out(self.world.cluster, self.world.queue, proposal, now, _InJobs(self, now))
         if proposal.placements and self.machines.tainted:
             self._next_upkeep = now
-        for reserved in proposal.reserved:
-            self.world.cluster.apply(reserved)
-        for eviction in proposal.evictions:
-            self._evict(eviction, now)
-            if eviction.by is not None:
-                self.world.queue.apply(GangNominated(eviction.by))
-        for lapsed in proposal.lapsed:
-            self.world.queue.apply(NominationLapsed(lapsed))
-            self.world.cluster.apply(NominationLapsed(lapsed))
         self._plan_again = proposal.again_at
         for job_id, reasons in proposal.reasons.items():
             self._explain(JobId(job_id), reasons)
 
-    def _evict(self, eviction: Eviction, now: float, *, by_user: str = "") -> None:
+    def evict(self, eviction: Eviction, now: float, *, by_user: str = "") -> None:
         """Have a gang yield; the scheduler gives what it held to whoever it was for once it has ended."""
         job = self.world.jobs.get(eviction.job)
         if job is not None:

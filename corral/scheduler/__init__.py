@@ -1,5 +1,6 @@
 """Thinks where and when; touches nothing."""
 
+from corral.scheduler.carrying_out import Steps, carry_out
 from corral.scheduler.cluster import Cluster, Hold
 from corral.scheduler.events import (
     Checkpointed,
@@ -44,10 +45,12 @@ __all__ = [
     "Queue",
     "QueueEvent",
     "QueuesConfigured",
+    "Steps",
     "TaskUse",
     "TasksReleased",
     "TasksLeaving",
     "UsageRecalled",
+    "carry_out",
     "could_ever_fit",
     "explain",
     "find_policy",

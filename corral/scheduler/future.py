@@ -15,18 +15,17 @@ from typing import NamedTuple
 from msgspec import structs
 
 from corral.kernel.ids import JobId, TaskKey
-from corral.model.plan import Plan
+from corral.model.plan import Eviction, GangPlacement, Plan
 from corral.model.requests import GangRequest
+from corral.scheduler.carrying_out import Steps, carry_out, told_to_end
 from corral.scheduler.cluster import Cluster
 from corral.scheduler.events import (
     FOREVER,
-    GangNominated,
+    GangPlaced,
     GangQueued,
     GangWithdrawn,
-    NominationLapsed,
     TasksLeaving,
     TasksReleased,
-    gang_placed,
 )
 from corral.scheduler.gangs import Running
 from corral.scheduler.planning import Memory, plan
@@ -54,7 +53,7 @@ class Ending(NamedTuple):
     """None named: all of them, for good."""
 
 
-class Future:
+class Future(Steps):
     """A cluster and a queue of its own that live through what is known; `now` is how far they have come."""
 
     def __init__(self, cluster: Cluster, queue: Queue, policy: Policy, now: float, graces: Graces) -> None:
@@ -85,26 +84,23 @@ class Future:
     def cycle(self) -> Plan:
         """Plan once and carry it out."""
         found = plan(self.cluster, self.queue, self.policy, self.now)
-        for placed in found.placements:
-            tasks = {task.key for task in placed.placement.tasks}
-            request = next(each for each in self.queue.waiting(placed.job) if tasks & set(each.tasks))
-            event = gang_placed(request, placed.placement, self.now)
-            self.cluster.apply(event)
-            self.queue.apply(event)
-            self.started.add(placed.job)
-            if event.ends_at < FOREVER:
-                heappush(self._ends, self._ending(event.ends_at, placed.job, ()))
-            self._wait_to_grow(placed.job, request)
-        for eviction in found.evictions:
-            told = eviction.tasks or tuple(self.cluster.holds(eviction.job))
-            self.cluster.apply(TasksLeaving(eviction.job, told))
-            heappush(self._ends, self._ending(self.now, eviction.job, told))
-            if eviction.by is not None:
-                self.queue.apply(GangNominated(eviction.by))
-        for job in found.lapsed:
-            self.queue.apply(NominationLapsed(job))
+        carry_out(self.cluster, self.queue, found, self.now, self)
         self._again = found.again_at if found.again_at is not None else inf
         return found
+
+    def placed(self, found: GangPlacement, event: GangPlaced) -> None:
+        """Note when it ends, and have the tasks of an elastic gang that have no place wait for one."""
+        self.started.add(found.job)
+        if event.ends_at < FOREVER:
+            heappush(self._ends, self._ending(event.ends_at, found.job, ()))
+        if event.request is not None:
+            self._wait_to_grow(found.job, event.request)
+
+    def evict(self, cluster: Cluster, eviction: Eviction) -> None:
+        """Tell it to end, and note when it will have."""
+        told = told_to_end(cluster, eviction)
+        cluster.apply(TasksLeaving(eviction.job, told))
+        heappush(self._ends, self._ending(self.now, eviction.job, told))
 
     def advance(self) -> bool:
         """Go on to the next time at which something is known to happen; False when there is none."""

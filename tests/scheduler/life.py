@@ -8,27 +8,28 @@ from msgspec import structs
 
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Node
-from corral.model.plan import Eviction, Plan, Rule
+from corral.model.placement import Placement
+from corral.model.plan import Eviction, GangPlacement, Plan, Rule
 from corral.model.queues import QueueSpec
 from corral.model.requests import GangRequest
 from corral.scheduler import (
-    GangNominated,
+    Cluster,
+    GangPlaced,
     GangQueued,
     GangWithdrawn,
-    NominationLapsed,
     Policy,
     Queue,
     QueuesConfigured,
-    TasksLeaving,
+    Steps,
     TasksReleased,
+    carry_out,
     find_policy,
-    gang_placed,
     plan,
 )
 from tests.scheduler.machines import check, cluster
 
 
-class Life:
+class Life(Steps):
     """Virtual time, one cluster, one queue; every placement is checked, every index compared with a rebuilt one."""
 
     def __init__(self, nodes: Sequence[Node], queues: Sequence[QueueSpec] = (), policy: Policy | None = None) -> None:
@@ -62,38 +63,31 @@ class Life:
         before = self.cluster.digest(), self.queue.digest()
         found = plan(self.cluster, self.queue, self.policy, self.now)
         assert (self.cluster.digest(), self.queue.digest()) == before
-        for placed in found.placements:
-            request = next(
-                each
-                for each in self.queue.waiting(placed.job)
-                if set(each.tasks) & {task.key for task in placed.placement.tasks}
-            )
-            check(self.cluster, request, placed.placement)
-            event = gang_placed(request, placed.placement, self.now)
-            self.cluster.apply(event)
-            self.queue.apply(event)
-            self.running.setdefault(placed.job, self.now)
-            self.grow(placed.job)
-        for reserved in found.reserved:
-            self.cluster.apply(reserved)
-        for eviction in found.evictions:
-            assert eviction.job in self.running
-            assert len(set(eviction.tasks)) < len(self.cluster.holds(eviction.job))
-            before_it = self.leaving.get(eviction.job)
-            assert before_it is None or (before_it.tasks and not set(before_it.tasks) & set(eviction.tasks))
-            told = eviction.tasks or tuple(self.cluster.holds(eviction.job))
-            self.cluster.apply(TasksLeaving(eviction.job, told))
-            self.receipts.append(eviction)
-            if eviction.by is not None:
-                self.queue.apply(GangNominated(eviction.by))
-            if eviction.tasks and before_it is not None:
-                eviction = structs.replace(eviction, tasks=(*before_it.tasks, *eviction.tasks))
-            self.leaving[eviction.job] = eviction
-        for job in found.lapsed:
-            self.queue.apply(NominationLapsed(job))
-            self.cluster.apply(NominationLapsed(job))
+        carry_out(self.cluster, self.queue, found, self.now, self)
         assert self.cluster.consistent()
         return found
+
+    def before_placing(self, request: GangRequest, found: GangPlacement) -> Placement:
+        """Every placement keeps what its request asks."""
+        check(self.cluster, request, found.placement)
+        return found.placement
+
+    def placed(self, found: GangPlacement, event: GangPlaced) -> None:
+        """It runs; what it lacks waits to grow."""
+        self.running.setdefault(found.job, self.now)
+        self.grow(found.job)
+
+    def evict(self, cluster: Cluster, eviction: Eviction) -> None:
+        """It is told to end, once, and goes on holding what it holds."""
+        assert eviction.job in self.running
+        assert len(set(eviction.tasks)) < len(cluster.holds(eviction.job))
+        before_it = self.leaving.get(eviction.job)
+        assert before_it is None or (before_it.tasks and not set(before_it.tasks) & set(eviction.tasks))
+        super().evict(cluster, eviction)
+        self.receipts.append(eviction)
+        if eviction.tasks and before_it is not None:
+            eviction = structs.replace(eviction, tasks=(*before_it.tasks, *eviction.tasks))
+        self.leaving[eviction.job] = eviction
 
     def end(self, *jobs: str) -> None:
         """These jobs are over."""

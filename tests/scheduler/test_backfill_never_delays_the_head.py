@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from corral.kernel.ids import JobId
 from corral.model.requests import GangRequest
-from corral.scheduler import Cluster, Policy, TasksReleased, explain, gang_placed, plan
+from corral.scheduler import Cluster, Policy, TasksReleased, carry_out, explain, plan
 from tests.examples import examples
 from tests.scheduler.machines import cluster, gang, node, occupy, queue, role
 
@@ -26,14 +26,11 @@ class Run:
 
     def play(self, requests: list[GangRequest], until: float = 1000.0) -> dict[str, float]:
         waiting = queue(*requests)
-        asked = {request.job: request for request in requests}
         now = 0.0
         while now < until:
-            for placed in plan(self.target, waiting, self.policy, now).placements:
-                event = gang_placed(asked[placed.job], placed.placement, now)
-                self.target.apply(event)
-                waiting.apply(event)
-                self.starts[placed.job] = now
+            found = plan(self.target, waiting, self.policy, now)
+            carry_out(self.target, waiting, found, now)
+            self.starts |= {placed.job: now for placed in found.placements}
             assert self.target.consistent()
             now = self.end_next()
         return self.starts
@@ -113,17 +110,14 @@ def test_what_passes_takes_nothing_that_an_endless_wait_needs(
         for at, (count, devices, level, _, _) in enumerate(wanted)
     ]
     waiting = queue(head, *others)
-    asked = {request.job: request for request in (head, *others)}
     started: set[JobId] = set()
     for name, device, _ in [("", -1, 0.0), *endless]:
         if name:
             job = JobId(f"other-{name}-{device}")
             target.apply(TasksReleased(job, tuple(target.holds(job))))
-        for placed in plan(target, waiting, Policy(), 0.0).placements:
-            event = gang_placed(asked[placed.job], placed.placement, 0.0)
-            target.apply(event)
-            waiting.apply(event)
-            started.add(placed.job)
+        found = plan(target, waiting, Policy(), 0.0)
+        carry_out(target, waiting, found, 0.0)
+        started |= {placed.job for placed in found.placements}
     assert "head" in started
 
 

@@ -23,7 +23,7 @@ from corral.scheduler import (
     Policy,
     Queue,
     TasksReleased,
-    gang_placed,
+    carry_out,
     plan,
 )
 from tests.examples import examples
@@ -103,10 +103,8 @@ class Life(RuleBasedStateMachine):
         for placed in found.placements:
             (request,) = self.queue.waiting(placed.job)
             check(self.cluster, request, placed.placement)
-            event = gang_placed(request, placed.placement, self.now)
-            self.cluster.apply(event)
-            self.queue.apply(event)
             self.running[placed.job] = {task.key for task in placed.placement.tasks}
+        carry_out(self.cluster, self.queue, found, self.now)
 
     @precondition(lambda self: self.running)
     @rule(data=st.data())
