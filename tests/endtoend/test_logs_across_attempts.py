@@ -125,5 +125,5 @@ def test_a_follower_of_the_job_prints_every_attempt_once(platform: Platform, twi
 def test_what_is_of_one_task_needs_its_name_where_there_are_several(platform: Platform) -> None:
     job = platform.submit(one("several", "exec sleep 1000", role={"replicas": 2}))
     platform.until(job, lambda now: now["tasks"]["running"] == 2)
-    assert "name it after the job" in platform.refused("logs", "several", "--attempt", "0.0", code=2)
+    assert "Name a task of several: main-0, main-1." in platform.refused("logs", "several", "--attempt", "0.0", code=2)
     assert platform.corral("attempts", "several").count("main-") == 2

@@ -102,7 +102,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def test_signing_in_at_the_provider_opens_an_account_and_leads_to_the_page_that_was_asked_for(site: Site) -> None:
     browser = Browser(site, "1001")
     assert browser.sign_in("/nodes?q=1") == "/nodes?q=1"
-    assert browser.me() == {"status": 200, "user": "alice", "role": "user", "groups": browser.me()["groups"]}
+    assert browser.me() == {
+        "status": 200, "user": "alice", "role": "user", "groups": browser.me()["groups"], "manages": []
+    }  # fmt: skip
     asked = parse_qs(urlsplit(browser.seen[1]).query)
     assert asked["code_challenge_method"] == ["S256"]
     assert asked["state"] != asked["nonce"]

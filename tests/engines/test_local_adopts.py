@@ -244,7 +244,9 @@ async def test_a_late_shim_cannot_take_an_attempt_that_runs(folder: Path) -> Non
 async def test_a_shim_that_takes_its_attempt_while_the_next_server_looks_is_adopted(
     folder: Path, monkeypatch: pytest.MonkeyPatch, unreadable: int
 ) -> None:
-    killed_server(folder, [attempt(), "sh", "-c", "exec sleep 1000"])
+    deaf = "trap '' TERM; touch deaf; exec sleep 1000"
+    marker = str(folder / "engine/attempts" / attempt() / "work/deaf")
+    killed_server(folder, [attempt(), "sh", "-c", deaf], ["wait", marker])
     record = AttemptFolder(str(folder / "engine/attempts"), attempt())
     shim = await until(record.process)
     really, looks = AttemptFolder.process, iter([None] * unreadable)

@@ -217,9 +217,13 @@ async def test_what_a_killed_server_did_not_finish_is_finished(
         await other.engine.start(second)
         for each in (first, second):
             await other.started(each.attempt)
-        (claim,) = await claims(other)
-        assert reserved(claim) >= {pod_name(first.attempt), pod_name(second.attempt)}
-        assert sorted(given(claim).values()) == ["gpu-0", "gpu-1"]
+
+        async def settled() -> bool:
+            (claim,) = await claims(other)
+            both = reserved(claim) >= {pod_name(first.attempt), pod_name(second.attempt)}
+            return both and sorted(given(claim).values()) == ["gpu-0", "gpu-1"]
+
+        await until(settled)
 
 
 async def test_a_claim_that_no_pod_came_for_is_collected(

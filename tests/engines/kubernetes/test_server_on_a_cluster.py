@@ -133,7 +133,7 @@ def test_what_pods_write_to_their_nodes_is_bounded_by_default_and_by_what_their_
         ]
         for pod in server.pods()
     }
-    assert given == {"small": ["0", str(256 * 2**30)], "large": ["0", str(300 * 2**30)]}
+    assert given == {"small": ["0", str(256 * 2**30)], "large": [str(300 * 2**30), str(300 * 2**30)]}
     end(server, "0")
     assert server.ended(job)["state"] == "succeeded"
     until(lambda: server.pods() == [] or None, "end of all pods, whose logs are kept first")
