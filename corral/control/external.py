@@ -24,7 +24,7 @@ from corral.model.states import TaskState
 
 EXTERNAL: Final = "external"
 _TERMINATED: Final = 143
-_LEAVING: Final = frozenset({TaskState.DELETION_PENDING, TaskState.DELETION_REQUESTED, TaskState.DELETING})
+_LEAVING: Final = frozenset({TaskState.DELETION_PENDING})
 _GIVEN_UP: Final = "its controller has given the place up"
 
 

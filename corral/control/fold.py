@@ -41,7 +41,6 @@ from corral.scheduler.events import TasksLeaving
 log = structlog.get_logger()
 
 DEPENDENCY = "dependency"
-_LEAVING = frozenset({TaskState.DELETION_PENDING, TaskState.DELETION_REQUESTED, TaskState.DELETING})
 
 
 class Folder:
@@ -82,7 +81,7 @@ class Folder:
             placements = tuple(task.placement for task in placed if task.placement is not None)
             self.world.cluster.apply(gang_placed(request, Placement(placements), job.run.placed_at or now))
             self._tell_saved(job)
-            self._leave(job, tuple(task.key for task in placed if task.state in _LEAVING))
+            self._leave(job, tuple(task.key for task in placed if task.state is TaskState.DELETION_PENDING))
         if unplaced := job.unplaced():
             self._queue(job, unplaced, grow=bool(placed))
 

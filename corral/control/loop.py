@@ -68,7 +68,7 @@ log = structlog.get_logger()
 
 NODE_LOST = -1001
 """OpenPAI's code for a task whose node is gone."""
-_STARTED = frozenset({TaskState.PREPARING, TaskState.RUNNING, TaskState.DELETION_REQUESTED, TaskState.DELETING})
+_STARTED = frozenset({TaskState.PREPARING, TaskState.RUNNING})
 _EVENTS_AT_ONCE = 1000
 _FLUSH_SECONDS = 0.5
 """How long rows that were carried out may stay in the outbox when nothing else is written."""

@@ -29,7 +29,6 @@ from corral.spec.parts import Dependency
 _READ = 512
 """So many documents are kept as they were read: a document in memory is fifteen times as large as its text."""
 _GANGS = 512
-_ENDING = frozenset({TaskState.DELETION_PENDING, TaskState.DELETION_REQUESTED, TaskState.DELETING})
 
 
 @dataclass(slots=True)
@@ -56,7 +55,7 @@ class Spread:
         self.changed = True
         self.millis += by * task.placement.device_millis
         _add(self.placements.setdefault(task.role, {}), task.placement.node, by)
-        if task.role == self.counted and task.state not in _ENDING:
+        if task.role == self.counted and task.state is not TaskState.DELETION_PENDING:
             _add(self.targets, task.placement.node, by)
 
     def written(self, run: JobRun) -> JobRun:

@@ -28,8 +28,6 @@ from corral.model.events import (
     ResumeRequested,
     ScaleRequested,
     StartRefused,
-    StopAccepted,
-    Stopping,
     StopRequested,
     SuspendRequested,
     TimePassed,
@@ -182,9 +180,7 @@ def _look_at_ending(change: Change, run: JobRun, event: EngineWord) -> None:
         return
     if _all_ended(change):
         _over(change)
-    elif isinstance(event, StopAccepted) and run.state is S.DELETION_PENDING:
-        _move(change, S.DELETION_REQUESTED)
-    elif isinstance(event, Stopping | Exited | StartRefused) and run.state is not S.DELETING:
+    elif isinstance(event, Exited | StartRefused) and run.state is not S.DELETING:
         _move(change, S.DELETING)
 
 
@@ -430,8 +426,8 @@ def _retry_due(change: Change, run: JobRun, event: TimePassed) -> None:
         _next_attempt(change)
 
 
-_ENDING = frozenset({S.DELETION_PENDING, S.DELETION_REQUESTED, S.DELETING})
-_WORDS: tuple[type, ...] = (Started, Exited, StartRefused, StopAccepted, Stopping)
+_ENDING = frozenset({S.DELETION_PENDING, S.DELETING})
+_WORDS: tuple[type, ...] = (Started, Exited, StartRefused)
 
 
 def _words(row: Row) -> dict[type, Row]:
@@ -539,24 +535,6 @@ JOB_MACHINE: Machine[S] = Machine(
             Unplaceable: go(_unplaceable, S.ATTEMPT_COMPLETED),
             TimePassed: ignore(_DECIDED),
             Started: go(_word),
-            StopAccepted: go(_word, S.DELETION_REQUESTED),
-            Stopping: go(_word, S.DELETING),
-            Exited: go(_word, S.DELETING, S.ATTEMPT_COMPLETED),
-            StartRefused: go(_word, S.DELETING, S.ATTEMPT_COMPLETED),
-        },
-        S.DELETION_REQUESTED: {
-            **_YIELDS_ALREADY,
-            HoldReleased: ignore(_NOT_HELD),
-            DependencyFailed: ignore(_BEGUN),
-            StopRequested: go(_stop_ending),
-            RestartRequested: go(_restart_ending),
-            ScaleRequested: go(_scale_next),
-            Placed: go(_placed),
-            Unplaceable: go(_unplaceable, S.ATTEMPT_COMPLETED),
-            TimePassed: ignore(_DECIDED),
-            Started: go(_word),
-            StopAccepted: go(_word),
-            Stopping: go(_word, S.DELETING),
             Exited: go(_word, S.DELETING, S.ATTEMPT_COMPLETED),
             StartRefused: go(_word, S.DELETING, S.ATTEMPT_COMPLETED),
         },

@@ -9,11 +9,11 @@ from corral.kernel.ids import AttemptKey
 from corral.launcher.change import Change
 from corral.launcher.task_machine import stop_command
 from corral.model.commands import StopTask
-from corral.model.events import StartRefused, StopAccepted, Stopping
+from corral.model.events import StartRefused
 from corral.model.launch import Exited, Started
 from corral.model.runs import JobRun, TaskRun
 
-EngineWord = Started | Exited | StartRefused | StopAccepted | Stopping
+EngineWord = Started | Exited | StartRefused
 
 
 def other_attempt(change: Change, run: JobRun, attempt: AttemptKey, event: EngineWord) -> None:

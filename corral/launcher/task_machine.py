@@ -16,7 +16,7 @@ from corral.launcher.machine import Machine, go, ignore, impossible
 from corral.launcher.orders import Ask, End, Give, Rest, Spare, TakeBack
 from corral.launcher.retry import NEVER_RAN_ALARM, Decision, decide_retry, ran
 from corral.model.commands import StopTask
-from corral.model.events import StartRefused, StopAccepted, Stopping, TimePassed
+from corral.model.events import StartRefused, TimePassed
 from corral.model.exits import DEADLINE_EXCEEDED, START_FAILED_TRANSIENTLY, START_TIMED_OUT, classify, exit_spec
 from corral.model.framework_exits import classify_by
 from corral.model.launch import Exited, Started
@@ -24,9 +24,7 @@ from corral.model.outcome import Completion
 from corral.model.runs import TaskRun
 from corral.model.states import TaskState as S
 
-TaskTrigger = (
-    Ask | Give | TakeBack | Spare | Rest | End | Started | Exited | StartRefused | StopAccepted | Stopping | TimePassed
-)
+TaskTrigger = Ask | Give | TakeBack | Spare | Rest | End | Started | Exited | StartRefused | TimePassed
 
 
 def fold_task(change: Change, task: TaskRun, trigger: TaskTrigger) -> None:
@@ -222,14 +220,6 @@ def _refused(change: Change, task: TaskRun, event: StartRefused) -> None:
     _over(change, task, event.at, task.completion or event.completion)
 
 
-def _stop_accepted(change: Change, task: TaskRun, event: StopAccepted) -> None:
-    _move(change, task, S.DELETION_REQUESTED)
-
-
-def _stopping(change: Change, task: TaskRun, event: Stopping) -> None:
-    _move(change, task, S.DELETING)
-
-
 def _forget_again(change: Change, task: TaskRun, event: Exited) -> None:
     change.forget(event.attempt)
 
@@ -358,8 +348,6 @@ TASK_MACHINE: Machine[S] = Machine(
             Started: impossible(_NOT_ASKED),
             Exited: go(_ended_unasked),
             StartRefused: impossible(_NOT_ASKED),
-            StopAccepted: ignore(_NOT_ASKED),
-            Stopping: ignore(_NOT_ASKED),
             TimePassed: ignore(_NO_TIMER),
         },
         S.CREATION_REQUESTED: {
@@ -372,8 +360,6 @@ TASK_MACHINE: Machine[S] = Machine(
             Started: go(_never_asked_for, S.DELETION_PENDING),
             Exited: go(_ended_unasked),
             StartRefused: impossible(_NOT_ASKED),
-            StopAccepted: ignore(_NOT_ASKED),
-            Stopping: ignore(_NOT_ASKED),
             TimePassed: ignore(_NO_TIMER),
         },
         S.PREPARING: {
@@ -386,8 +372,6 @@ TASK_MACHINE: Machine[S] = Machine(
             Started: go(_started, S.RUNNING),
             Exited: go(_exited, S.ATTEMPT_COMPLETED),
             StartRefused: go(_refused, S.ATTEMPT_COMPLETED),
-            StopAccepted: ignore("no stop was asked for"),
-            Stopping: ignore("its end will be reported"),
             TimePassed: go(_start_timed_out, S.DELETION_PENDING),
         },
         S.RUNNING: {
@@ -400,8 +384,6 @@ TASK_MACHINE: Machine[S] = Machine(
             Started: ignore(_KNOWN),
             Exited: go(_exited, S.ATTEMPT_COMPLETED),
             StartRefused: impossible("the attempt was seen running"),
-            StopAccepted: ignore("no stop was asked for"),
-            Stopping: ignore("its end will be reported"),
             TimePassed: go(_ran_too_long, S.DELETION_PENDING),
         },
         S.DELETION_PENDING: {
@@ -414,36 +396,6 @@ TASK_MACHINE: Machine[S] = Machine(
             Started: go(_started),
             Exited: go(_exited, S.ATTEMPT_COMPLETED),
             StartRefused: go(_refused, S.ATTEMPT_COMPLETED),
-            StopAccepted: go(_stop_accepted, S.DELETION_REQUESTED),
-            Stopping: go(_stopping, S.DELETING),
-            TimePassed: ignore(_NO_TIMER),
-        },
-        S.DELETION_REQUESTED: {
-            Ask: ignore(_BEGUN),
-            Give: go(_same_place),
-            TakeBack: go(_never_started, S.ATTEMPT_COMPLETED),
-            Spare: ignore(_ENDING),
-            Rest: ignore(_BEGUN),
-            End: go(_end_ending),
-            Started: go(_started),
-            Exited: go(_exited, S.ATTEMPT_COMPLETED),
-            StartRefused: go(_refused, S.ATTEMPT_COMPLETED),
-            StopAccepted: ignore(_KNOWN),
-            Stopping: go(_stopping, S.DELETING),
-            TimePassed: ignore(_NO_TIMER),
-        },
-        S.DELETING: {
-            Ask: ignore(_BEGUN),
-            Give: go(_same_place),
-            TakeBack: go(_never_started, S.ATTEMPT_COMPLETED),
-            Spare: ignore(_ENDING),
-            Rest: ignore(_BEGUN),
-            End: go(_end_ending),
-            Started: go(_started),
-            Exited: go(_exited, S.ATTEMPT_COMPLETED),
-            StartRefused: go(_refused, S.ATTEMPT_COMPLETED),
-            StopAccepted: ignore(_KNOWN),
-            Stopping: ignore(_KNOWN),
             TimePassed: ignore(_NO_TIMER),
         },
         S.ATTEMPT_COMPLETED: {
@@ -456,8 +408,6 @@ TASK_MACHINE: Machine[S] = Machine(
             Started: ignore(_OVER),
             Exited: go(_forget_again),
             StartRefused: ignore(_OVER),
-            StopAccepted: ignore(_OVER),
-            Stopping: ignore(_OVER),
             TimePassed: go(_due, S.CREATION_PENDING),
         },
         S.COMPLETED: {
@@ -470,8 +420,6 @@ TASK_MACHINE: Machine[S] = Machine(
             Started: ignore(_OVER),
             Exited: go(_forget_again),
             StartRefused: ignore(_OVER),
-            StopAccepted: ignore(_OVER),
-            Stopping: ignore(_OVER),
             TimePassed: ignore(_NO_TIMER),
         },
     },

@@ -121,18 +121,6 @@ class PlaceLost(msgspec.Struct, frozen=True):
     message: str
 
 
-class StopAccepted(msgspec.Struct, frozen=True, tag=True):
-    """The engine took the call to stop this attempt. Optional: without it the state is only told less exactly."""
-
-    attempt: AttemptId
-
-
-class Stopping(msgspec.Struct, frozen=True, tag=True):
-    """The instance of this attempt was seen ending (a pod with a deletion time). Optional, like `StopAccepted`."""
-
-    attempt: AttemptId
-
-
 class TimePassed(msgspec.Struct, frozen=True, tag=True):
     """A time that some state waited for may have come; `now` of the step decides."""
 
@@ -151,8 +139,6 @@ JobEvent = (
     | Placed
     | Unplaceable
     | StartRefused
-    | StopAccepted
-    | Stopping
     | TimePassed
     | Started
     | Exited

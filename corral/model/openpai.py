@@ -39,7 +39,6 @@ _SUB_STATES: Final = {
     "preparing": "AttemptPreparing",
     "running": "AttemptRunning",
     "deletion-pending": "AttemptDeletionPending",
-    "deletion-requested": "AttemptDeletionRequested",
     "deleting": "AttemptDeleting",
     "attempt-completed": "AttemptCompleted",
     "completed": "Completed",

@@ -36,7 +36,6 @@ _PHASES: Final = {
     JobState.PREPARING: Phase.STARTING,
     JobState.RUNNING: Phase.RUNNING,
     JobState.DELETION_PENDING: Phase.STOPPING,
-    JobState.DELETION_REQUESTED: Phase.STOPPING,
     JobState.DELETING: Phase.STOPPING,
     JobState.ATTEMPT_COMPLETED: Phase.WAITING,
 }

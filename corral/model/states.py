@@ -37,15 +37,10 @@ class JobState(StrEnum):
     DELETION_PENDING = "deletion-pending"
     """How the attempt ends is stored and never changes; every instance left has a stored stop.
 
-    -> DELETION_REQUESTED | DELETING | ATTEMPT_COMPLETED
-    """
-    DELETION_REQUESTED = "deletion-requested"
-    """An engine took the first of the stops.
-
     -> DELETING | ATTEMPT_COMPLETED
     """
     DELETING = "deleting"
-    """An instance was seen ending; at least one is not known to have ended.
+    """An instance has ended; at least one is not known to have.
 
     -> ATTEMPT_COMPLETED
     """
@@ -86,16 +81,6 @@ class TaskState(StrEnum):
     """
     DELETION_PENDING = "deletion-pending"
     """The end is wanted: `completion` and the stop are stored; an instance may exist.
-
-    -> DELETION_REQUESTED | DELETING | ATTEMPT_COMPLETED
-    """
-    DELETION_REQUESTED = "deletion-requested"
-    """The engine took the stop; the instance was not seen to react.
-
-    -> DELETING | ATTEMPT_COMPLETED
-    """
-    DELETING = "deleting"
-    """The instance was seen ending, and is not known to have ended.
 
     -> ATTEMPT_COMPLETED
     """

@@ -29,12 +29,7 @@ NAMESPACE: Final = "default"
 """Where OpenPAI has the pods of jobs."""
 _GPU: Final = {"gpu": "nvidia.com/gpu", "npu": "huawei.com/npu"}
 _MOST_ALERTS: Final = 1000
-_PHASES: Final = {
-    "running": "Running",
-    "deletion-pending": "Running",
-    "deletion-requested": "Running",
-    "deleting": "Running",
-}
+_PHASES: Final = {"running": "Running", "deletion-pending": "Running"}
 
 
 class OpenPaiClusterLists(ServiceBase):

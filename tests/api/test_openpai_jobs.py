@@ -289,7 +289,7 @@ def test_a_running_and_an_ended_job_are_told_with_tasks_and_exit_specs(ann: Call
         (JobState.RUNNING, None, "RUNNING", "AttemptRunning"),
         (JobState.DELETION_PENDING, -210, "STOPPING", "AttemptDeletionPending"),
         (JobState.DELETION_PENDING, 1, "RUNNING", "AttemptDeletionPending"),
-        (JobState.DELETION_REQUESTED, -220, "STOPPING", "AttemptDeletionRequested"),
+        (JobState.DELETION_PENDING, -220, "STOPPING", "AttemptDeletionPending"),
         (JobState.DELETING, 1, "RUNNING", "AttemptDeleting"),
         (JobState.ATTEMPT_COMPLETED, 1, "RUNNING", "AttemptCompleted"),
         (JobState.COMPLETED, 0, "SUCCEEDED", "Completed"),

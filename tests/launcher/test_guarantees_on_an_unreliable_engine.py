@@ -17,8 +17,6 @@ from corral.model.events import (
     RestartRequested,
     ResumeRequested,
     ScaleRequested,
-    StopAccepted,
-    Stopping,
     StopRequested,
     SuspendRequested,
     TimePassed,
@@ -148,12 +146,6 @@ class Guarantees(RuleBasedStateMachine):
         """Control comes back: what was on its way is lost, everything not forgotten is reported."""
         self.control.engine.sent.clear()
         self.control.engine.report_all()
-
-    @precondition(lambda self: self.control.tasks)
-    @rule(data=st.data(), kind=st.sampled_from([StopAccepted, Stopping]))
-    def word_of_a_stop(self, data: Any, kind: type) -> None:
-        key = data.draw(st.sampled_from(sorted(self.control.tasks)))
-        self.control.send(kind(self.control.attempt(key)))
 
     @rule(data=st.data(), older=st.sampled_from([0, 0, 0, 1]), grace=st.sampled_from([None, 0.0, 5.0]))
     def preempt(self, data: Any, older: int, grace: float | None) -> None:

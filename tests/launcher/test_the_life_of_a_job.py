@@ -13,8 +13,6 @@ from corral.model.events import (
     Placed,
     RestartRequested,
     StartRefused,
-    StopAccepted,
-    Stopping,
     StopRequested,
     Unplaceable,
 )
@@ -112,17 +110,13 @@ def test_a_stop_while_the_attempt_ends_keeps_its_completion_and_forbids_the_retr
     assert driver.run.state is JobState.COMPLETED and code_of(driver) == 3
 
 
-def test_the_words_of_the_engine_lead_through_the_deletion_states() -> None:
+def test_an_attempt_is_deleting_once_one_of_its_tasks_has_ended() -> None:
     driver = Driver(view(role(replicas=2)))
     driver.start_all()
     driver.stop()
     assert (driver.run.state, driver.state("a-0")) == (JobState.DELETION_PENDING, TaskState.DELETION_PENDING)
-    driver.send(StopAccepted(driver.attempt("a-0")))
-    assert (driver.run.state, driver.state("a-0")) == (JobState.DELETION_REQUESTED, TaskState.DELETION_REQUESTED)
-    driver.send(Stopping(driver.attempt("a-0")))
-    assert (driver.run.state, driver.state("a-0")) == (JobState.DELETING, TaskState.DELETING)
     driver.exited("a-1", 143)
-    assert driver.run.state is JobState.DELETING
+    assert driver.run.state is JobState.DELETING and driver.state("a-0") is TaskState.DELETION_PENDING
     driver.exited("a-0", 143)
     assert driver.run.state is JobState.COMPLETED
 

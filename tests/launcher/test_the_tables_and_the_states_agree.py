@@ -7,10 +7,12 @@ import inspect
 import re
 from enum import StrEnum
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
+import corral
 from corral.launcher import JOB_MACHINE, TASK_MACHINE, diagram
 from corral.launcher.machine import InvalidTransition, Machine
 from corral.launcher.task_machine import TaskTrigger
@@ -86,3 +88,15 @@ def test_a_hop_that_the_table_lacks_is_refused() -> None:
         TASK_MACHINE.check(TaskState.COMPLETED, TaskState.RUNNING)
     with pytest.raises(InvalidTransition, match="no arrow from running to creation-pending"):
         JOB_MACHINE.check(JobState.RUNNING, JobState.CREATION_PENDING)
+
+
+def test_the_product_sends_every_event_that_the_tables_know() -> None:
+    """A state that only an event without a sender leads to could never happen."""
+    called = {
+        node.func.id
+        for file in Path(corral.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    known = {trigger.__name__ for machine in (JOB_MACHINE, TASK_MACHINE) for trigger in machine.triggers}
+    assert known - called == set()

@@ -80,7 +80,7 @@ def test_what_has_not_ended_has_no_exit() -> None:
         ("preparing", None, "WAITING", "WAITING"),
         ("running", None, "RUNNING", "RUNNING"),
         ("deletion-pending", -210, "STOPPING", "STOPPING"),
-        ("deletion-requested", -220, "STOPPING", "STOPPING"),
+        ("deletion-pending", -220, "STOPPING", "STOPPING"),
         ("deleting", 3, "RUNNING", "RUNNING"),
         ("attempt-completed", 3, "RUNNING", "FAILED"),
         ("attempt-completed", -210, "STOPPING", "STOPPED"),

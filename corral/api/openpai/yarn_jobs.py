@@ -38,7 +38,6 @@ _SUB_STATES: Final = {
     "AttemptPreparing": "APPLICATION_WAITING",
     "AttemptRunning": "APPLICATION_RUNNING",
     "AttemptDeletionPending": "APPLICATION_RETRIEVING_DIAGNOSTICS",
-    "AttemptDeletionRequested": "APPLICATION_RETRIEVING_DIAGNOSTICS",
     "AttemptDeleting": "APPLICATION_RETRIEVING_DIAGNOSTICS",
     "AttemptCompleted": "APPLICATION_COMPLETED",
     "Completed": "FRAMEWORK_COMPLETED",

@@ -24,7 +24,6 @@ const TASK_WORDS: Record<string, string> = {
   'creation-requested': 'waiting',
   preparing: 'starting',
   'deletion-pending': 'stopping',
-  'deletion-requested': 'stopping',
   deleting: 'stopping',
   'attempt-completed': 'waiting',
 };
