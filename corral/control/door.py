@@ -166,8 +166,7 @@ class Door:
         job = self._control.world.jobs.get(job_id)
         if job is None:
             return 0.0
-        default, own = self._control.launch_policy.default_grace, job.view.grace_seconds
-        own = default if own is None else own
+        own = self._control.launch_policy.grace_of(job.view)
         bounded = self._control.configured.grace(job.document.spec.queue, own)
         return own if bounded is None else bounded
 

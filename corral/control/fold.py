@@ -115,8 +115,7 @@ class Folder:
 
     def _grace(self, job: Job, event: Preempted) -> float:
         """So long the tasks may take to end: nobody is back before."""
-        own = self.policy.default_grace if job.view.grace_seconds is None else job.view.grace_seconds
-        return own if event.grace_seconds is None else event.grace_seconds
+        return self.policy.grace_of(job.view) if event.grace_seconds is None else event.grace_seconds
 
     def engine_event(self, event: Started | Exited | StartRefused, now: float) -> None:
         """Bring what an engine saw to its job; attempts that nobody knows are ended and forgotten."""

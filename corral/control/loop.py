@@ -372,8 +372,7 @@ class Control:
         """Have a gang yield; the scheduler gives what it held to whoever it was for once it has ended."""
         job = self.world.jobs.get(eviction.job)
         if job is not None:
-            own = self.launch_policy.default_grace if job.view.grace_seconds is None else job.view.grace_seconds
-            grace = self.configured.grace(job.terms.queue, own)
+            grace = self.configured.grace(job.terms.queue, self.launch_policy.grace_of(job.view))
             eviction = msgspec.structs.replace(eviction, message=self.world.in_names(eviction.message))
             event = Preempted(
                 eviction.job_attempt,

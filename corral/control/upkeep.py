@@ -118,8 +118,8 @@ class Upkeep:
 
     def _grace_of(self, job: Job, asked: float | None) -> float | None:
         """How long its tasks get to end: as was asked, else as the job says, at most what its queue allows."""
-        own = self._folder.policy.default_grace if job.view.grace_seconds is None else job.view.grace_seconds
-        bounded = self._bounded(job.terms.queue, own if asked is None else asked)
+        own = self._folder.policy.grace_of(job.view) if asked is None else asked
+        bounded = self._bounded(job.terms.queue, own)
         return asked if bounded is None else bounded
 
     def _broken(self, place: TaskPlacement, now: float, *, devices: bool) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from corral.launcher.view import JobView
+
 
 class LaunchPolicy(msgspec.Struct, frozen=True):
     """What an operator may set about launching; all in seconds."""
@@ -27,3 +29,7 @@ class LaunchPolicy(msgspec.Struct, frozen=True):
     """Between being asked to end and being killed, for a job that does not say."""
     closed_nodes: frozenset[str] = frozenset()
     """Nodes that take no new tasks (cordoned): a retry goes elsewhere."""
+
+    def grace_of(self, view: JobView) -> float:
+        """Seconds between being asked to end and being killed: what the job says, else the default."""
+        return self.default_grace if view.grace_seconds is None else view.grace_seconds

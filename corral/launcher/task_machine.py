@@ -53,8 +53,7 @@ def remove_task(change: Change, task: TaskRun) -> None:
 def stop_command(change: Change, task: TaskRun) -> StopTask:
     """The command that ends the task's current attempt with the job's grace."""
     view = change.view
-    own = change.policy.default_grace if view.grace_seconds is None else view.grace_seconds
-    grace = own if change.grace is None else change.grace
+    grace = change.policy.grace_of(view) if change.grace is None else change.grace
     return StopTask(change.attempt_of(task), grace, view.stop_signal)
 
 

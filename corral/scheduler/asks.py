@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from corral.model.requests import Company, GangRequest, RoleAsk, TopologyAsk
@@ -38,6 +38,10 @@ class Part(NamedTuple):
     """The depth of the cells that its tasks are spread over; 0 is no spreading."""
     max_skew: int = 0
     same_model: bool = False
+
+    def even(self, tasks: Collection[int]) -> bool:
+        """Whether its tasks, so many in each cell that is open to it, are spread as evenly as it asks."""
+        return not self.max_skew or max(tasks) - min(tasks) <= self.max_skew
 
     def batches(self, count: int, node_depth: int) -> tuple[Batch, ...]:
         """`count` tasks as full blocks and one of the rest."""

@@ -146,12 +146,11 @@ class _Tries:
 
     def _even(self, part: Part, scope: tuple[int, int]) -> bool:
         """Whether a role that is spread is spread as evenly as it has to be."""
-        if not part.spread or not part.max_skew:
+        if not part.spread:
             return True
         cells = self.search.tree.cells[part.spread]
         counts = Counter(cells.of[spot.at] for spot in self.search.spots if spot.role == part.role)
-        levels = [counts[cell] for cell in self.search.open_cells(part, *scope)]
-        return max(levels) - min(levels) <= part.max_skew
+        return part.even([counts[cell] for cell in self.search.open_cells(part, *scope)])
 
 
 def _divisions(total: int, most: Sequence[int]) -> Iterator[tuple[int, ...]]:

@@ -341,8 +341,7 @@ class Search:
         counts = evenly(room, {at: there[at] for at in room}, batch.blocks)
         if counts is None:
             return False
-        levels = [counts[at] + there[at] for at in room]
-        if part.max_skew and max(levels) - min(levels) > part.max_skew:
+        if not part.even([counts[at] + there[at] for at in room]):
             return False
         mark = len(self.spots)
         for at, count in counts.items():
