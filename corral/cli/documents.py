@@ -68,12 +68,24 @@ def validate_command(files: Sequence[str], parameters: Sequence[str], cluster: b
     "-o", "--output", type=click.Choice(("yaml", "json")), default="yaml", show_default=True, help="How to print it."
 )
 @click.option("--complete", is_flag=True, help="Write every field, those at their defaults too.")
+@click.option("--short", is_flag=True, help="Write the short form, which people edit and share.")
 @click.option("--schema", is_flag=True, help="Print the JSON schema that editors complete job files from instead.")
-def convert_command(file: str | None, parameters: Sequence[str], output: str, complete: bool, schema: bool) -> int:
-    """Show the canonical form of a job FILE, or with --schema what editors check job files by."""
+def convert_command(
+    file: str | None, parameters: Sequence[str], output: str, complete: bool, short: bool, schema: bool
+) -> int:
+    """Show the canonical form of a job FILE, its short form, or with --schema what editors check job files by."""
+    if complete + short + schema > 1:
+        raise click.UsageError("--complete, --short and --schema exclude each other; give one of them.")
     if not file and not schema:
         raise click.UsageError("Name a job file (- reads standard input), or ask for --schema.")
-    document = _schema() if schema or not file else _read(file, parameters).to_document(complete=complete)
+    from corral.spec.shortening import short_form
+
+    if schema or not file:
+        document = _schema()
+    elif short:
+        document = short_form(_read(file, parameters))
+    else:
+        document = _read(file, parameters).to_document(complete=complete)
     _print(document, output)
     return OK
 

@@ -128,11 +128,6 @@ class Tree:
         twin.nodes, twin.masks = tuple(nodes), {}
         return twin
 
-    def cell_name(self, depth: int, position: int) -> str:
-        """The name of the cell at an upper `depth` that a position is in."""
-        cells = self.cells[depth]
-        return cells.names[cells.of[position]]
-
 
 def _rivals(node: Node) -> dict[int, int]:
     found: dict[int, int] = {}

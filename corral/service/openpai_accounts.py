@@ -29,11 +29,6 @@ SHORTEST_PASSWORD: Final = 6
 class OpenPaiAccounts(OpenPaiTokens, Batches):
     """Users and groups as OpenPAI's API has them."""
 
-    async def openpai_virtual_clusters(self, actor: Actor) -> tuple[str, ...]:
-        """The virtual clusters that the actor may use, in the order in which they are shown."""
-        user = await self._openpai_account(actor.user)
-        return (await self._directory()).shown(user, whole=False).virtual_cluster
-
     async def openpai_users(self, actor: Actor) -> list[OpenPaiUser]:
         """Every account; what is nobody else's affair is shown to itself and to administrators."""
         await self.check(actor, "user.glance", Resource("user"))

@@ -241,8 +241,3 @@ class UnifiedJob(SpecModel):
         from corral.spec.reading import read_canonical
 
         return read_canonical(document, filename)
-
-
-def priority_value(job: UnifiedJob) -> int:
-    """The priority of `job` as a number: its class's, or its own."""
-    return job.priority

@@ -72,6 +72,8 @@ CASES = {
     "its events": (0, ["events", "mine"]),
     "a good file": (0, ["validate", "job.yaml"]),
     "its canonical form": (0, ["convert", "job.yaml"]),
+    "its short form": (0, ["convert", "--short", "job.yaml"]),
+    "two forms at once": (2, ["convert", "--short", "--complete", "job.yaml"]),
     "a script for a shell": (0, ["completion", "bash"]),
     "no such command": (2, ["sumbit"]),
     "no such option": (2, ["ls", "--nonsense"]),

@@ -191,9 +191,6 @@ class HivedAlgorithm:
             return Preempt(node, tuple(pod for at, pod in running if at == node))
         return Bind(slot.node, slot.devices, slot.chain(chain), placements_of(slots))
 
-    def add_unallocated(self, request: PodRequest) -> None:
-        """A pod waits: nothing to be kept."""
-
     def delete_unallocated(self, request: PodRequest) -> None:
         """A waiting pod is gone; a preemption ends with the last pod that waited for it."""
         group = self.state.groups.get(request.group)

@@ -207,10 +207,6 @@ class Ledger:
                 cells.remove(root.physical.ordinal)
                 self.unsettled = True
 
-    def is_doomed(self, root: VirtualCell) -> bool:
-        """Whether `root` is bound only because its owner has to see that it has bad cells."""
-        return root.physical is not None and root.physical.ordinal in self.doomed[root.vc][root.level]
-
     def settle(self) -> None:
         """Doom what must be bad and reprieve what need not be; from the top, since that only changes levels below."""
         if not self.unsettled:

@@ -130,12 +130,6 @@ def total_tasks(descriptor: Mapping[str, Any]) -> int:
     return sum(role["taskNumber"] for role in descriptor["taskRoles"].values())
 
 
-def total_gpus(descriptor: Mapping[str, Any]) -> int:
-    """How many GPUs all its tasks together ask for."""
-    roles = descriptor["taskRoles"].values()
-    return sum(role["taskNumber"] * role["taskService"]["resource"]["gpuNumber"] for role in roles)
-
-
 def _single(fields: Fields, found: Any) -> Any:
     fields.done()
     if fields.problems:

@@ -23,7 +23,6 @@ OBSOLETE_WARNING: Final = (
 TOO_MANY_OF_A_ROLE: Final = "minFailedTaskCount or minSucceededTaskCount should not be greater than tasks number."
 DIRECTORIES: Final = ("dataDir", "outputDir", "codeDir")
 TEXT_UNDER: Final = frozenset({"jobEnvs"})
-_JOB_NAME: Final = re.compile(r"[A-Za-z0-9\-._]{1,255}", re.ASCII)
 _OLD_JOB_NAME: Final = re.compile(r"[A-Za-z0-9\-._~]{1,255}", re.ASCII)
 _WORD: Final = re.compile(r"[A-Za-z0-9._~]{1,255}", re.ASCII)
 _VARIABLE: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -83,11 +82,6 @@ def checked_v1(source: Source) -> dict[str, Any]:
         raise SpecError(fields.problems)
     found: dict[str, Any] = plain(job)
     return found
-
-
-def old_name(name: str) -> bool:
-    """Whether a job's name is one that only the first releases took: one with a `~`."""
-    return not _JOB_NAME.fullmatch(name)
 
 
 def v1_to_protocol(v1: Mapping[str, Any], *, auth: tuple[str, str, str] | None = None) -> dict[str, Any]:
