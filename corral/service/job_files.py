@@ -43,10 +43,19 @@ class JobFiles(ServiceBase):
 
     async def file_secrets(self, actor: Actor, ref: str) -> dict[str, str]:
         """What the placeholders in the file of a job of the actor's own stand for; nothing for another's, or none."""
+        record = await self._own_job(actor, ref)
+        return {} if record is None else await self._opened(file_owner(_key(record)))
+
+    async def job_secrets(self, actor: Actor, ref: str) -> dict[str, str]:
+        """The secrets that a job of the actor's own runs with; nothing for another's, or none."""
+        record = await self._own_job(actor, ref)
+        return {} if record is None else await self._opened(f"job:{record.id}")
+
+    async def _own_job(self, actor: Actor, ref: str) -> JobRecord | None:
         record = await self.store.find_job(ref, actor.user) if ref else None
-        if record is None or record.user != actor.user or record.orphaned:
-            return {}
-        owner = file_owner(_key(record))
+        return record if record is not None and record.user == actor.user and not record.orphaned else None
+
+    async def _opened(self, owner: str) -> dict[str, str]:
         sealed = await self.store.secrets(owner)
         return {name: self.sealer.open(owner, name, value) for name, value in sealed.items()}
 

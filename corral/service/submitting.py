@@ -44,6 +44,7 @@ from corral.spec.openpai.names import (
     OWN_TAG_SAID,
     OWN_TAGS,
     PROTOCOL,
+    SECRET_PREFIX,
     SSH_KEYS,
     USER,
     VERSION,
@@ -175,7 +176,7 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
         job = await self._in_cells(job, admission)
         job = await self._with_code(actor, self._with_image(job, no_image), code_digest)
         self._check_container(job, admission)
-        sealed = await self._sealed_secrets(actor, job, own_secrets)
+        sealed = await self._sealed_secrets(actor, job, own_secrets, source)
         job, needs = await self._with_dependencies(actor, await self._with_storages(actor, job))
         obstacle = await self._obstacle(actor, job, admission)
         if dry_run:
@@ -334,13 +335,29 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
             raise InvalidInput("no-such-code", "The code was never uploaded by you; upload it and submit again.")
         return _with_spec(job, code=job.spec.code.model_copy(update={"uri": uri}))
 
-    async def _sealed_secrets(self, actor: Actor, job: UnifiedJob, own: Mapping[str, str]) -> dict[str, str]:
+    async def _sealed_secrets(
+        self, actor: Actor, job: UnifiedJob, own: Mapping[str, str], source: str
+    ) -> dict[str, str]:
         known = {secret_name(name): value for name, value in own.items()}
-        names = {secret.name for role in job.spec.roles for secret in role.secrets} - known.keys()
+        asked = {secret.name for role in job.spec.roles for secret in role.secrets}
+        names = asked - known.keys()
+        if of_job := [
+            name for name in names if name.startswith(SECRET_PREFIX)
+        ]:  # of a stored document, without its file
+            given = await self.job_secrets(actor, source)
+            known |= {name: given[name] for name in of_job if name in given}
+            names -= known.keys()
         if not names:
             return known
         stored = await self.store.secrets(f"user:{actor.user}")
         missing = sorted(names - stored.keys())
+        if missing and missing[0].startswith(SECRET_PREFIX):
+            name = missing[0].removeprefix(SECRET_PREFIX)[:100]
+            raise InvalidInput(
+                "unknown-secret",
+                f"The document needs the secret {name} of the job that it came from; name that job, if it is yours "
+                "(`corral submit FILE --from JOB`).",
+            )
         if missing:
             raise InvalidInput(
                 "unknown-secret",

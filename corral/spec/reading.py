@@ -101,7 +101,7 @@ def read_job(
     if read.file is None:
         return replace(read, others=others)
     text = read.file.text
-    if whole is not document and not read.file.secrets:
+    if alone is whole is not document and not read.file.secrets:
         text = _text(document)  # with the comments that JSON cannot have
     return replace(read, others=others, file=replace(read.file, text=_PADDING.sub("", text)))
 

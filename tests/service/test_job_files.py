@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from corral.kernel.errors import Forbidden, NotFound
+from corral.kernel.errors import Forbidden, InvalidInput, NotFound
 from corral.kernel.ids import JobId
 from corral.model.writes import ControlBatch
 from corral.service import Service
@@ -119,6 +120,22 @@ async def test_a_placeholder_is_refused_where_its_secret_is_not_known(service: S
     assert [problem.line for problem in refused.value.problems] == [5, 9]
     assert "--from JOB" in refused.value.message
     assert not (await service.validate(ANN, text, source=source)).valid
+
+
+async def test_a_document_whose_file_was_not_kept_is_submitted_again_with_the_secrets_of_its_job(
+    service: Service,
+) -> None:
+    first = await submitted(service, SECRET + f"contributor: {TOKEN}\n")
+    document = await service.job_document(ANN, first)
+    document["metadata"] |= {"name": "again"}
+    document["metadata"]["annotations"]["openpai.corral.dev/name"] = "again"
+    text = json.dumps(document)
+    for actor, source in ((ANN, ""), (BOB, first), (ROOT, f"ann~{first}")):
+        with pytest.raises(InvalidInput) as refused:
+            await submitted(service, text, actor=actor, source=source)
+        assert "--from JOB" in refused.value.message
+    second = await submitted(service, text, source=first)
+    assert (await opened(service, second)) == (await opened(service, first))
 
 
 async def test_nobody_else_has_the_secrets_of_a_file(service: Service) -> None:

@@ -50,6 +50,13 @@ def test_of_several_documents_only_the_jobs_own_is_kept() -> None:
     assert file.text == f"---\n{SHORT}"
 
 
+def test_of_several_documents_beside_a_job_with_comments_only_its_own_is_kept() -> None:
+    role = {"name": "w", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 64, "command": "true"}
+    job = json.dumps({"jobName": "j", "image": "x", "taskRoles": [role]}).replace("{", "{ // an old one\n", 1)
+    secret = f"\n---\napiVersion: v1\nkind: Secret\nmetadata: {{name: s}}\nstringData: {{p: {PASSWORD}}}\n"
+    assert PASSWORD not in kept(job + secret).text
+
+
 def test_data_has_no_file() -> None:
     assert read_job(yaml.safe_load(SHORT)).file is None
 
@@ -127,6 +134,11 @@ def test_a_short_secret_leaves_words_alone_that_happen_to_hold_it() -> None:
 def test_a_text_in_which_a_secret_would_stay_is_not_kept(text: str) -> None:
     read = read_job(text)
     assert read.file is None and PASSWORD in read.secrets.values()
+
+
+def test_a_text_with_more_secrets_than_are_looked_for_is_not_kept() -> None:
+    lines = "".join(f"    line {number} of a long secret\n" for number in range(20_000))
+    assert read_job(with_secrets(f"  key: |\n{lines}")).file is None
 
 
 def test_a_placeholder_is_refused_at_its_place_with_what_to_do() -> None:

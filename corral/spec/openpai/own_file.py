@@ -25,6 +25,10 @@ _SHORT: Final = 8
 """A secret with fewer characters is only found as a whole word: as a part of others it says nothing."""
 _LEAST: Final = 4
 """A secret with fewer characters may be a value of another field by chance."""
+_MOST_WORK: Final = 200_000_000
+"""Characters that are looked through for one text: more secrets, and longer ones, cost more than the text is worth."""
+_MOST_REPEATED: Final = 100
+"""Secrets that stand in comments, too."""
 _COMMENT: Final = re.compile(r"(?:(?<=\s)|^)#[^\n]*", re.MULTILINE)
 _ANCHOR: Final = re.compile(r"&\S+\s+")
 
@@ -83,6 +87,8 @@ def without_secrets(text: str, filled: Mapping[str, Any], filename: str) -> tupl
         return text, {}
     told = decoded(text, filename)
     needles = sorted({each for value in secrets.values() for each in _written(value) if each}, key=len, reverse=True)
+    if len(needles) * len(told) > _MOST_WORK:
+        return None
     try:
         masked = _without_comments_of(_masked(told, places), needles)
         is_proved = _is_proved(told, masked, places, needles, filename)
@@ -104,22 +110,29 @@ class _Span(NamedTuple):
 
 def _masked(text: str, places: Collection[Path]) -> str:
     """The text with a placeholder at each of the places, where there is none."""
-    for span in reversed(list(_spans(text))):
+    parts, last = [], 0
+    for span in _spans(text):
         if span.path not in places or span.value == MASK:
             continue
         written = text[span.begin : span.end]
         ending = written[len(written.rstrip("\r\n")) :] if written[:1] in ("|", ">") else ""
-        text = text[: span.begin] + _QUOTED + ending + text[span.end :]
-    return text
+        parts += [text[last : span.begin], _QUOTED, ending]
+        last = span.end
+    return "".join([*parts, text[last:]])
 
 
 def _without_comments_of(text: str, needles: Collection[str]) -> str:
     """The text with placeholders in comments that repeat a secret."""
-    for begin, end in reversed(_gaps(text)):
-        gap = text[begin:end]
-        if any(_stands_in(needle, gap) for needle in needles):
-            text = text[:begin] + _COMMENT.sub(lambda found: _blanked(found[0], needles), gap) + text[end:]
-    return text
+    gaps = _gaps(text)
+    between = "\0".join(text[begin:end] for begin, end in gaps)
+    repeated = [needle for needle in needles if _stands_in(needle, between)]
+    if not repeated or len(repeated) > _MOST_REPEATED:
+        return text
+    parts, last = [], 0
+    for begin, end in gaps:
+        parts += [text[last:begin], _COMMENT.sub(lambda found: _blanked(found[0], repeated), text[begin:end])]
+        last = end
+    return "".join([*parts, text[last:]])
 
 
 def _blanked(comment: str, needles: Collection[str]) -> str:

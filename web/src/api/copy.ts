@@ -44,7 +44,7 @@ export function shownText(text: string): string {
 /** What a stored job begins another with: its own file, or else one that says the same. */
 export async function copyOf(ref: string): Promise<Copy> {
   const file = await fileOf(ref);
-  if (!file) return { text: await rewritten(ref), given: {} };
+  if (!file) return { text: await rewritten(ref), given: { from: ref } };
   const text = shownText(file.text);
   return { text, given: { from: file.job, parameters: file.parameters, code: file.code, codeSaid: codeOf(text) } };
 }
