@@ -43,7 +43,7 @@ class Express:
 async def _submit(scope: Scope, receive: Receive, send: Send) -> None:
     request = Request(scope, receive)
     actor = await current_actor(request)
-    result = await service_of(request).submit(actor, await request.body(), filename="the job file")
+    result = await service_of(request).submit(actor, await request.body(), filename="the job file", file=True)
     assert result.detail is not None, "only a dry run has no job"
     location = (b"location", f"{_JOBS}/{result.detail.id}".encode())
     await _send(send, 201, result.detail, location)

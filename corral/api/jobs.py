@@ -23,7 +23,7 @@ from corral.model.records import (
     Page,
     TaskRecord,
 )
-from corral.model.views import Explanation, JobDetail, PlacementRecord, Trial, Validation
+from corral.model.views import Explanation, JobDetail, JobFile, PlacementRecord, Trial, Validation
 
 router = APIRouter(tags=["jobs"])
 
@@ -56,6 +56,14 @@ DryRun = Annotated[bool, Query(alias="dryRun", description="Store nothing; say w
 NoImage = Annotated[
     bool, Query(alias="noImage", description="Ignore the images and run in the node's own environment.")
 ]
+From = Annotated[
+    str,
+    Query(
+        alias="from",
+        max_length=300,
+        description="Your own job whose file this is: it has the secrets that `******` stands for.",
+    ),
+]
 RequestKey = Annotated[
     str, Header(max_length=200, description="Names this submit: sent again, it answers with the first one's job.")
 ]
@@ -83,6 +91,7 @@ async def submit(
     dry_run: DryRun = False,
     no_image: NoImage = False,
     code: Annotated[str, Query(pattern="^([0-9a-f]{64})?$", description="The digest of uploaded code.")] = "",
+    source: From = "",
     idempotency_key: RequestKey = "",
 ) -> Json:
     """Submit a job: once this answers 201 it is stored, whatever happens to the server."""
@@ -96,6 +105,8 @@ async def submit(
         dry_run=dry_run,
         no_image=no_image,
         code_digest=code,
+        file=True,
+        source=source,
     )
     if result.detail is None:
         return Json(result.trial)
@@ -103,10 +114,10 @@ async def submit(
 
 
 @router.post("/validate", responses=answers(Validation, also=(413,)), openapi_extra=_JOB_FILE)
-async def validate(request: Request, actor: Caller, set_: Set = []) -> Json:  # noqa: B006
+async def validate(request: Request, actor: Caller, set_: Set = [], source: From = "") -> Json:  # noqa: B006
     """Say everything that is wrong with a job file, with lines and columns, or show its canonical form."""
-    body = await request.body()
-    work = service_of(request).validate(actor, body, filename="the job file", parameters=parameters(set_))
+    body, given = await request.body(), parameters(set_)
+    work = service_of(request).validate(actor, body, filename="the job file", parameters=given, source=source)
     return Json(await unless_left(request, work))
 
 
@@ -183,6 +194,12 @@ async def delete_job(request: Request, actor: Caller, ref: Ref, stop: Stop = Fal
 async def get_document(request: Request, actor: Caller, ref: Ref) -> Json:
     """The canonical document."""
     return Json(await service_of(request).job_document(actor, ref))
+
+
+@router.get("/jobs/{ref}/file", responses=answers(JobFile))
+async def get_file(request: Request, actor: Caller, ref: Ref) -> Json:
+    """The file that it was submitted as, with its comments, and `******` for each secret that stood in it."""
+    return Json(await service_of(request).job_file(actor, ref))
 
 
 @router.get("/jobs/{ref}/tasks", responses=answers(Page[TaskRecord]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -117,8 +118,9 @@ def _jobs_table(found: Sequence[Job]) -> str:
 @click.command("get")
 @click.argument("thing", metavar="JOB|KIND|KIND/NAME")
 @click.option("--revision", type=click.IntRange(1), default=None, help="An earlier revision of KIND/NAME.")
+@click.option("--file", "as_file", is_flag=True, help="Print the file that JOB was submitted as, with its comments.")
 @output_option
-def get_command(thing: str, revision: int | None, output: str) -> None:
+def get_command(thing: str, revision: int | None, as_file: bool, output: str) -> None:
     """Show one job: where its tasks run, why it waits, how it ended; or an array's jobs, or a configuration document.
 
     JOB is an id, a name (the latest job of that name), or USER~NAME. With -o yaml the document is included;
@@ -126,12 +128,16 @@ def get_command(thing: str, revision: int | None, output: str) -> None:
 
     \b
     corral get digits                          a job
+    corral get digits --file > digits.yaml     its own file; secrets are ******, submit --from fills them in
     corral get queues                          the Queue documents
     corral get queue/research -o yaml          one of them, to edit and apply
     """
     from corral.cli.configuration import list_documents, names_configuration, show_document
     from corral.cli.detail import detail_text
 
+    if as_file:
+        _print_file(thing, revision, output)
+        return
     if names_configuration(thing):
         show_document(thing, revision, output) if "/" in thing else list_documents(thing, output)
         return
@@ -148,6 +154,22 @@ def get_command(thing: str, revision: int | None, output: str) -> None:
         return
     if not show(found, output, names=[found["id"]]):
         click.echo(detail_text(found))
+
+
+def _print_file(job: str, revision: int | None, output: str) -> None:
+    """Print the file of a job to standard output, and what goes with it to standard error."""
+    if revision is not None:
+        raise click.UsageError("--file is for jobs, which have no revisions.")
+    with connect() as client:
+        found = client.job_file(job)
+    if show(found, output, names=[found["job"]]):
+        return
+    click.echo(found["text"].encode(), nl=False)
+    if found["parameters"]:
+        given = (f"--set {shlex.quote(f'{name}={value}')}" for name, value in found["parameters"].items())
+        say(f"It was submitted with {' '.join(given)}")
+    if found["secrets"]:
+        say(f"****** stands for a secret; submit it again with --from {found['job']} to have it filled in.")
 
 
 @click.command("explain")

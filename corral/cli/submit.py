@@ -45,6 +45,13 @@ def _sent(command: Any) -> Any:
 @click.command("submit")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option("-p", "--set", "parameters", multiple=True, metavar="NAME=VALUE", help="A parameter of the file.")
+@click.option(
+    "--from",
+    "source",
+    default="",
+    metavar="JOB",
+    help="Your job that the file came from; it has the secrets of ******.",
+)
 @_sent
 def submit_command(file: str, parameters: Sequence[str], **sent: Any) -> int:
     """Submit a job FILE (- reads standard input).
@@ -56,6 +63,7 @@ def submit_command(file: str, parameters: Sequence[str], **sent: Any) -> int:
     corral submit job.yaml               prints the job's id
     corral submit -f job.yaml            follows its log and ends with its result
     corral submit job.yaml --set lr=0.1  with a parameter
+    corral submit job.yaml --from j1     with the secrets that j1 was submitted with, where the file has ******
     """
     text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     folder = Path.cwd() if file == "-" else Path(file).resolve().parent
@@ -80,7 +88,7 @@ def submit_jobs(
     """
     codes = {text: _send_code(client, _code_folder(text, folder)) for text in texts}
     numbers = {text: at for at, text in enumerate(texts)}
-    asked = {name: sent[name] for name in ("wait_for_capacity", "no_image")}
+    asked = {name: sent[name] for name in ("wait_for_capacity", "no_image", "source")}
 
     def check(text: bytes) -> None:
         if not sent["dry_run"]:
@@ -186,6 +194,7 @@ def _send(
     output: str,
     dry_run: bool,
     idempotency_key: str,
+    source: str = "",
     **flags: bool,
 ) -> int:
     key = idempotency_key or secrets.token_hex(16)
@@ -194,6 +203,7 @@ def _send(
         "parameters": parameters,
         "dry_run": dry_run,
         "idempotency_key": key,
+        "source": source,
         **flags,
     }
     job = _submitted(lambda: client.submit(text, **asked), key)

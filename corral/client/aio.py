@@ -122,6 +122,7 @@ class AsyncClient:
     history = _asks(operations.jobs.history)
     job = _asks(operations.jobs.job)
     document = _asks(operations.jobs.document)
+    job_file = _asks(operations.jobs.job_file)
     tasks = _asks(operations.jobs.tasks)
     attempts = _asks(operations.jobs.attempts)
     job_events = _asks(operations.jobs.job_events)

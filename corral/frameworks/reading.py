@@ -25,15 +25,24 @@ def read_runnable_job(
     user: str = "",
     fs_uri: str = "",
     folder: str = "",
+    sealed: Mapping[str, str] = {},
 ) -> ReadJob:
     """The job in `text`, which its framework can run, and the secrets that stand in the text.
 
-    For files of OpenPAI, `user` is who submits, `fs_uri` the file system of paths that name none, and `folder` the
-    user's own on storages. Raises SpecError with every problem of the document, or every one that the framework has
-    with it; InvalidInput when its framework's plug-in cannot be loaded.
+    For files of OpenPAI, `user` is who submits, `fs_uri` the file system of paths that name none, `folder` the user's own
+    on storages, and `sealed` the secrets that placeholders stand for. Raises SpecError with every problem of the
+    document, or every one that the framework has with it; InvalidInput when its framework's plug-in cannot be loaded.
     """
-    terms = {"user": user, "fs_uri": fs_uri, "folder": folder}
-    read = read_job(text, parameters=parameters, filename=filename, job_types=job_types(), **terms)
+    read = read_job(
+        text,
+        parameters=parameters,
+        filename=filename,
+        job_types=job_types(),
+        user=user,
+        fs_uri=fs_uri,
+        folder=folder,
+        sealed=sealed,
+    )
     findings = framework(read.job.spec.job_type).check(read.job)
     if findings:
         raise SpecError([Problem(message, path, filename=filename) for path, message in findings])

@@ -134,6 +134,19 @@ class Validation(Record, frozen=True):
     """Which documents of the file are another program's and left out."""
 
 
+class JobFile(Record, frozen=True):
+    """The file that a job was submitted as, with `******` where a secret was."""
+
+    job: str
+    text: str
+    parameters: dict[str, str] = {}
+    """Those that were given beside the file."""
+    code: str = ""
+    """The digest of the code that was uploaded with it."""
+    secrets: int = 0
+    """How many placeholders it has whose secrets are kept; its owner submits it again with `from`."""
+
+
 class EstimateView(Record, frozen=True):
     """When a waiting job is likely to start: `at`, how sure that is (`basis`), and what it rests on (`message`)."""
 

@@ -49,6 +49,20 @@ class IntentKind(StrEnum):
     """It saved its work at the time of the event; `data`: {"jobAttempt": int}. Only the latest of a job is kept."""
 
 
+class StoredFile(msgspec.Struct, frozen=True):
+    """The file that a job was submitted as, with placeholders for its secrets, and the parameters given beside it."""
+
+    text: str
+    parameters: dict[str, str] = {}
+    secrets: dict[str, str] = {}
+    """Sealed values of the placeholders by name; empty when it is read."""
+
+
+def file_owner(job: str) -> str:
+    """The owner of the sealed secrets of a job's file."""
+    return f"file:{job}"
+
+
 class NewJob(msgspec.Struct, frozen=True):
     """A job that was accepted and is to be stored; `doc` is the canonical document as JSON text."""
 
@@ -67,6 +81,8 @@ class NewJob(msgspec.Struct, frozen=True):
     tags: tuple[str, ...] = ()
     secrets: dict[str, str] = {}
     """Sealed values by name."""
+    file: StoredFile | None = None
+    """What it was submitted as; of an array the first job has it."""
     hold: str = ""
     """`JobRun.hold` at the beginning: `dependency` when it waits for others."""
     depends_on: tuple[JobId, ...] = ()

@@ -182,6 +182,7 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
                 no_image=not here.container_runtime,
                 unique_name="ever",
                 own_priority=True,
+                file=True,
             )
         except CorralError as error:
             if error.status >= 500:

@@ -43,8 +43,11 @@ from corral.service.submitting import Submitting
 from corral.service.yielding import Yielding
 from corral.spec.errors import SpecError
 from corral.spec.openpai.names import OWN_TAG_SAID, OWN_TAGS
-from corral.spec.openpai.protocol import ProtocolError, read_protocol
+from corral.spec.openpai.own_file import fill_in, without_secrets
+from corral.spec.openpai.protocol import ProtocolError, checked
 from corral.spec.openpai.translation import OpenPaiJob, to_job, to_protocol
+from corral.spec.reading import OwnFile
+from corral.spec.source import parse_source
 
 START, STOP = "START", "STOP"
 LONGEST_TAG: Final = 100
@@ -60,21 +63,16 @@ class OpenPaiJobs(Submitting, Yielding):
     async def openpai_submit(self, actor: Actor, text: bytes | str) -> str:
         """Accept a job of protocol v2; its name."""
         try:
-            protocol = await self.aside(len(text) <= LIGHT, read_protocol, text)
-        except SpecError as error:
-            raise _invalid_protocol(error) from None
-        return await self.openpai_submit_protocol(actor, protocol)
-
-    async def openpai_submit_protocol(self, actor: Actor, protocol: dict[str, Any]) -> str:
-        """Accept a job whose protocol was checked; its name."""
-        try:
+            protocol, file = await self.aside(len(text) <= LIGHT, _read, text)
             job = await self.aside(weight(protocol) <= LIGHT, partial(to_job, protocol, user=actor.user))
         except SpecError as error:
             raise _invalid_protocol(error) from None
-        return await self.openpai_submit_job(actor, job, str(protocol["name"]))
+        return await self.openpai_submit_job(actor, job, str(protocol["name"]), file=file)
 
-    async def openpai_submit_job(self, actor: Actor, job: OpenPaiJob, name: str, own_tags: Sequence[str] = ()) -> str:
-        """Accept a job that was translated, and give it the server's own tags; its name."""
+    async def openpai_submit_job(
+        self, actor: Actor, job: OpenPaiJob, name: str, own_tags: Sequence[str] = (), file: OwnFile | None = None
+    ) -> str:
+        """Accept a job that was translated from a file, and give it the server's own tags; its name."""
         queue = job.document["spec"]["queue"]
         admission = await self.store.admission()
         try:
@@ -86,6 +84,7 @@ class OpenPaiJobs(Submitting, Yielding):
                 own_secrets=job.secrets,
                 unique_name="ever",
                 own_tags=own_tags,
+                file=file or False,
             )
         except SpecError as error:
             raise _invalid_protocol(error) from None
@@ -266,6 +265,18 @@ def _owners_only(actor: Actor, job: Shown, doing: str) -> Iterator[None]:
     except Conflict as error:
         if error.code != "job-over":
             raise
+
+
+def _read(text: bytes | str) -> tuple[dict[str, Any], OwnFile | None]:
+    """The checked protocol of a text, and the text without its secrets.
+
+    Raises SpecError, also for a placeholder: the job that has its secret cannot be named here.
+    """
+    source = parse_source(text, "job.yaml")
+    protocol = checked(source)
+    fill_in(source, {})
+    kept = without_secrets(text.decode() if isinstance(text, bytes) else text, source.data, "job.yaml")
+    return protocol, None if kept is None else OwnFile(*kept)
 
 
 def _invalid_protocol(error: SpecError) -> OpenPaiRefusal:

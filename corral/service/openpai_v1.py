@@ -25,6 +25,7 @@ from corral.spec.openpai.names import OWN_TAGS
 from corral.spec.openpai.translation import plugins, to_protocol
 from corral.spec.openpai.v1 import TOO_MANY_OF_A_ROLE, read_v1
 from corral.spec.openpai.v1_job import to_v1, v1_job, with_folders
+from corral.spec.reading import OwnFile
 from corral.storage.stage import place
 
 LEGACY: Final = f"{OWN_TAGS}legacy"
@@ -61,7 +62,8 @@ class OpenPaiV1(OpenPaiJobs, Removing, Sessions):
             job = await self.aside(len(text) <= LIGHT, translate)
         except SpecError as error:
             raise OpenPaiRefusal("InvalidParametersError", error.message) from None
-        await self.openpai_submit_job(owner, job, v1["jobName"], () if namespace else (LEGACY,))
+        file = None if name else OwnFile(text.decode("utf-8", "replace"))
+        await self.openpai_submit_job(owner, job, v1["jobName"], () if namespace else (LEGACY,), file)
         return v1
 
     async def v1_owner(self, name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ from corral.service.base import LIGHT, allowed_to
 from corral.service.browsing import Browsing
 from corral.service.capacity import Capacity, impossible
 from corral.service.job_detail import HIDDEN, job_detail, reasons_view
+from corral.service.job_files import NOT_KEPT, JobFiles
 from corral.service.openpai_listing import listing_of
 from corral.service.openpai_quota import OpenPaiQuota
 from corral.service.priorities import check_priority
@@ -42,13 +44,14 @@ from corral.spec.openpai.names import (
     OWN_TAG_SAID,
     OWN_TAGS,
     PROTOCOL,
+    SECRET_PREFIX,
     SSH_KEYS,
     USER,
     VERSION,
 )
 from corral.spec.openpai.translation import public_keys, secret_name
 from corral.spec.parts import Array, Dependency
-from corral.spec.reading import ReadJob
+from corral.spec.reading import OwnFile, ReadJob
 from corral.spec.streams import left_out
 from corral.storage.blobs import BLOB_SCHEME
 from corral.store.cluster_views import Admission
@@ -87,9 +90,11 @@ class _Terms(msgspec.Struct, frozen=True):
     code_digest: str
     birth: Birth | None = None
     unique_name: str = "live"
+    file: OwnFile | None = None
+    parameters: Mapping[str, str] = {}
 
 
-class Submitting(OpenPaiQuota, Browsing):
+class Submitting(OpenPaiQuota, Browsing, JobFiles):
     """Submit and validate."""
 
     _fits: set[bytes] = set()  # replaced before anything is added
@@ -104,11 +109,12 @@ class Submitting(OpenPaiQuota, Browsing):
         *,
         filename: str = "job.yaml",
         parameters: Mapping[str, str] | None = None,
+        source: str = "",
     ) -> Validation:
-        """Everything that is wrong with a document, or its canonical form."""
+        """Everything that is wrong with a document, or its canonical form; `source` as in `submit`."""
         await self.check(actor, "job.validate", Resource("job"))
         try:
-            read = await self._read(actor, text, parameters, filename)
+            read = await self._read(actor, text, parameters, filename, source)
         except SpecError as error:
             problems = (msgspec.convert(problem.to_document(), ProblemView) for problem in error.problems)
             return Validation(False, tuple(problems))
@@ -131,17 +137,20 @@ class Submitting(OpenPaiQuota, Browsing):
         unique_name: str = "live",
         own_tags: Sequence[str] = (),
         own_priority: bool = False,
+        file: OwnFile | bool = False,
+        source: str = "",
     ) -> SubmitResult:
         """Accept a job: once this returns it is stored; `birth` is the object that it is born as.
 
         `own_secrets` are secrets of a protocol of OpenPAI, by its names for them: they go with this job alone.
         `unique_name` says who may not have the job's name already: see `NewJob`. `own_tags` are given by the server, that
         knows the job by them; its document may have none of their kind. `own_priority`: it was given elsewhere, and no
-        maxPriority is asked.
+        maxPriority is asked. `file`: what the submitter wrote, to be kept beside the document; True: this text. `source`:
+        the submitter's own job whose file the text came from, which has the secrets of its placeholders.
 
         Raises SpecError with every problem, InvalidInput, Forbidden, Conflict (a name taken, an impossible request).
         """
-        read = await self._read(actor, text, parameters, filename)
+        read = await self._read(actor, text, parameters, filename, source)
         job, own_secrets = await self._as_openpai(actor, _tagged(read.job, own_tags)), {**read.secrets, **own_secrets}
         data = text.encode() if isinstance(text, str) else text
         asked = json.dumps([sorted((parameters or {}).items()), no_image, code_digest, *sorted(own_secrets.items())])
@@ -154,7 +163,10 @@ class Submitting(OpenPaiQuota, Browsing):
             code_digest,
             birth,
             unique_name,
+            (read.file if file else None) if isinstance(file, bool) else file,
+            parameters or {},
         )
+        notes = (*_notes(read), *((NOT_KEPT,) if file is True and read.file is None else ()))
         if birth is not None and job.is_array:
             raise InvalidInput("array-object", "An object is one job; submit an array with `corral submit`.")
         admission = await self.store.admission()
@@ -164,12 +176,12 @@ class Submitting(OpenPaiQuota, Browsing):
         job = await self._in_cells(job, admission)
         job = await self._with_code(actor, self._with_image(job, no_image), code_digest)
         self._check_container(job, admission)
-        sealed = await self._sealed_secrets(actor, job, own_secrets)
+        sealed = await self._sealed_secrets(actor, job, own_secrets, source)
         job, needs = await self._with_dependencies(actor, await self._with_storages(actor, job))
         obstacle = await self._obstacle(actor, job, admission)
         if dry_run:
             trial = await self._try(actor, job, needs, obstacle)
-            return SubmitResult(False, trial=msgspec.structs.replace(trial, notes=_notes(read)))
+            return SubmitResult(False, trial=msgspec.structs.replace(trial, notes=notes))
         if obstacle and not waits:
             raise Conflict("impossible-request", f"{obstacle} Ask for less, or submit with --wait-for-capacity.")
         new = self._new_jobs(actor, job, terms, needs, sealed)
@@ -183,24 +195,29 @@ class Submitting(OpenPaiQuota, Browsing):
         if record is None:
             raise NotFound("job-not-found", f"Job {submitted.id} of this idempotency key has been removed.")
         detail = job_detail(record, [], hide=False, allowed=allowed_to(actor, record))
-        detail = msgspec.structs.replace(detail, notes=(*detail.notes, *_notes(read)))
+        detail = msgspec.structs.replace(detail, notes=(*detail.notes, *notes))
         return SubmitResult(submitted.created, detail=detail)
 
     async def _read(
-        self, actor: Actor, text: bytes | str, parameters: Mapping[str, str] | None, filename: str
+        self,
+        actor: Actor,
+        text: bytes | str,
+        parameters: Mapping[str, str] | None,
+        filename: str,
+        source: str,
     ) -> ReadJob:
         """The job of a document, less the targets of a job that it was copied from.
 
         A large one is read by a worker.
         """
         asked: dict[str, Any] = {"parameters": parameters, "filename": filename, "user": actor.user}
-        asked["fs_uri"] = self.openpai_fs_uri
+        asked["fs_uri"], asked["sealed"] = self.openpai_fs_uri, await self.file_secrets(actor, source)
         if (b"jobName" if isinstance(text, bytes) else "jobName") in text:  # type: ignore[operator]  # OpenPAI's version 1
             asked["folder"] = await self._folder_of(actor)
         read = await self.aside(len(text) <= LIGHT, partial(read_runnable_job, text, **asked))
         _refuse_hidden(read.job, filename)
         job = read.job.with_targets({}) if read.job.spec.replica_spec.target_replicas else read.job
-        return ReadJob(job, read.secrets, read.others)
+        return replace(read, job=job)
 
     async def _as_openpai(self, actor: Actor, job: UnifiedJob) -> UnifiedJob:
         """A job of OpenPAI with the name of who submits it, and with their public keys where it asks for ssh."""
@@ -318,13 +335,29 @@ class Submitting(OpenPaiQuota, Browsing):
             raise InvalidInput("no-such-code", "The code was never uploaded by you; upload it and submit again.")
         return _with_spec(job, code=job.spec.code.model_copy(update={"uri": uri}))
 
-    async def _sealed_secrets(self, actor: Actor, job: UnifiedJob, own: Mapping[str, str]) -> dict[str, str]:
+    async def _sealed_secrets(
+        self, actor: Actor, job: UnifiedJob, own: Mapping[str, str], source: str
+    ) -> dict[str, str]:
         known = {secret_name(name): value for name, value in own.items()}
-        names = {secret.name for role in job.spec.roles for secret in role.secrets} - known.keys()
+        asked = {secret.name for role in job.spec.roles for secret in role.secrets}
+        names = asked - known.keys()
+        if of_job := [
+            name for name in names if name.startswith(SECRET_PREFIX)
+        ]:  # of a stored document, without its file
+            given = await self.job_secrets(actor, source)
+            known |= {name: given[name] for name in of_job if name in given}
+            names -= known.keys()
         if not names:
             return known
         stored = await self.store.secrets(f"user:{actor.user}")
         missing = sorted(names - stored.keys())
+        if missing and missing[0].startswith(SECRET_PREFIX):
+            name = missing[0].removeprefix(SECRET_PREFIX)[:100]
+            raise InvalidInput(
+                "unknown-secret",
+                f"The document needs the secret {name} of the job that it came from; name that job, if it is yours "
+                "(`corral submit FILE --from JOB`).",
+            )
         if missing:
             raise InvalidInput(
                 "unknown-secret",
@@ -368,7 +401,7 @@ class Submitting(OpenPaiQuota, Browsing):
         for index, own in enumerate(ids):
             before = (ids[index - parallel],) if parallel and index >= parallel else ()
             child = _array_child(job, index, before)
-            first = terms if index == 0 else msgspec.structs.replace(terms, idempotency_key="")
+            first = terms if index == 0 else msgspec.structs.replace(terms, idempotency_key="", file=None)
             waited = f"{job.name}-{index - parallel}" if before else ""
             own_needs = (*needs, *before)
             made.append(self._new_job(actor, child, first, own_needs, opened, own, parent=ids[0], before=waited))
@@ -416,6 +449,7 @@ class Submitting(OpenPaiQuota, Browsing):
             job_type=spec.job_type,
             tags=tags,
             secrets={name: self.sealer.seal(f"job:{own}", name, value) for name, value in opened.items()},
+            file=self.stored_file(own, terms.file, terms.parameters),
             hold="dependency" if needs else "",
             depends_on=needs,
             array_parent=parent,

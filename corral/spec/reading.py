@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
@@ -14,6 +15,7 @@ from corral.spec.errors import Path, Problem, SpecError, describe, did_you_mean,
 from corral.spec.job import API_VERSION, KIND, UnifiedJob
 from corral.spec.openpai.door import is_openpai, read_openpai, readable, said_at
 from corral.spec.openpai.names import JOB_TYPE as OPENPAI
+from corral.spec.openpai.own_file import without_secrets
 from corral.spec.short import ShortJob
 from corral.spec.source import MAX_DEPTH, MAX_NODES, Source, parse_source, plain_json
 from corral.spec.streams import the_job
@@ -26,9 +28,21 @@ TEXT_UNDER: Final = frozenset({"env", "labels", "annotations", "nodeSelector", "
 FILLED_IN_ELSEWHERE: Final = frozenset({OPENPAI})
 """Jobs whose templates are not ours: what is left of them in a canonical document is for the task to fill in."""
 
+_PADDING: Final = re.compile(r"\A\n+(?=---\s)")
+"""The empty lines that keep a document of a longer file at its line."""
+
 BUILT_IN_JOB_TYPES: Final = (
     "pytorch", "tensorflow", "jax", "mpi", "horovod", "cntk", "shell", "notebook", "external",
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFile:
+    """The text of a job file as a person wrote it, with placeholders for its secrets."""
+
+    text: str
+    secrets: Mapping[str, str] = dataclass_field(default_factory=dict, repr=False)
+    """What the placeholders stand for, by `own_file.secret_places`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +53,8 @@ class ReadJob:
     secrets: Mapping[str, str] = dataclass_field(default_factory=dict, repr=False)
     others: tuple[str, ...] = ()
     """Documents beside the job's that are another program's, by name and line."""
+    file: OwnFile | None = None
+    """None when the job came as data, or when a secret cannot be taken out of its text for sure."""
 
 
 def load_job(
@@ -66,19 +82,42 @@ def read_job(
     user: str = "",
     fs_uri: str = "",
     folder: str = "",
+    sealed: Mapping[str, str] = {},
 ) -> ReadJob:
     """The job that a document (YAML, JSON, or data) describes, with the secrets that stand in it.
 
     `parameters` override the document's own; `name` replaces its name; `job_types`, when given, are the only
     frameworks accepted. For files of OpenPAI, `user` is who submits, `fs_uri` the file system of paths that name none,
-    and `folder` the user's own on storages. Raises SpecError with every problem, each with file, line and column when
-    text was given, and where the text has several documents and not exactly one job among them.
+    `folder` the user's own on storages, and `sealed` the secrets that its placeholders stand for. Raises SpecError with
+    every problem, each with file, line and column when text was given, and where the text has several documents and not
+    exactly one job among them.
     """
+    openpai = _OpenPai(user, fs_uri, folder, sealed)
     if not isinstance(document, str | bytes):
-        return _read_one(document, parameters, filename, name, job_types, user, fs_uri, folder)
-    document, others = the_job(readable(document), filename, TEXT_UNDER)
-    read = _read_one(document, parameters, filename, name, job_types, user, fs_uri, folder)
-    return replace(read, others=others) if others else read
+        return _read_one(document, parameters, filename, name, job_types, openpai)
+    whole = readable(document)
+    alone, others = the_job(whole, filename, TEXT_UNDER)
+    read = _read_one(alone, parameters, filename, name, job_types, openpai)
+    if read.file is None:
+        return replace(read, others=others)
+    text = read.file.text
+    if alone is whole is not document and not read.file.secrets:
+        text = _text(document)  # with the comments that JSON cannot have
+    return replace(read, others=others, file=replace(read.file, text=_PADDING.sub("", text)))
+
+
+def _text(document: str | bytes) -> str:
+    return document.decode("utf-8", "replace") if isinstance(document, bytes) else document
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenPai:
+    """What the reader of a file of OpenPAI has to know besides."""
+
+    user: str
+    fs_uri: str
+    folder: str
+    sealed: Mapping[str, str]
 
 
 def _read_one(
@@ -87,22 +126,21 @@ def _read_one(
     filename: str,
     name: str | None,
     job_types: Collection[str] | None,
-    user: str,
-    fs_uri: str,
-    folder: str,
+    openpai: _OpenPai,
 ) -> ReadJob:
     asked = parameters or {}
     if isinstance(document, str | bytes):
         quick = plain_json(document, filename, TEXT_UNDER)
         if quick is not None and not is_openpai(quick.data):
             try:
-                return ReadJob(_load(_shown(quick), asked, name, job_types))
+                return ReadJob(_load(_shown(quick), asked, name, job_types), file=OwnFile(_text(document)))
             except SpecError:
                 pass  # found again below, with line and column
     source = _source(document, filename)
     if is_openpai(source.data):
-        return _read_openpai(document, filename, asked, name, user, fs_uri, folder)
-    return ReadJob(_load(source, asked, name, job_types))
+        return _read_openpai(document, filename, asked, name, openpai)
+    file = OwnFile(_text(document)) if isinstance(document, str | bytes) else None
+    return ReadJob(_load(source, asked, name, job_types), file=file)
 
 
 def _load(
@@ -222,19 +260,27 @@ def _read_openpai(
     filename: str,
     parameters: Mapping[str, str],
     name: str | None,
-    user: str,
-    fs_uri: str,
-    folder: str,
+    openpai: _OpenPai,
 ) -> ReadJob:
     """The job of a file of OpenPAI, told by its own words where it is wrong."""
     found, source = read_openpai(
-        document, filename=filename, parameters=parameters, name=name, user=user, fs_uri=fs_uri, folder=folder
+        document,
+        filename=filename,
+        parameters=parameters,
+        name=name,
+        user=openpai.user,
+        fs_uri=openpai.fs_uri,
+        folder=openpai.folder,
+        sealed=openpai.sealed,
     )
     try:
         job = UnifiedJob.model_validate(found.document, by_alias=True, by_name=False)
     except ValidationError as error:
         raise SpecError(problems_of(error, UnifiedJob, source, lambda path: said_at(found.document, path))) from None
-    return ReadJob(job, found.secrets)
+    if not isinstance(document, str | bytes):
+        return ReadJob(job, found.secrets)
+    kept = without_secrets(_text(document), source.data, filename)
+    return ReadJob(job, found.secrets, file=None if kept is None else OwnFile(*kept))
 
 
 def _read_short(source: Source) -> UnifiedJob:

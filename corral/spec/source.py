@@ -99,7 +99,7 @@ def parse_sources(
     Raises SpecError when one is not well formed, or there are more than `most`.
     """
     try:
-        roots = _Composer(filename).compose(_decoded(text, filename), most)
+        roots = _Composer(filename).compose(decoded(text, filename), most)
     except yaml.YAMLError as error:
         raise SpecError([_syntax_problem(error, filename)]) from None
     sources = []
@@ -164,7 +164,11 @@ _PLAIN: Final = json.JSONDecoder(
 )
 
 
-def _decoded(text: str | bytes, filename: str) -> str:
+def decoded(text: str | bytes, filename: str) -> str:
+    """The text that is parsed: what a JSON text may have and YAML may not is escaped in it.
+
+    Raises SpecError when it is too long, or not UTF-8.
+    """
     if len(text) > MAX_BYTES:
         raise SpecError(
             [Problem(f"longer than {MAX_BYTES} bytes; put large things in code or inputs", filename=filename)]

@@ -28,7 +28,7 @@ from corral.model.records import (
     rfc3339_or_none,
 )
 from corral.model.runs import JobRun, TaskRun
-from corral.model.writes import JobRecord
+from corral.model.writes import JobRecord, StoredFile
 from corral.runtime.openpai_errors import sentence
 from corral.store import tables
 from corral.store.database import Database, rows
@@ -42,6 +42,8 @@ class _Placed(msgspec.Struct, frozen=True):
 
 
 _jobs, _runs, _tasks, _pai = tables.jobs, tables.job_runs, tables.tasks, tables.openpai_jobs
+_files = tables.job_files
+_PARAMETERS: Final = msgspec.json.Decoder(dict[str, str])
 ORPHANED: Final = exists().where(tables.orphaned_jobs.c.job == _jobs.c.id).label("orphaned")
 """Whether a job's account was deleted."""
 _RUN: Final = msgspec.json.Decoder(JobRun)
@@ -96,6 +98,12 @@ class JobViews(Database):
             return Page(lines if found_arrays else summaries, more)
 
         return await self.read(run)
+
+    async def job_file(self, job: str) -> StoredFile | None:
+        """The file that a job, or the array whose first job it is, was submitted as."""
+        query = select(_files.c.text, _files.c.parameters).where(_files.c.job == job)
+        found = await self.read(lambda connection: rows(connection, query))
+        return StoredFile(found[0].text, _PARAMETERS.decode(found[0].parameters)) if found else None
 
     async def find_job(self, ref: str, user: str | None = None) -> JobRecord | None:
         """The job that `ref` names: an id, `user~name`, or the name of `user`'s latest job; live ones come first.

@@ -13,7 +13,7 @@ from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.model.accounts import AuditWrite
 from corral.model.records import JobSummary
 from corral.model.runs import JobRun
-from corral.model.writes import FactWrite, IntentKind, NewJob, SubmitLimit, Submitted
+from corral.model.writes import FactWrite, IntentKind, NewJob, SubmitLimit, Submitted, file_owner
 from corral.spec.openpai.names import JOB_TYPE
 from corral.store import tables
 from corral.store.audit import write_audit
@@ -361,11 +361,16 @@ def _submit(transaction: Transaction, job: NewJob, limit: SubmitLimit | None = N
     if job.depends_on:
         needs = [{"job": job.id, "needs": need} for need in dict.fromkeys(job.depends_on)]
         transaction.write(insert(tables.job_dependencies), needs)
-    if job.secrets:
-        sealed = [
-            {"owner": f"job:{job.id}", "name": name, "sealed": value, "created_at": job.created_at}
-            for name, value in job.secrets.items()
-        ]
+    if job.file is not None:
+        given = {"job": job.id, "text": job.file.text, "parameters": encode(job.file.parameters)}
+        transaction.write(insert(tables.job_files), given)
+    owners = {f"job:{job.id}": job.secrets, file_owner(job.id): job.file.secrets if job.file is not None else {}}
+    sealed = [
+        {"owner": owner, "name": name, "sealed": value, "created_at": job.created_at}
+        for owner, secrets in owners.items()
+        for name, value in secrets.items()
+    ]
+    if sealed:
         transaction.write(insert(tables.secrets), sealed)
     actor = job.actor or job.user
     message = f"{actor} submitted {job.name} to queue {job.queue}"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import bindparam, delete, insert, literal, select
+from sqlalchemy import bindparam, delete, exists, insert, literal, select
 
 from corral.kernel.ids import JobId
+from corral.model.writes import file_owner
 from corral.store import tables
 from corral.store.writer import Transaction
 
@@ -28,6 +29,13 @@ _PARTS: Final = (
 )
 _DELETES: Final = tuple(delete(table).where(column == bindparam("j")) for table, column in _PARTS)
 _SECRETS: Final = delete(tables.secrets).where(tables.secrets.c.owner == bindparam("o"))
+_FILE: Final = delete(tables.job_files).where(
+    tables.job_files.c.job == bindparam("j"), ~exists().where(tables.jobs.c.array_parent == bindparam("j"))
+)
+_FILE_SECRETS: Final = delete(tables.secrets).where(
+    tables.secrets.c.owner == bindparam("o"), ~exists().where(tables.jobs.c.array_parent == bindparam("j"))
+)
+"""An array has one file; it goes with the last of its jobs."""
 _FORGOTTEN: Final = delete(tables.history).where(tables.history.c.job == bindparam("j"))
 
 
@@ -43,6 +51,11 @@ def remove_jobs(transaction: Transaction, jobs: Sequence[JobId], at: float | Non
     transaction.write(_FORGOTTEN, [{"j": each} for each in jobs])
     columns = ["job", "user", "queue", "ended_at", "removed_at", "summary"]
     transaction.write(insert(tables.history).from_select(columns, line))
+    parents = select(job.c.id, job.c.array_parent).where(job.c.id.in_(list(jobs)))
+    files = dict.fromkeys(row.array_parent or row.id for row in transaction.read(parents))
     for statement in _DELETES:
         transaction.write(statement, [{"j": each} for each in jobs])
     transaction.write(_SECRETS, [{"o": f"job:{each}"} for each in jobs])
+    if files:
+        transaction.write(_FILE, [{"j": each} for each in files])
+        transaction.write(_FILE_SECRETS, [{"j": each, "o": file_owner(each)} for each in files])

@@ -16,7 +16,7 @@ from corral.store.connect import parse_url, writer_engine
 from corral.store.faults import StoreRefused
 from corral.store.tables import metadata
 
-HEAD: Final = "0017"
+HEAD: Final = "0018"
 """The newest migration."""
 KNOWN: Final = tuple(f"{number:04}" for number in range(1, int(HEAD) + 1))
 """Every migration, oldest first."""

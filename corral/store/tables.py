@@ -50,6 +50,14 @@ job_documents = Table(
     Column("doc", Text, nullable=False),
 )
 
+job_files = Table(
+    "job_files",
+    metadata,
+    Column("job", Text, primary_key=True),
+    Column("text", Text, nullable=False),
+    Column("parameters", Text, nullable=False),
+)
+
 job_runs = Table(
     "job_runs",
     metadata,

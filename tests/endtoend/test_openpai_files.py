@@ -42,6 +42,24 @@ def test_a_file_of_protocol_2_is_submitted_with_its_secret_and_its_parameter(ser
     assert not [file for file in kept if HUSH.encode() in file.read_bytes()]
 
 
+def test_a_file_comes_back_with_its_comments_and_is_submitted_again_with_its_secret(
+    server: Platform, tmp_path: Path
+) -> None:
+    commands = ['printf %s "<% $secrets.token %>" | sha256sum', "echo lr=<% $parameters.lr %>"]
+    role = role_of(commands=commands, resourcePerInstance=SMALL)
+    text = job_file(name="Kept_1", parameters={"lr": 0.5}, secrets={"token": HUSH}, taskRoles={"worker": role})
+    text = f"# what I tried\n{text}# {HUSH}\n"
+    server.corral("submit", "--no-image", written(tmp_path, text), "--set", "lr=0.25")
+    done = server.run("get", "Kept_1", "--file")
+    assert done.stdout == text.replace(f"token: {HUSH}", 'token: "******"').replace(HUSH, "******")
+    assert "--set lr=0.25" in done.stderr and "--from" in done.stderr
+    again = written(tmp_path, done.stdout.replace("Kept_1", "Kept_2"), "again.yaml")
+    assert "--from JOB" in server.refused("submit", "--no-image", again, code=2)
+    done = server.run("submit", "-f", "--no-image", again, "--from", "Kept_1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert hashlib.sha256(HUSH.encode()).hexdigest() in done.stdout and "lr=0.5" in done.stdout
+
+
 def test_a_file_of_protocol_1_is_submitted_comments_and_all(server: Platform, tmp_path: Path) -> None:
     role = {"name": "main", "command": "echo $PAI_CURRENT_TASK_ROLE_NAME $COLOUR", "memoryMB": 64, "shmMB": 0}
     job = {"jobName": "old.one", "image": "any", "jobEnvs": {"COLOUR": "teal"}, "taskRoles": [role]}

@@ -60,7 +60,7 @@ def addresses(portal: Portal) -> list[tuple[str, str]]:
         (f"/jobs/{waiting}", "Why it waits"),
         (f"/jobs/{broken}", "bad luck"),
         (f"/jobs/{broken}?tab=events", "job.submitted"),
-        (f"/jobs/{broken}?tab=document", "UnifiedJob"),
+        (f"/jobs/{broken}?tab=document", "As submitted"),
         ("/submit", "The file is valid."),
         ("/nodes?node=local/node1", "described-a100"),
         ("/queues?queue=default", "has lent nothing"),

@@ -23,21 +23,26 @@ def submit(
     dry_run: bool = False,
     no_image: bool = False,
     code: str = "",
+    source: str = "",
 ) -> Call[Job]:
-    """Submit a job file (YAML or JSON, short or canonical); a dry run answers what would happen instead."""
+    """Submit a job file (YAML or JSON, short or canonical); a dry run answers what would happen instead.
+
+    `source`: the job of yours whose file it is; placeholders in it are filled in with that job's secrets.
+    """
     query = {
         "set": _pairs(parameters),
         "waitForCapacity": wait_for_capacity,
         "dryRun": dry_run,
         "noImage": no_image,
         "code": code,
+        "from": source,
     }
     return written(call("POST", "/jobs", query, idempotency_key=idempotency_key), text)
 
 
-def validate(text: str | bytes, *, parameters: Mapping[str, str] | None = None) -> Call[Record]:
-    """Everything that is wrong with a job file, or its canonical form."""
-    return written(call("POST", "/validate", {"set": _pairs(parameters)}), text)
+def validate(text: str | bytes, *, parameters: Mapping[str, str] | None = None, source: str = "") -> Call[Record]:
+    """Everything that is wrong with a job file, or its canonical form; `source` as in `submit`."""
+    return written(call("POST", "/validate", {"set": _pairs(parameters), "from": source}), text)
 
 
 def jobs(
@@ -76,6 +81,11 @@ def job(ref: str) -> Call[Job]:
 def document(ref: str) -> Call[Record]:
     """A job's canonical document."""
     return call("GET", job_path(ref, "document"))
+
+
+def job_file(ref: str) -> Call[Record]:
+    """The file that a job was submitted as: its `text`, with `******` for secrets, and the `parameters` beside it."""
+    return call("GET", job_path(ref, "file"))
 
 
 def tasks(ref: str, *, role: str = "", state: str = "", limit: int = 100, after: str = "") -> Call[Page[Record]]:

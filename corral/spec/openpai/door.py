@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from corral.spec.errors import Path, Problem, SpecError, did_you_mean, shorten
 from corral.spec.openpai.names import ROLES
+from corral.spec.openpai.own_file import fill_in
 from corral.spec.openpai.protocol import ProtocolError, checked, is_protocol
 from corral.spec.openpai.translation import OpenPaiJob, to_job
 from corral.spec.openpai.v1 import TEXT_UNDER, checked_v1, is_v1, without_comments
@@ -67,10 +68,12 @@ def read_openpai(
     user: str = "",
     fs_uri: str = "",
     folder: str = "",
+    sealed: Mapping[str, str] = {},
 ) -> tuple[OpenPaiJob, Source]:
     """The job of `user` that a file of OpenPAI describes, and where each part of it was written.
 
-    `parameters` override the protocol's own; `folder` is the user's own on storages. Raises SpecError with what is wrong.
+    `parameters` override the protocol's own; `folder` is the user's own on storages; `sealed` are the secrets that
+    placeholders stand for (`own_file`). Raises SpecError with what is wrong.
     """
     if isinstance(document, Mapping):
         source = Source(filename, dict(document))
@@ -79,6 +82,8 @@ def read_openpai(
         if is_v1(source.data):  # variables are text, however they are written
             source = parse_source(readable(document), filename, TEXT_UNDER)
     old = is_v1(source.data)
+    if not old:
+        fill_in(source, sealed)
     if name is not None:
         source.data["jobName" if old else "name"] = name
     if parameters:

@@ -344,10 +344,15 @@ def _without_password(prerequisite: dict[str, Any]) -> dict[str, Any]:
     auth = prerequisite.get("auth")
     if not isinstance(auth, dict) or "password" not in auth:
         return prerequisite
-    password = str(auth["password"]).strip()
-    if password.startswith("<%") and password.endswith("%>") and password.count("<%") == 1:
+    if is_template(auth["password"]):
         return prerequisite
     return {**prerequisite, "auth": {**auth, "password": MASK}}
+
+
+def is_template(password: Any) -> bool:
+    """Whether a registry's password only names one of the job's secrets."""
+    text = str(password).strip()
+    return text.startswith("<%") and text.endswith("%>") and text.count("<%") == 1
 
 
 def _json(value: Any) -> str:

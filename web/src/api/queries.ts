@@ -1,6 +1,7 @@
 /** What can be asked, under keys that `live.tsx` marks stale: `jobs`, `job` + id, `cluster`, `configuration`. */
 
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
+import { fileOf } from './copy';
 import { call, part, type CallOptions } from './client';
 import type {
   AccountUse,
@@ -77,6 +78,14 @@ export const job = (ref: string) =>
     queryKey: ['job', ref, 'detail'],
     queryFn: ({ signal }) => call<JobDetail>(`/jobs/${part(ref)}`, { signal }),
     refetchInterval: SLOWLY,
+  });
+
+/** The file that a job was submitted as; null where none is kept, or none for who asks. */
+export const jobFile = (ref: string) =>
+  queryOptions({
+    queryKey: ['job', ref, 'file'],
+    queryFn: ({ signal }) => fileOf(ref, signal),
+    staleTime: Infinity,
   });
 
 export const tasks = (ref: string, query: { role?: string; state?: string } = {}) =>

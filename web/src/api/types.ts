@@ -344,6 +344,18 @@ export interface DocumentRole {
   [key: string]: unknown;
 }
 
+/** The file that a job was submitted as, with `******` for secrets. */
+export interface JobFile {
+  job: string;
+  text: string;
+  /** Those that were given beside it. */
+  parameters: Record<string, string>;
+  /** The digest of the code that was uploaded with it. */
+  code: string;
+  /** How many secrets are kept for its placeholders. */
+  secrets: number;
+}
+
 /** One revision of a document that configures the cluster. */
 export interface DocumentSummary {
   kind: string;

@@ -34,7 +34,7 @@ export function JobFields({ form, onChange, disabled }: Props) {
         <input {...bind('replicas')} type="number" min={1} />
       </Field>
       <Field label="Devices each">
-        <input {...bind('devices')} type="number" min={0} />
+        <input {...bind('devices')} type="number" min={0} step="any" />
       </Field>
       <Field label="Processors each">
         <input {...bind('cpu')} />

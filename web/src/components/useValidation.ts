@@ -3,7 +3,9 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { call } from '../api/client';
 import type { Problem, Validation } from '../api/types';
-import { fromDocument, same, toYaml, type JobForm } from '../lib/jobform';
+import { queryOf, type Given } from '../api/copy';
+import type { JobForm } from '../lib/jobform';
+import { formOf } from '../lib/jobtext';
 import { useSettled } from './useSettled';
 
 const NONE: Problem[] = [];
@@ -13,23 +15,21 @@ export interface Checked {
   text: string;
   valid: boolean;
   problems: Problem[];
-  /** The text as a form; null where it says more than a form can. */
+  /** The text as a form; null where a form cannot change it. */
   form: JobForm | null;
 }
 
-async function check(text: string, signal: AbortSignal): Promise<Checked> {
-  const found = await call<Validation>('/validate', { method: 'POST', text, signal });
-  const form = found.document && fromDocument(found.document);
-  const rewritten = form && (await call<Validation>('/validate', { method: 'POST', text: toYaml(form), signal }));
-  const whole = form && same(rewritten?.document, found.document);
-  return { text, valid: found.valid, problems: found.problems, form: whole ? form : null };
+async function check(text: string, given: Given, signal: AbortSignal): Promise<Checked> {
+  const { from, set } = queryOf(given, text);
+  const found = await call<Validation>('/validate', { method: 'POST', text, query: { from, set }, signal });
+  return { text, valid: found.valid, problems: found.problems, form: found.document && formOf(text, found.document) };
 }
 
-export function useValidation(text: string): { checked: Checked | undefined; problems: Problem[]; error: unknown } {
+export function useValidation(text: string, given: Given = {}): { checked: Checked | undefined; problems: Problem[]; error: unknown } {
   const settled = useSettled(text);
   const { data, error } = useQuery({
-    queryKey: ['validate', settled],
-    queryFn: ({ signal }) => check(settled, signal),
+    queryKey: ['validate', settled, given],
+    queryFn: ({ signal }) => check(settled, given, signal),
     placeholderData: keepPreviousData,
     gcTime: 10_000,
   });

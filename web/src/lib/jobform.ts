@@ -47,7 +47,7 @@ export function scalar(text: string): string {
 }
 
 /** A quantity such as `2`, `500m` or `2Gi` stands plain. */
-function quantity(text: string): string {
+export function quantity(text: string): string {
   return /^\d+(\.\d+)?[A-Za-z]{0,2}$/.test(text) ? text : scalar(text);
 }
 
@@ -85,10 +85,10 @@ function commandLines(command: string): string[] {
 }
 
 /** A canonical document as a form; `null` where it has what no form field shows at all (several roles, lists of words). */
-export function fromDocument(document: JobDocument): JobForm | null {
+export function fromDocument(document: JobDocument, name = 'worker'): JobForm | null {
   const { metadata, spec } = document;
   const [role, ...others] = spec.roles;
-  if (!role || others.length > 0 || role.name !== 'worker') return null;
+  if (!role || others.length > 0 || role.name !== name) return null;
   const { minReplicas, maxReplicas, replicas } = spec.replicaSpec;
   const [shell, option, line, ...more] = role.command;
   if (minReplicas !== maxReplicas || shell !== 'sh' || option !== '-c' || line === undefined || more.length > 0) return null;

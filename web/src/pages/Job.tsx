@@ -7,6 +7,7 @@ import { ApiError } from '../api/client';
 import * as ask from '../api/queries';
 import type { JobDetail } from '../api/types';
 import { CommandLine, CopyWord } from '../components/Copy';
+import { JobFile } from '../components/JobFile';
 import { EventList } from '../components/EventList';
 import { JobActions } from '../components/JobActions';
 import { JobLog } from '../components/JobLog';
@@ -82,7 +83,7 @@ function Page({ job }: { job: JobDetail }) {
         {tab === 'overview' && <Overview job={job} />}
         {tab === 'log' && <JobLog job={job} height="max(22rem, calc(100dvh - 23.5rem))" />}
         {tab === 'events' && <EventList job={job.id} />}
-        {tab === 'document' && <Document job={job} />}
+        {tab === 'document' && <JobFile job={job} />}
         {tab === 'terminal' && (
           <Suspense fallback={<Skeleton />}>
             <TaskTerminal job={job} task={search.task} onTask={(task) => void navigate({ search: { ...search, task }, replace: true })} />
@@ -100,7 +101,7 @@ function commandOf(tab: Tab, job: JobDetail, ref: string, task = '', attempt = '
   const more = task ? [task] : [];
   if (tab === 'log') return jobLine('logs', ref, ...more, ...(attempt ? ['--attempt', attempt] : ['-f']));
   if (tab === 'events') return jobLine('events', ref);
-  if (tab === 'document') return `${jobLine('get', ref)} -o yaml`;
+  if (tab === 'document') return `${jobLine('get', ref)} ${job.allowed.includes('environment') ? '--file' : '-o yaml'}`;
   if (tab === 'terminal') return jobLine('exec', ref, task || `${job.roles[0]?.name ?? 'worker'}-0`);
   return jobLine(job.state === 'waiting' ? 'explain' : 'get', ref);
 }
@@ -171,13 +172,5 @@ function Fact({ label, children }: { label: string; children: ReactNode }) {
       <dt className="label">{label}</dt>
       <dd className="text-base font-medium">{children}</dd>
     </div>
-  );
-}
-
-function Document({ job }: { job: JobDetail }) {
-  return (
-    <pre className="overflow-x-auto bg-sunken p-4 font-mono text-xs leading-[18px]" tabIndex={0} aria-label="The canonical document">
-      {JSON.stringify(job.document, null, 2)}
-    </pre>
   );
 }

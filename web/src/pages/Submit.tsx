@@ -4,7 +4,7 @@ import { useMutation } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import { ApiError, call } from '../api/client';
-import { copyOf } from '../api/copy';
+import { copyOf, queryOf, type Given } from '../api/copy';
 import type { JobDetail, Problem, Trial } from '../api/types';
 import { CommandLine } from '../components/Copy';
 import { JobFields } from '../components/JobFields';
@@ -15,6 +15,7 @@ import { useValidation } from '../components/useValidation';
 import { TrialNote } from '../components/TrialNote';
 import { YamlEditor, type EditorHandle } from '../components/YamlEditor';
 import { NEW_JOB, requestKey, toYaml } from '../lib/jobform';
+import { edited } from '../lib/jobtext';
 
 const route = getRouteApi('/frame/submit');
 
@@ -29,9 +30,10 @@ export function Submit() {
   const [form, setForm] = useState(NEW_JOB);
   const [text, setText] = useState(() => toYaml(NEW_JOB));
   const [byHand, setByHand] = useState(false);
+  const [given, setGiven] = useState<Given>({});
   const key = useRef({ text: '', key: '' });
   const editor = useRef<EditorHandle>(null);
-  const { checked, problems, error } = useValidation(text);
+  const { checked, problems, error } = useValidation(text, given);
   useTitle('Submit');
 
   const [original, setOriginal] = useState<unknown>(null);
@@ -39,7 +41,8 @@ export function Submit() {
     if (!from) return;
     copyOf(from).then((copy) => {
       setByHand(true);
-      setText(copy);
+      setText(copy.text);
+      setGiven(copy.given);
     }, setOriginal);
   }, [from]);
   const current = checked?.text === text;
@@ -48,13 +51,13 @@ export function Submit() {
   }, [byHand, current, checked]);
 
   const trial = useMutation({
-    mutationFn: () => call<Trial>('/jobs', { method: 'POST', text, query: { dryRun: true } }),
+    mutationFn: () => call<Trial>('/jobs', { method: 'POST', text, query: { ...queryOf(given, text), dryRun: true } }),
   });
   const submit = useMutation({
     mutationFn: (options: Options) => {
       if (key.current.text !== text) key.current = { text, key: requestKey() };
       const headers = { 'Idempotency-Key': key.current.key };
-      return call<JobDetail>('/jobs', { method: 'POST', text, headers, query: { ...options } });
+      return call<JobDetail>('/jobs', { method: 'POST', text, headers, query: { ...queryOf(given, text), ...options } });
     },
     onSuccess: (job) => void navigate({ to: '/jobs/$ref', params: { ref: job.id } }),
   });
@@ -82,9 +85,11 @@ export function Submit() {
             form={form}
             disabled={unformable}
             onChange={(next) => {
+              const changed = edited(text, form, next);
+              if (changed === null) return; // a file with mistakes is corrected by hand
               setForm(next);
               setByHand(false);
-              setText(toYaml(next));
+              setText(changed);
               trial.reset();
               submit.reset();
             }}
@@ -97,6 +102,7 @@ export function Submit() {
         </div>
         <div className="flex min-w-0 flex-col gap-3">
           <YamlEditor ref={editor} label="Job file, YAML" value={text} onChange={edit} problems={problems} onSubmit={() => submit.mutate({})} />
+          <Beside given={given} onDrop={() => setGiven({ ...given, parameters: {} })} />
           <Verdict problems={problems} valid={checked?.valid ?? false} current={current} onPick={(problem) => editor.current?.show(problem)} />
           {error && !checked ? <Fault error={error} /> : null}
         </div>
@@ -117,6 +123,21 @@ export function Submit() {
         </div>
       </form>
     </section>
+  );
+}
+
+/** What is submitted beside the text of a copy. */
+function Beside({ given, onDrop }: { given: Given; onDrop: () => void }) {
+  const parameters = Object.entries(given.parameters ?? {});
+  if (parameters.length === 0) return null;
+  return (
+    <p className="flex flex-wrap items-baseline gap-x-2 text-xs text-muted">
+      <span>Submitted with</span>
+      <code className="font-mono break-all">{parameters.map(([name, value]) => `--set ${name}=${value}`).join(' ')}</code>
+      <button type="button" className="link" onClick={onDrop}>
+        Take the file&apos;s own
+      </button>
+    </p>
   );
 }
 

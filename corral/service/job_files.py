@@ -1,0 +1,73 @@
+"""The file that a job was submitted as: kept beside the canonical document, its secrets sealed, and given back.
+
+A placeholder in a file that comes again is filled in from the job that its submitter names, if that is their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from corral.kernel.errors import NotFound
+from corral.model.views import JobFile
+from corral.model.writes import JobRecord, StoredFile, file_owner
+from corral.service.actor import Actor
+from corral.service.base import ServiceBase
+from corral.spec.reading import OwnFile
+from corral.storage.blobs import BLOB_SCHEME
+
+NOT_KEPT = "The file itself is not kept with the job, since a secret may stand in it in clear elsewhere, too."
+"""What the submitter is told of a file whose secrets cannot all be taken out."""
+
+
+class JobFiles(ServiceBase):
+    """Reads and seals the files of jobs."""
+
+    async def job_file(self, actor: Actor, ref: str) -> JobFile:
+        """The file that a job was submitted as, with placeholders for its secrets, to who may read the job's environment.
+
+        Raises NotFound `no-job-file` where none was kept.
+        """
+        record, _ = await self.job_for(actor, ref, "job.environment")
+        kept = await self.store.job_file(_key(record))
+        if kept is None:
+            raise NotFound(
+                "no-job-file",
+                f"No file was kept of job {record.name}; its document says the same (`corral get {record.id} -o yaml`).",
+            )
+        sealed = await self.store.secrets(file_owner(_key(record)))
+        uri = str(msgspec.json.decode(record.doc)["spec"].get("code", {}).get("uri", ""))
+        code = uri.removeprefix(BLOB_SCHEME) if uri.startswith(BLOB_SCHEME) else ""
+        return JobFile(record.id, kept.text, kept.parameters, code, len(sealed))
+
+    async def file_secrets(self, actor: Actor, ref: str) -> dict[str, str]:
+        """What the placeholders in the file of a job of the actor's own stand for; nothing for another's, or none."""
+        record = await self._own_job(actor, ref)
+        return {} if record is None else await self._opened(file_owner(_key(record)))
+
+    async def job_secrets(self, actor: Actor, ref: str) -> dict[str, str]:
+        """The secrets that a job of the actor's own runs with; nothing for another's, or none."""
+        record = await self._own_job(actor, ref)
+        return {} if record is None else await self._opened(f"job:{record.id}")
+
+    async def _own_job(self, actor: Actor, ref: str) -> JobRecord | None:
+        record = await self.store.find_job(ref, actor.user) if ref else None
+        return record if record is not None and record.user == actor.user and not record.orphaned else None
+
+    async def _opened(self, owner: str) -> dict[str, str]:
+        sealed = await self.store.secrets(owner)
+        return {name: self.sealer.open(owner, name, value) for name, value in sealed.items()}
+
+    def stored_file(self, job: str, file: OwnFile | None, parameters: Mapping[str, str]) -> StoredFile | None:
+        """A file as it is stored with its job."""
+        if file is None:
+            return None
+        owner = file_owner(job)
+        sealed = {name: self.sealer.seal(owner, name, value) for name, value in file.secrets.items()}
+        return StoredFile(file.text, dict(parameters), sealed)
+
+
+def _key(record: JobRecord) -> str:
+    """The job that has the file: of an array the first one."""
+    return record.array_parent or record.id

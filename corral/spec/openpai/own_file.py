@@ -1,0 +1,261 @@
+"""The text of a file of OpenPAI without its secrets: each is replaced where it stands by a placeholder.
+
+People get back the file that they wrote, with its comments, so the text is edited at the places that the parser tells and
+never written anew. The result is parsed again: a text in which a secret may still stand is not kept at all.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import yaml
+
+from corral.spec.errors import Path, SpecError
+from corral.spec.openpai.rendering import as_text
+from corral.spec.openpai.translation import MASK, is_template
+from corral.spec.source import Source, decoded, parse_source
+
+_QUOTED: Final = f'"{MASK}"'
+_BOM: Final = "\ufeff"
+_SHORT: Final = 8
+"""A secret with fewer characters is only found as a whole word: as a part of others it says nothing."""
+_LEAST: Final = 4
+"""A secret with fewer characters may be a value of another field by chance."""
+_MOST_WORK: Final = 200_000_000
+"""Characters that are looked through for one text: more secrets, and longer ones, cost more than the text is worth."""
+_MOST_REPEATED: Final = 100
+"""Secrets that stand in comments, too."""
+_COMMENT: Final = re.compile(r"(?:(?<=\s)|^)#[^\n]*", re.MULTILINE)
+_ANCHOR: Final = re.compile(r"&\S+\s+")
+
+
+def secret_places(data: Any) -> dict[Path, str]:
+    """Where a protocol that was parsed, right or wrong, has secrets; each with the name that it is sealed under.
+
+    The name of a registry's password has the registry in it: the password is good for no other one.
+    """
+    if not isinstance(data, dict):
+        return {}
+    found = {path: _json(path) for path in _scalars(data.get("secrets"), ("secrets",)) if len(path) > 1}
+    given = data.get("prerequisites")
+    for index, each in enumerate(given if isinstance(given, list) else ()):
+        auth = each.get("auth") if isinstance(each, dict) else None
+        password = auth.get("password") if isinstance(auth, dict) else None
+        if auth is None or password is None or isinstance(password, dict | list) or is_template(password):
+            continue
+        name = ["prerequisites", each.get("type"), each.get("name"), auth.get("registryuri")]
+        found["prerequisites", index, "auth", "password"] = _json([as_text(part) for part in name])
+    return found
+
+
+def fill_in(source: Source, sealed: Mapping[str, str]) -> None:
+    """Put the secrets of the job that a text came from in the places of its placeholders.
+
+    Raises SpecError for each that `sealed` does not have.
+    """
+    problems = []
+    for path, name in secret_places(source.data).items():
+        if _at(source.data, path) != MASK:
+            continue
+        if name in sealed:
+            _put(source.data, path, sealed[name])
+        else:
+            problems.append(source.problem(path, NO_SECRET))
+    if problems:
+        raise SpecError(problems)
+
+
+NO_SECRET: Final = (
+    f"{MASK} stands for a secret that is not known here; write the secret itself, or name your own job that the file came "
+    "from (`corral submit FILE --from JOB`)"
+)
+"""What is said of a placeholder whose secret is not there."""
+
+
+def without_secrets(text: str, filled: Mapping[str, Any], filename: str) -> tuple[str, dict[str, str]] | None:
+    """The text with placeholders, and its secrets by the names that they are sealed under; None if one may be left.
+
+    `filled` is what was parsed of the text, with no placeholder left.
+    """
+    places = secret_places(filled)
+    secrets = {name: as_text(_at(filled, path)) for path, name in places.items()}
+    if not places:
+        return text, {}
+    told = decoded(text, filename)
+    needles = sorted({each for value in secrets.values() for each in _written(value) if each}, key=len, reverse=True)
+    if len(needles) * len(told) > _MOST_WORK:
+        return None
+    try:
+        masked = _without_comments_of(_masked(told, places), needles)
+        is_proved = _is_proved(told, masked, places, needles, filename)
+    except (SpecError, yaml.YAMLError):
+        return None
+    if not is_proved:
+        return None
+    return (text if masked == told else text[: len(text) - len(text.lstrip(_BOM))] + masked), secrets
+
+
+class _Span(NamedTuple):
+    path: Path | None
+    """None for a key."""
+    begin: int
+    end: int
+    value: str | None
+    """None for an alias."""
+
+
+def _masked(text: str, places: Collection[Path]) -> str:
+    """The text with a placeholder at each of the places, where there is none."""
+    parts, last = [], 0
+    for span in _spans(text):
+        if span.path not in places or span.value == MASK:
+            continue
+        written = text[span.begin : span.end]
+        ending = written[len(written.rstrip("\r\n")) :] if written[:1] in ("|", ">") else ""
+        parts += [text[last : span.begin], _QUOTED, ending]
+        last = span.end
+    return "".join([*parts, text[last:]])
+
+
+def _without_comments_of(text: str, needles: Collection[str]) -> str:
+    """The text with placeholders in comments that repeat a secret."""
+    gaps = _gaps(text)
+    between = "\0".join(text[begin:end] for begin, end in gaps)
+    repeated = [needle for needle in needles if _stands_in(needle, between)]
+    if not repeated or len(repeated) > _MOST_REPEATED:
+        return text
+    parts, last = [], 0
+    for begin, end in gaps:
+        parts += [text[last:begin], _COMMENT.sub(lambda found: _blanked(found[0], repeated), text[begin:end])]
+        last = end
+    return "".join([*parts, text[last:]])
+
+
+def _blanked(comment: str, needles: Collection[str]) -> str:
+    for needle in needles:
+        comment = _pattern(needle).sub(MASK, comment)
+    return comment
+
+
+def _is_proved(text: str, masked: str, places: Collection[Path], needles: Collection[str], filename: str) -> bool:
+    """Whether the masked text says what the text says but for its secrets, and has none of them anywhere."""
+    expected = copy.deepcopy(parse_source(text, filename).data)
+    for path in places:
+        _put(expected, path, MASK)
+    found = parse_source(masked, filename).data
+    if found != expected:
+        return False
+    said = "\0".join(_texts(found))
+    between = "\0".join(masked[begin:end] for begin, end in _gaps(masked))
+    longer = [each for each in needles if len(each) >= _LEAST]
+    return not any(_stands_in(each, said) for each in longer) and not any(_stands_in(each, between) for each in needles)
+
+
+def _stands_in(needle: str, text: str) -> bool:
+    return needle in text and _pattern(needle).search(text) is not None
+
+
+def _pattern(needle: str) -> re.Pattern[str]:
+    """What finds a secret: anywhere, or a short one as a whole word."""
+    found = re.escape(needle)
+    return re.compile(found if len(needle) >= _SHORT else rf"(?<!\w){found}(?!\w)")
+
+
+def _written(value: str) -> Iterator[str]:
+    """The ways in which a text may have a secret, but for escapes that nobody writes."""
+    if value == MASK:
+        return
+    yield value
+    yield json.dumps(value)[1:-1]
+    yield json.dumps(value, ensure_ascii=False)[1:-1]
+    yield value.replace("'", "''")
+    yield from (line for each in value.splitlines() if len(line := each.strip()) >= _SHORT)
+
+
+def _gaps(text: str) -> list[tuple[int, int]]:
+    """What of the text is no part of a key or value; the first line of a block scalar, where a comment may be, is."""
+    gaps, last = [], 0
+    for span in _spans(text):
+        begin = span.begin
+        if text[begin : begin + 1] in ("|", ">") and span.value is not None:
+            ending = text.find("\n", begin, span.end)
+            begin = span.end if ending < 0 else ending
+        gaps.append((last, begin))
+        last = span.end
+    gaps.append((last, len(text)))
+    return [gap for gap in gaps if gap[0] < gap[1]]
+
+
+def _spans(text: str) -> Iterator[_Span]:
+    """Every key and value of the text that is no collection, in order, without its anchor."""
+    events: Iterator[Any] = yaml.parse(text, Loader=yaml.CSafeLoader)
+    for event in events:
+        if isinstance(event, yaml.DocumentStartEvent):
+            yield from _spans_of(text, next(events), events, ())
+
+
+def _spans_of(text: str, event: Any, events: Iterator[Any], path: Path | None) -> Iterator[_Span]:
+    if isinstance(event, yaml.ScalarEvent | yaml.AliasEvent):
+        yield _span(text, event, path)
+    elif isinstance(event, yaml.SequenceStartEvent):
+        index = 0
+        while not isinstance(inner := next(events), yaml.SequenceEndEvent):
+            yield from _spans_of(text, inner, events, None if path is None else (*path, index))
+            index += 1
+    else:
+        while not isinstance(key := next(events), yaml.MappingEndEvent):
+            yield from _spans_of(text, key, events, None)
+            named = path is not None and isinstance(key, yaml.ScalarEvent)
+            yield from _spans_of(text, next(events), events, (*(path or ()), key.value) if named else None)
+
+
+def _span(text: str, event: Any, path: Path | None) -> _Span:
+    begin, end = event.start_mark.index, event.end_mark.index
+    if isinstance(event, yaml.AliasEvent):
+        return _Span(path, begin, end, None)
+    if event.anchor is not None and (anchor := _ANCHOR.match(text, begin, end)):
+        begin = anchor.end()
+    return _Span(path, begin, end, event.value)
+
+
+def _scalars(value: Any, path: Path) -> Iterator[Path]:
+    """The paths of the values that are neither collections nor null."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _scalars(inner, (*path, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _scalars(inner, (*path, index))
+    elif value is not None:
+        yield path
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every key and value as text."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+    elif value is not None:
+        yield as_text(value)
+
+
+def _at(data: Any, path: Path) -> Any:
+    for part in path:
+        data = data[part]
+    return data
+
+
+def _put(data: Any, path: Path, value: str) -> None:
+    _at(data, path[:-1])[path[-1]] = value
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))

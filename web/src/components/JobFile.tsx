@@ -1,0 +1,43 @@
+/** What a job was submitted as, and the canonical document that it became. */
+
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { shownText } from '../api/copy';
+import * as ask from '../api/queries';
+import type { JobDetail } from '../api/types';
+import { Skeleton } from './Notices';
+
+const FORMS = ['submitted', 'canonical'] as const;
+const NAMES = { submitted: 'As submitted', canonical: 'Canonical' };
+
+export function JobFile({ job }: { job: JobDetail }) {
+  const may = job.allowed.includes('environment');
+  const { data: file, isPending } = useQuery({ ...ask.jobFile(job.id), enabled: may });
+  const [wanted, setWanted] = useState<(typeof FORMS)[number]>('submitted');
+  if (may && isPending) return <Skeleton rows={10} />;
+  const shown = file ? wanted : 'canonical';
+  const parameters = Object.entries(file?.parameters ?? {});
+  return (
+    <>
+      {file && (
+        <div role="group" aria-label="Form of the document" className="flex flex-wrap items-baseline gap-2 pb-3">
+          {FORMS.map((each) => (
+            <button key={each} type="button" aria-pressed={shown === each} className="btn aria-pressed:border-accent aria-pressed:text-accent" onClick={() => setWanted(each)}>
+              {NAMES[each]}
+            </button>
+          ))}
+          {shown === 'submitted' && parameters.length > 0 && (
+            <code className="font-mono text-xs break-all text-muted">{parameters.map(([name, value]) => `--set ${name}=${value}`).join(' ')}</code>
+          )}
+        </div>
+      )}
+      <pre
+        className="overflow-x-auto bg-sunken p-4 font-mono text-xs leading-[18px]"
+        tabIndex={0}
+        aria-label={shown === 'submitted' ? 'The file as submitted' : 'The canonical document'}
+      >
+        {file && shown === 'submitted' ? shownText(file.text) : JSON.stringify(job.document, null, 2)}
+      </pre>
+    </>
+  );
+}
