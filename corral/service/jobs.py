@@ -182,11 +182,7 @@ class Jobs(ServiceBase):
         """Those that the job's owner may make: no priority above a ceiling, no queue that takes no job of theirs."""
         if not any(change.path in ("priority", "queue") for change in changes):
             return changes
-        user, admission = await self.store.user(record.user), await self.store.admission()
-        owner = Actor(record.user)
-        if user is not None:
-            groups = [group for group in await self.store.groups() if group.name in user.memberships]
-            owner = actor_of(Token("", user.name, "owner", "api", 0.0), user, groups)
+        owner, admission = await self._owner_of(record), await self.store.admission()
 
         def allowed(change: ChangeView) -> bool:
             if change.path == "priority":
@@ -200,6 +196,14 @@ class Jobs(ServiceBase):
             return open_ and record.priority <= most
 
         return tuple(filter(allowed, changes))
+
+    async def _owner_of(self, record: JobRecord) -> Actor:
+        """The account whose job it is, with what its groups grant; of one that was deleted its name alone."""
+        user = None if record.orphaned else await self.store.user(record.user)
+        if user is None:
+            return Actor(record.user)
+        groups = [group for group in await self.store.groups() if group.name in user.memberships]
+        return actor_of(Token("", user.name, "owner", "api", 0.0), user, groups)
 
     async def _summaries(self, jobs: Iterable[str]) -> tuple[JobSummary, ...]:
         """Those of some jobs that are still known."""

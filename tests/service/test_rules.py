@@ -105,8 +105,8 @@ def test_every_refusal_is_a_sentence_without_the_actions_own_word(action: str) -
 def test_a_refusal_names_the_job_its_owner_and_the_rule() -> None:
     said = refusal(BOB, "job.logs", Resource("job", "1m83k2c4v5w6x", owner="ann", title="digits"), "job-not-owned")
     assert said == (
-        "bob may not read the log of the job digits of ann: only its owner and administrators may change a job or read "
-        "what it printed (rule job-not-owned)."
+        "bob may not read the log of the job digits of ann: only its owner, managers of its queue and "
+        "administrators may do this to a job (rule job-not-owned)."
     )
     made = refusal(BOB, "user.create", Resource("user"), "administrators-only")
     assert made == "bob may not make accounts: only administrators may do this (rule administrators-only)."
