@@ -211,10 +211,17 @@ def _exists(name: str) -> Conflict:
 
 
 def _no_group(name: str, known: Iterable[str]) -> NotFound:
-    near = did_you_mean(name, tuple(known))
-    return NotFound("group-not-found", f"There is no group {name[:100]}{near or '; `corral groups` lists them.'}")
+    return NotFound(
+        "group-not-found", f"There is no group {name[:100]}{_near(name, known, '; `corral groups` lists them')}"
+    )
+
+
+def _near(name: str, known: Iterable[str], unsure: str) -> str:
+    """The end of a sentence about what is not there."""
+    near = did_you_mean(name, tuple(known)) or unsure
+    return near if near.endswith("?") else f"{near}."
 
 
 def _unknown(kind: str, name: str, known: tuple[str, ...]) -> InvalidInput:
-    near = did_you_mean(name, known) or f" (corral get {kind} lists those there are)."
+    near = _near(name, known, f" (corral get {kind} lists those there are)")
     return InvalidInput(f"unknown-{kind}", f'There is no {kind} "{name[:100]}"{near}')
