@@ -79,9 +79,10 @@ class Jobs(ServiceBase):
         tasks, members = await self.store.tasks_and_members(record.id, PLACEMENT_LIMIT)
         receipts = await self._yielded(record, 10) if record.run.yields else ()
         hide = not _may_read_environment(actor, record)
-        return job_detail(
-            record, tasks, hide=hide, members=members, receipts=receipts, allowed=allowed_to(actor, record)
-        )
+        allowed = allowed_to(actor, record)
+        if record.phase == "waiting" and "edit" in allowed and await self.store.object_of(record.id) is not None:
+            allowed = tuple(word for word in allowed if word != "edit")  # its object says what it is
+        return job_detail(record, tasks, hide=hide, members=members, receipts=receipts, allowed=allowed)
 
     async def _yielded(self, record: JobRecord, limit: int) -> tuple[ReceiptView, ...]:
         """The latest receipts of a job."""

@@ -169,6 +169,7 @@ async def test_a_job_that_follows_an_object_is_changed_there(service: Service) -
     assert made.detail is not None
     with pytest.raises(Conflict, match="follows the object UnifiedJob ml/digits"):
         await service.edit(ANN, made.detail.id, priority="prod")
+    assert "edit" not in (await service.job(ANN, made.detail.id)).allowed
 
 
 @pytest.mark.parametrize(
