@@ -121,7 +121,7 @@ def _with_terms(
         spec["maxDurationSeconds"] = _seconds(max_duration)
     if queue is not None:
         spec["queue"] = queue
-    return UnifiedJob.from_document(document, filename="edit")
+    return UnifiedJob.from_document(document, filename="")
 
 
 def _seconds(duration: str | int) -> int:
