@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 from fastapi import APIRouter, Request
 
-from corral.api.bounds import After, Limit, Name
+from corral.api.bounds import After, Limit, MaxPriority, Name
 from corral.api.callers import Caller, service_of
 from corral.api.guessing import guess
 from corral.api.limits import Counting
@@ -43,7 +43,7 @@ class UserChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     keep_tokens: bool = False
     """Whether API tokens outlive a new password."""
     disabled: bool | None = None
-    max_priority: Annotated[int, msgspec.Meta(ge=-999_999_999, le=999_999_999)] | Literal[""] | None = None
+    max_priority: MaxPriority | Literal[""] | None = None
     """The highest priority of its jobs; "" leaves it to its groups."""
 
     def __repr__(self) -> str:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Final
 
+import msgspec
 from fastapi import Path, Query
 
 from corral.kernel.errors import InvalidInput
 
 MAX_PAGE: Final = 1000
+MaxPriority = Annotated[int, msgspec.Meta(ge=-999_999_999, le=999_999_999)]
+"""The highest priority of somebody's jobs."""
 
 Ref = Annotated[
     str,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from fastapi import APIRouter, Query, Request
 
-from corral.api.bounds import Name
+from corral.api.bounds import MaxPriority, Name
 from corral.api.callers import Caller, service_of
 from corral.api.wire import Json, answers, json_body, no_content, read_json
 from corral.model.records import Page
@@ -34,12 +34,14 @@ class GrantWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Grants(self.queues, self.manages, self.storages)
 
 
-class NewGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class NewGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """A group to make."""
 
     name: _Word
     description: _Line = ""
     grant: GrantWords = GrantWords()
+    max_priority: MaxPriority | None = None
+    """The highest priority of its members' jobs."""
 
 
 class GroupChangeWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -55,6 +57,8 @@ class GroupChangeWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     """What a sign-in provider calls it."""
     admin: bool | None = None
     """Whether its members are administrators."""
+    max_priority: MaxPriority | Literal[""] | None = None
+    """The highest priority of its members' jobs; "" takes it away."""
 
 
 @router.post(
@@ -84,7 +88,9 @@ async def list_groups(request: Request, actor: Caller) -> Json:
 async def create_group(request: Request, actor: Caller) -> Json:
     """Make a group."""
     asked: NewGroup = read_json(await request.body(), NewGroup)
-    made = await service_of(request).create_group(actor, asked.name, asked.grant.grants(), asked.description)
+    made = await service_of(request).create_group(
+        actor, asked.name, asked.grant.grants(), asked.description, asked.max_priority
+    )
     return Json(made, 201)
 
 
@@ -108,6 +114,7 @@ async def change_group(request: Request, actor: Caller, name: Name) -> Json:
         description=asked.description,
         external_name=asked.external_name,
         admin=asked.admin,
+        max_priority=asked.max_priority,
     )
     return Json(changed)
 

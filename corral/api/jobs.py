@@ -14,6 +14,7 @@ from corral.api.callers import Caller, service_of
 from corral.api.leaving import unless_left
 from corral.api.wire import Json, answers, json_body, read_json
 from corral.kernel.errors import InvalidInput
+from corral.model.edits import EditView
 from corral.model.records import (
     JOB_ORDERS,
     AttemptRecord,
@@ -53,6 +54,7 @@ Wait = Annotated[
     bool, Query(alias="waitForCapacity", description="Accept what is larger than the whole inventory, and wait for it.")
 ]
 DryRun = Annotated[bool, Query(alias="dryRun", description="Store nothing; say whether it would start, and why not.")]
+DryEdit = Annotated[bool, Query(alias="dryRun", description="Store nothing; say what would change.")]
 NoImage = Annotated[
     bool, Query(alias="noImage", description="Ignore the images and run in the node's own environment.")
 ]
@@ -74,6 +76,20 @@ class Scale(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     replicas: Annotated[int, msgspec.Meta(ge=0, le=100_000)]
     role: Annotated[str, msgspec.Meta(max_length=63)] = ""
+
+
+class JobEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Other terms of a waiting job; what is not named stays."""
+
+    priority: (
+        Annotated[str, msgspec.Meta(max_length=20)] | Annotated[int, msgspec.Meta(ge=-(10**9), le=10**9)] | None
+    ) = None
+    """A class (crit, prod, test, oppo) or a number."""
+    max_duration: Annotated[str, msgspec.Meta(max_length=50)] | Annotated[int, msgspec.Meta(ge=0, le=10**9)] | None = (
+        None
+    )
+    """Such as 90m or 2h, or seconds; 0 is no limit."""
+    queue: Annotated[str, msgspec.Meta(min_length=1, max_length=63)] | None = None
 
 
 @router.post(
@@ -181,6 +197,30 @@ async def list_history(
 async def get_job(request: Request, actor: Caller, ref: Ref) -> Json:
     """One job: its document, roles, placement, reasons for waiting, how it ended."""
     return Json(await service_of(request).job(actor, ref))
+
+
+@router.patch(
+    "/jobs/{ref}",
+    status_code=202,
+    responses=answers(EditView, 202, text="What becomes another, unless the job starts this moment", also=(409, 413))
+    | {200: answers(EditView, text="What a dry run would change")[200]},
+    openapi_extra=json_body(JobEdit),
+)
+async def edit_job(
+    request: Request, actor: Caller, ref: Ref, wait_for_capacity: Wait = False, dry_run: DryEdit = False
+) -> Json:
+    """Change the priority, maxDuration or queue of a waiting job, which keeps its time of submission."""
+    asked: JobEdit = read_json(await request.body(), JobEdit)
+    found = await service_of(request).edit(
+        actor,
+        ref,
+        priority=asked.priority,
+        max_duration=asked.max_duration,
+        queue=asked.queue,
+        wait_for_capacity=wait_for_capacity,
+        dry_run=dry_run,
+    )
+    return Json(found, 200 if dry_run else 202)
 
 
 @router.delete("/jobs/{ref}", status_code=202, responses=answers(None, 202, text="It goes", also=(409,)))

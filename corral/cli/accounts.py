@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import click
 
+from corral.cli.ceilings import max_priority_option
 from corral.cli.output import age, fields, output_option, say, show, table
 from corral.cli.pages import items
 from corral.cli.server_of import connect
@@ -99,6 +100,8 @@ def _notes_of(user: Mapping[str, Any]) -> str:
     notes = ["locked"] if user["disabled"] else []
     if user.get("folder", user["name"]) != user["name"]:
         notes.append(f"folder {user['folder']}")
+    if user.get("maxPriority") is not None:
+        notes.append(f"maxPriority {user['maxPriority']}")
     return ", ".join(notes)
 
 
@@ -124,8 +127,15 @@ def add_user(name: str, admin: bool, groups: Sequence[str], password: bool) -> N
 @click.option("--password", is_flag=True, help="Ask for a new password; sign-ins and API tokens end.")
 @click.option("--keep-tokens", is_flag=True, help="With --password: API tokens stay valid.")
 @click.option("--lock/--unlock", default=None, help="Whether it is refused.")
+@max_priority_option("its jobs", "leaves it to its groups")
 def change_user(
-    name: str, role: str | None, groups: Sequence[str], password: bool, keep_tokens: bool, lock: bool | None
+    name: str,
+    role: str | None,
+    groups: Sequence[str],
+    password: bool,
+    keep_tokens: bool,
+    lock: bool | None,
+    max_priority: int | Literal[""] | None,
 ) -> None:
     """Change an account.
 
@@ -133,8 +143,8 @@ def change_user(
     """
     if keep_tokens and not password:
         raise click.UsageError("--keep-tokens is for --password; nothing else ends API tokens.")
-    if not (role or groups or password or lock is not None):
-        raise click.UsageError("Say what to change: --role, --group, --password, --lock or --unlock.")
+    if not (role or groups or password or lock is not None or max_priority is not None):
+        raise click.UsageError("Say what to change: --role, --group, --password, --lock, --unlock or --max-priority.")
     with connect() as client:
         own = password and client.me()["user"] == name
         old = _hidden("Old password", default="", show_default=False) if own else ""
@@ -147,6 +157,7 @@ def change_user(
             old_password=old,
             keep_tokens=keep_tokens,
             disabled=lock,
+            max_priority=max_priority,
         )
     said = [f"{name} is changed.", changed.get("notice", ""), "Sign in again: corral login" if own else ""]
     say(" ".join(filter(None, said)))

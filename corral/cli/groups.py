@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import click
 
 from corral.cli.accounts import Listing
+from corral.cli.ceilings import PRIORITY, max_priority_option
 from corral.cli.output import output_option, say, show, table
 from corral.cli.server_of import connect
 
@@ -59,6 +60,7 @@ def show_group(name: str, output: str) -> None:
     if show(found, output, names=[name]):
         return
     rows = [(kind, ", ".join(found[kind]) or "-") for kind in (*_KINDS, "members")]
+    rows.append(("maxPriority", "-" if found["maxPriority"] is None else str(found["maxPriority"])))
     click.echo(table((name, found["description"]), rows))
 
 
@@ -66,13 +68,19 @@ def show_group(name: str, output: str) -> None:
 @click.argument("name")
 @_grants
 @click.option("--description", default="", help="A line for people.")
+@click.option("--max-priority", type=PRIORITY, default=None, help="The highest priority of its members' jobs.")
 def make_group(
-    name: str, queues: Sequence[str], manages: Sequence[str], storages: Sequence[str], description: str
+    name: str,
+    queues: Sequence[str],
+    manages: Sequence[str],
+    storages: Sequence[str],
+    description: str,
+    max_priority: int | None,
 ) -> None:
     """Make a group."""
     grant = {"queues": list(queues), "manages": list(manages), "storages": list(storages)}
     with connect() as client:
-        client.create_group(name, grant=grant, description=description)
+        client.create_group(name, grant=grant, description=description, max_priority=max_priority)
     say(f"{name} is a group. Put people into it: corral groups add {name} USER...")
 
 
@@ -81,12 +89,20 @@ def make_group(
 @click.option("--description", default=None, help="A line for people.")
 @click.option("--external-name", default=None, help="What the sign-in provider calls it.")
 @click.option("--admin/--no-admin", default=None, help="Whether its members are administrators.")
-def change_group(name: str, description: str | None, external_name: str | None, admin: bool | None) -> None:
-    """Change what is said of a group."""
-    if description is None and external_name is None and admin is None:
-        raise click.UsageError("Say what to change: --description, --external-name or --admin.")
+@max_priority_option("its members' jobs", "bounds nothing")
+def change_group(
+    name: str,
+    description: str | None,
+    external_name: str | None,
+    admin: bool | None,
+    max_priority: int | Literal[""] | None,
+) -> None:
+    """Change what is said of a group, and how high its members' priorities may be."""
+    if description is None and external_name is None and admin is None and max_priority is None:
+        raise click.UsageError("Say what to change: --description, --external-name, --admin or --max-priority.")
+    said: dict[str, Any] = {"description": description, "external_name": external_name, "admin": admin}
     with connect() as client:
-        client.change_group(name, description=description, external_name=external_name, admin=admin)
+        client.change_group(name, **said, max_priority=max_priority)
     say(f"{name} is changed.")
 
 

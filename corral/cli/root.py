@@ -37,6 +37,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "resume": ("yielding", "Jobs", "Let suspended jobs go on."),
     "receipts": ("yielding", "Jobs", "Show what had to yield, to whom, and what it cost."),
     "order": ("managing", "Jobs", "Put a waiting job elsewhere in its queue (managers)."),
+    "edit": ("editing", "Jobs", "Change a waiting job's priority, duration or queue."),
     "scale": ("jobs", "Jobs", "Set how many replicas an elastic job asks for."),
     "rm": ("jobs", "Jobs", "Remove ended jobs."),
     "exec": ("shell", "Jobs", "Run a command inside a running task."),

@@ -135,6 +135,7 @@ class AsyncClient:
     resume = _asks(operations.jobs.resume)
     receipts = _asks(operations.jobs.receipts)
     scale = _asks(operations.jobs.scale)
+    edit = _asks(operations.jobs.edit)
     delete = _asks(operations.jobs.delete)
 
     async def wait(self, ref: str, *, timeout: float | None = None, tell: Callable[[Job], None] | None = None) -> Job:

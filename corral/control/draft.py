@@ -19,6 +19,8 @@ class Draft:
 
     cursor: int | None = None
     jobs: set[JobId] = field(default_factory=set)
+    edited: set[JobId] = field(default_factory=set)
+    """Those of `jobs` whose documents have become others."""
     tasks: dict[tuple[JobId, TaskKey], TaskRun | None] = field(default_factory=dict)
     attempts: dict[AttemptId, AttemptWrite] = field(default_factory=dict)
     facts: list[FactWrite] = field(default_factory=list)

@@ -249,6 +249,22 @@ class Folder:
         if not job.run.hold and (unplaced := job.unplaced()):
             self._queue(job, unplaced, grow=bool(job.placements()))
 
+    def edit(self, job: Job, text: str) -> None:
+        """Have a job that holds nothing wait on the terms of another document, since when it always did.
+
+        What a manager said of its turn was about the jobs of the queue that it leaves.
+        """
+        queue = job.terms.queue
+        job.reread(text)
+        job.reasons = None
+        self.world.gangs.forget(job.id)
+        if job.id in self.world.queue.nominated:
+            lapsed = NominationLapsed(job.id)
+            self.world.queue.apply(lapsed)
+            self.world.cluster.apply(lapsed)
+        self.draft.edited.add(job.id)
+        self.take_turn(job, job.run.turn if job.terms.queue == queue else 0.0)
+
     def _release(self, job: Job, tasks: tuple[TaskKey, ...], now: float) -> None:
         self.world.queue.apply(GangWithdrawn(job.id, tasks))
         self.world.cluster.apply(TasksReleased(job.id, tasks, now))

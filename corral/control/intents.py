@@ -14,6 +14,7 @@ from corral.control.world import Job
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.cordons import CORDONS_CHANGED
 from corral.model.documents import CONFIGURED
+from corral.model.edits import Edit, edited, edited_fields, edits_in_words
 from corral.model.events import (
     DependencyFailed,
     HoldReleased,
@@ -25,6 +26,7 @@ from corral.model.events import (
     SuspendRequested,
 )
 from corral.model.facts import Fact
+from corral.model.phases import Phase, phase
 from corral.model.plan import Rule
 from corral.model.writes import Intent, IntentKind
 from corral.store import Store
@@ -108,8 +110,16 @@ class Intents:
                 self._folder.event(job, MigrateRequested(key, intent.actor), now)
             case IntentKind.RESUME:
                 self._folder.event(job, ResumeRequested(intent.actor), now)
+            case _:
+                self._reconsider(job, intent, now)
+
+    def _reconsider(self, job: Job, intent: Intent, now: float) -> None:
+        """What concerns jobs that hold nothing."""
+        match intent.kind:
             case IntentKind.ORDER:
                 self._order(job, intent)
+            case IntentKind.EDIT:
+                self._edit(job, intent, now)
             case IntentKind.DELETE:
                 self._delete(job, now)
             case _:
@@ -156,6 +166,18 @@ class Intents:
         other = jobs.get(JobId(str(intent.data.get("before", ""))))
         before = None if other is None else other.run.turn
         self._folder.take_turn(job, turn_of(str(intent.data["place"]), (each.run.turn for each in others), before))
+
+    def _edit(self, job: Job, intent: Intent, now: float) -> None:
+        """Have a job wait on other terms; one that has begun or is over by now keeps its own."""
+        if job.completed or phase(job.run) is not Phase.WAITING:
+            begun = Fact("job.edit-refused", "It no longer waits, so it keeps its priority, maxDuration and queue.")
+            self._folder.tell(job.id, now, begun, intent.actor)
+            return
+        before = job.document
+        self._folder.edit(job, edited(job.text, msgspec.convert(intent.data, Edit)))
+        if changes := edited_fields(before, job.document):
+            said = f"{intent.actor} changed its {edits_in_words(changes)}."
+            self._folder.tell(job.id, now, Fact("job.edited", said), intent.actor)
 
     def _delete(self, job: Job, now: float) -> None:
         if not job.completed:

@@ -435,7 +435,11 @@ class Control:
             if job.run.roles:
                 sizes["devices"] = devices(job.asked_millis())
             job.summary = msgspec.structs.replace(job.summary, **sizes)
-            writes.append(JobWrite(job_id, job.run, state, job.summary, live=not job.completed, guard=job.revision))
+            write = JobWrite(job_id, job.run, state, job.summary, live=not job.completed, guard=job.revision)
+            if job_id in draft.edited:
+                terms = job.terms
+                write = msgspec.structs.replace(write, priority=terms.priority, queue=terms.queue, doc=job.text)
+            writes.append(write)
             job.revision += 1
         return tuple(writes)
 

@@ -97,6 +97,11 @@ def _read_spec(text: bytes) -> JobSpec:
     return JobSpec.model_validate_json(text)
 
 
+def _terms(document: UnifiedJob) -> tuple[JobView, GangTerms]:
+    """What the launcher and the scheduler read of a document."""
+    return view_of(document, one_group=one_group(document)), gang_terms(document, port_counts(document))
+
+
 @dataclass(slots=True)
 class Job:
     """One job that is not over, with everything its rules read."""
@@ -130,14 +135,15 @@ class Job:
     def from_record(cls, record: LiveJob) -> Job:
         """The job as it was stored."""
         document = _read(record.doc)
+        view, terms = _terms(document)
         spread = Spread(document.counted_role.name)
         for task in record.tasks.values():
             spread.change(None, task)
         return cls(
             id=record.id,
             text=record.doc,
-            view=view_of(document, one_group=one_group(document)),
-            terms=gang_terms(document, port_counts(document)),
+            view=view,
+            terms=terms,
             needs=tuple(document.spec.depends_on),
             user=record.user,
             created_at=record.created_at,
@@ -155,6 +161,12 @@ class Job:
     def document(self) -> UnifiedJob:
         """Its document, read anew if that was long ago."""
         return _read(self.text)
+
+    def reread(self, text: str) -> None:
+        """Have another document from now on."""
+        document = _read(text)
+        self.text, (self.view, self.terms) = text, _terms(document)
+        self.summary = msgspec.structs.replace(self.summary, queue=self.terms.queue, priority=self.terms.priority)
 
     @property
     def name(self) -> str:

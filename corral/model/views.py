@@ -273,6 +273,8 @@ class GroupView(Record, frozen=True):
     members: tuple[str, ...] = ()
     """The first thousand, by name."""
     member_count: int = 0
+    max_priority: int | None = None
+    """The highest priority of its members' jobs; null says nothing."""
 
 
 class BatchLine(Record, frozen=True):

@@ -41,6 +41,8 @@ class IntentKind(StrEnum):
     ORDER = "job.order-requested"
     """Put it elsewhere among the waiting jobs of its queue; `data`: {"place": `first`, `last`, `before` or `own`, "before":
     the other job's id}."""
+    EDIT = "job.edit-requested"
+    """Have it wait on other terms; `data`: `model.edits.Edit` as JSON."""
     DELETE = "job.delete-requested"
     """Remove it from the store, once it is over."""
     TAGS = "job.tags-changed"
@@ -183,6 +185,8 @@ class JobWrite(msgspec.Struct, frozen=True):
     """The revision that this write was thought out against; another one stored refuses the whole batch."""
     priority: int | None = None
     queue: str | None = None
+    doc: str | None = None
+    """The canonical document, where it has become another."""
 
 
 class TaskWrite(msgspec.Struct, frozen=True):

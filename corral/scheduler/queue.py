@@ -6,7 +6,6 @@ from bisect import bisect_left, insort
 from collections.abc import Hashable, Iterable
 from copy import copy
 from hashlib import blake2b
-from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -53,12 +52,17 @@ class Entry:
 
 
 class Finding:
-    """What the last cycle found out about gangs that differ by their users at most; owned by planning."""
+    """What the last cycle found out about gangs that differ by their users at most; owned by planning.
 
-    __slots__ = ("__weakref__", "verdict")
+    It goes with the last of their groups: nobody looks at it again while nothing of the kind waits.
+    """
+
+    __slots__ = ("groups", "verdict")
 
     def __init__(self, verdict: object = None) -> None:
         self.verdict = verdict
+        self.groups = 0
+        """How many groups have it."""
 
 
 class Group:
@@ -118,7 +122,7 @@ class Queue:
         """The jobs for which others were told to end."""
         self._order: Order = PriorityOrder()
         self._by_user = True
-        self._findings: WeakValueDictionary[Hashable, Finding] = WeakValueDictionary()
+        self._findings: dict[Hashable, Finding] = {}
         self._line: list[OrderKey] = []
         self._jobs: dict[JobId, list[Entry]] = {}
         self._turns: dict[OrderKey, dict[str, list[OrderKey]]] | None = None
@@ -203,6 +207,7 @@ class Queue:
         requests = [entry.request for entries in self._jobs.values() for entry in entries]
         self.memory, self._ranked = None, -1
         self.groups, self._line, self._jobs, self._turns = {}, [], {}, None
+        self._findings = {}
         for request in requests:
             self._insert(request)
 
@@ -220,6 +225,7 @@ class Queue:
             keys += [key for key in kept if key in group.entries and key > keys[-1]]
             alike = group.entries[keys[0]].alike
             finding = twin._findings.setdefault(alike, Finding(group.verdict))
+            finding.groups += 1
             other = twin.groups[name] = group.copy(keys, finding)
             for entry in other.entries.values():
                 twin._jobs.setdefault(entry.request.job, []).append(entry)
@@ -247,6 +253,7 @@ class Queue:
         group = self.groups.get(entry.group)
         if group is None:
             finding = self._findings.setdefault(entry.alike, Finding())
+            finding.groups += 1
             group = self.groups[entry.group] = Group(request, entry.shape, entry.group[0], finding)
         insort(group.keys, entry.key)
         group.entries[entry.key] = entry
@@ -266,6 +273,9 @@ class Queue:
         group.fresh.discard(entry.key)
         if not group.keys:
             del self.groups[entry.group]
+            group.finding.groups -= 1
+            if not group.finding.groups:
+                del self._findings[entry.alike]
         del self._line[bisect_left(self._line, entry.key)]
         if self._turns is not None:
             _end_turn(self._turns, entry)

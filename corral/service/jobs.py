@@ -79,9 +79,10 @@ class Jobs(ServiceBase):
         tasks, members = await self.store.tasks_and_members(record.id, PLACEMENT_LIMIT)
         receipts = await self._yielded(record, 10) if record.run.yields else ()
         hide = not _may_read_environment(actor, record)
-        return job_detail(
-            record, tasks, hide=hide, members=members, receipts=receipts, allowed=allowed_to(actor, record)
-        )
+        allowed = allowed_to(actor, record)
+        if record.phase == "waiting" and "edit" in allowed and await self.store.object_of(record.id) is not None:
+            allowed = tuple(word for word in allowed if word != "edit")  # its object says what it is
+        return job_detail(record, tasks, hide=hide, members=members, receipts=receipts, allowed=allowed)
 
     async def _yielded(self, record: JobRecord, limit: int) -> tuple[ReceiptView, ...]:
         """The latest receipts of a job."""
@@ -182,11 +183,7 @@ class Jobs(ServiceBase):
         """Those that the job's owner may make: no priority above a ceiling, no queue that takes no job of theirs."""
         if not any(change.path in ("priority", "queue") for change in changes):
             return changes
-        user, admission = await self.store.user(record.user), await self.store.admission()
-        owner = Actor(record.user)
-        if user is not None:
-            groups = [group for group in await self.store.groups() if group.name in user.memberships]
-            owner = actor_of(Token("", user.name, "owner", "api", 0.0), user, groups)
+        owner, admission = await self._owner_of(record), await self.store.admission()
 
         def allowed(change: ChangeView) -> bool:
             if change.path == "priority":
@@ -200,6 +197,14 @@ class Jobs(ServiceBase):
             return open_ and record.priority <= most
 
         return tuple(filter(allowed, changes))
+
+    async def _owner_of(self, record: JobRecord) -> Actor:
+        """The account whose job it is, with what its groups grant; of one that was deleted its name alone."""
+        user = None if record.orphaned else await self.store.user(record.user)
+        if user is None:
+            return Actor(record.user)
+        groups = [group for group in await self.store.groups() if group.name in user.memberships]
+        return actor_of(Token("", user.name, "owner", "api", 0.0), user, groups)
 
     async def _summaries(self, jobs: Iterable[str]) -> tuple[JobSummary, ...]:
         """Those of some jobs that are still known."""

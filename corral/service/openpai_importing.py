@@ -79,7 +79,7 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
         )
         known = {each.name: each for each in await self.store.groups()}.get(given.name)
         if known is not None:
-            group = msgspec.structs.replace(group, manages=known.manages)
+            group = msgspec.structs.replace(group, manages=known.manages, max_priority=known.max_priority)
         differs = _differences(known, group) if known else ""
         if known is not None and not differs:
             return Imported("group", given.name, "unchanged")

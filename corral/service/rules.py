@@ -89,10 +89,10 @@ OPEN: Final = frozenset(
 OWN_JOB: Final = frozenset(
     {
         "job.stop", "job.restart", "job.scale", "job.delete", "job.exec", "job.logs", "job.environment", "job.explain",
-        "job.suspend", "job.resume", "job.tag",
+        "job.suspend", "job.resume", "job.tag", "job.edit",
     }
 )  # fmt: skip
-MANAGED: Final = frozenset({"job.logs", "job.explain", "job.stop", "job.suspend", "job.resume"})
+MANAGED: Final = frozenset({"job.logs", "job.explain", "job.stop", "job.suspend", "job.resume", "job.edit"})
 """What of a job's owner's rights the managers of its queue have too."""
 MANAGING: Final = frozenset({"job.order", "queue.limit"})
 """What is for the managers of a queue alone: the order of its jobs, and what its members may hold."""

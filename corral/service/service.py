@@ -11,6 +11,7 @@ from corral.model.records import EventRecord, Page
 from corral.model.views import Readiness
 from corral.service.actor import Actor
 from corral.service.base import NoControl
+from corral.service.editing import Editing
 from corral.service.health import shortages
 from corral.service.inside import Inside
 from corral.service.machines import Machines
@@ -33,6 +34,7 @@ _PATIENCE: Final = 2.0
 
 
 class Service(
+    Editing,
     OpenPaiV1,
     OpenPaiLogs,
     OpenPaiLauncher,

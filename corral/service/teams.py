@@ -64,7 +64,14 @@ class Teams(People):
             raise _no_group(name, found)
         return found[name]
 
-    async def create_group(self, actor: Actor, name: str, grants: Grants = NONE, description: str = "") -> GroupView:
+    async def create_group(
+        self,
+        actor: Actor,
+        name: str,
+        grants: Grants = NONE,
+        description: str = "",
+        max_priority: int | None = None,
+    ) -> GroupView:
         """Make a group.
 
         Raises InvalidInput `bad-group-name`, `unknown-queue`, `unknown-storage`; Conflict `group-exists`.
@@ -77,8 +84,16 @@ class Teams(People):
         if name in BUILT_IN:
             raise _exists(name)
         await self._check_grants(grants)
-        group = Group(name, grants.queues, grants.storages, description=description, manages=grants.manages)
-        line = self.line(actor, "group.change", resource, decision, made=True, **_told(grants))
+        group = Group(
+            name,
+            grants.queues,
+            grants.storages,
+            description=description,
+            manages=grants.manages,
+            max_priority=max_priority,
+        )
+        told = _told(grants) | ({} if max_priority is None else {"max_priority": max_priority})
+        line = self.line(actor, "group.change", resource, decision, made=True, **told)
         if not await self.store.add_group(group, line):
             raise _exists(name)
         self._known.clear()
@@ -96,8 +111,11 @@ class Teams(People):
         description: str | None = None,
         external_name: str | None = None,
         admin: bool | None = None,
+        max_priority: int | str | None = None,
     ) -> GroupView:
         """Change what a group grants, who is in it and what is said of it: all of that or nothing.
+
+        With `max_priority` "" the group bounds no priority.
 
         Raises NotFound `group-not-found`, `user-not-found`; InvalidInput for unknown queues and storages; Conflict
         `last-admin`.
@@ -114,6 +132,7 @@ class Teams(People):
         told |= {"added": list(add)} if add else {}
         told |= {"removed": list(remove)} if remove else {}
         told |= {} if admin is None else {"admin": admin}
+        told |= {} if max_priority is None else {"max_priority": max_priority}
         change = GroupChange(
             grant=msgspec.structs.asdict(grant),
             revoke=msgspec.structs.asdict(revoke),
@@ -122,6 +141,7 @@ class Teams(People):
             description=description,
             external_name=external_name,
             admin=admin,
+            max_priority=max_priority,
         )
         line = self.line(actor, "group.change", resource, decision, **told)
         group = await self.store.change_group(name, change, line, BUILT_IN.get(name))
@@ -178,6 +198,7 @@ def _view(group: Group, members: list[str]) -> GroupView:
         group.admin,
         tuple(members[:_SHOWN]),
         len(members),
+        group.max_priority,
     )
 
 
@@ -190,10 +211,17 @@ def _exists(name: str) -> Conflict:
 
 
 def _no_group(name: str, known: Iterable[str]) -> NotFound:
-    near = did_you_mean(name, tuple(known))
-    return NotFound("group-not-found", f"There is no group {name[:100]}{near or '; `corral groups` lists them.'}")
+    return NotFound(
+        "group-not-found", f"There is no group {name[:100]}{_near(name, known, '; `corral groups` lists them')}"
+    )
+
+
+def _near(name: str, known: Iterable[str], unsure: str) -> str:
+    """The end of a sentence about what is not there."""
+    near = did_you_mean(name, tuple(known)) or unsure
+    return near if near.endswith("?") else f"{near}."
 
 
 def _unknown(kind: str, name: str, known: tuple[str, ...]) -> InvalidInput:
-    near = did_you_mean(name, known) or f" (corral get {kind} lists those there are)."
+    near = _near(name, known, f" (corral get {kind} lists those there are)")
     return InvalidInput(f"unknown-{kind}", f'There is no {kind} "{name[:100]}"{near}')

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, Final, Literal
 
+from corral.spec.dialects.translation import PRIORITY_ANNOTATION
 from corral.spec.job import API_VERSION, KIND, UnifiedJob
 from corral.spec.reading import load_job
 
@@ -180,6 +181,10 @@ class ObjectKind(ABC):
         """That part of an object which cannot change while its job lives: neither counts, targets, wishes nor status."""
         return _without_counts(document.get("spec"), ("replicas", "targetReplicas"))
 
+    def granted(self, document: Document) -> bool:
+        """Whether the cluster has granted the job's priority, by a PriorityClass: an annotation is anybody's word."""
+        return PRIORITY_ANNOTATION not in (document.get("metadata", {}).get("annotations") or {})
+
     def fingerprint(self, document: Document) -> str:
         """The same for as long as the lasting part is the same."""
         text = json.dumps(self.lasting(document), sort_keys=True, separators=(",", ":"))
@@ -246,6 +251,10 @@ class UnifiedJobKind(ObjectKind):
     group, version = API_VERSION.split("/")
     kind = KIND
     plural = "unifiedjobs"
+
+    def granted(self, document: Document) -> bool:
+        """Never: its own document says the priority."""
+        return False
 
     def job(self, document: Document) -> UnifiedJob:
         """The job of a canonical document; of its metadata only name and labels count, annotations are anybody's."""

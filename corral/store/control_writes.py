@@ -25,6 +25,7 @@ from corral.model.writes import (
     OutboxRow,
     TaskWrite,
 )
+from corral.spec.priority import PRIORITY_CLASSES
 from corral.store import tables
 from corral.store.account_ids import OF_JOB
 from corral.store.database import Database, rows
@@ -60,6 +61,14 @@ _JOB_ROW: Final = (
     )
 )
 _PLACE: Final = update(_jobs).where(_jobs.c.id == bindparam("j"))
+_PAI_PRIORITY: Final = (
+    update(tables.openpai_jobs).where(tables.openpai_jobs.c.job == bindparam("j")).values(job_priority=bindparam("p"))
+)
+_CLASSES: Final = {number: name for name, number in PRIORITY_CLASSES.items()}
+"""The names that OpenPAI's lists have for priorities."""
+_DOC: Final = (
+    update(tables.job_documents).where(tables.job_documents.c.job == bindparam("j")).values(doc=bindparam("d"))
+)
 _RUN_ROW: Final = (
     update(_runs).where(_runs.c.job == bindparam("j")).values(run=bindparam("run"), summary=bindparam("summary"))
 )
@@ -242,6 +251,10 @@ def _write_jobs(transaction: Transaction, jobs: Sequence[JobWrite], cursor: int)
             changed["queue"] = job.queue
         if changed:
             transaction.write(_PLACE.values(**changed), {"j": job.id})
+        if job.priority is not None:
+            transaction.write(_PAI_PRIORITY, {"j": job.id, "p": _CLASSES.get(job.priority)})
+        if job.doc is not None:
+            transaction.write(_DOC, {"j": job.id, "d": job.doc})
 
 
 def _write_tasks(transaction: Transaction, tasks: Sequence[TaskWrite]) -> None:

@@ -31,6 +31,8 @@ class GroupChange(msgspec.Struct, frozen=True):
     description: str | None = None
     external_name: str | None = None
     admin: bool | None = None
+    max_priority: int | str | None = None
+    """With "" it says nothing any more."""
 
 
 class Groups(Accounts):
@@ -122,6 +124,8 @@ def _changed(group: Group, change: GroupChange) -> Group:
         said["external_name"] = clean(change.external_name)
     if change.admin is not None:
         said["admin"] = change.admin
+    if change.max_priority is not None:
+        said["max_priority"] = change.max_priority if isinstance(change.max_priority, int) else None
     return msgspec.structs.replace(group, **said)
 
 

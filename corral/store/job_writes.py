@@ -313,6 +313,7 @@ _WORDS: Final = {
     IntentKind.DELETE: "delete",
     IntentKind.TAGS: "tag",
     IntentKind.ORDER: "reorder",
+    IntentKind.EDIT: "edit",
 }
 
 

@@ -134,6 +134,32 @@ def test_stop_restart_scale_are_written_as_what_people_want(server: Server, alic
     assert kinds[:3] == ["job.submitted", "job.scale-requested", "job.stop-requested"]
 
 
+def test_a_waiting_job_is_edited_by_its_owner_in_typed_and_bounded_words(server: Server, alice: Client) -> None:
+    made = alice.submit(job("edited"))
+    tried = alice.edit(made["id"], priority="prod", max_duration=90, dry_run=True)
+    assert (tried["id"], tried["name"], tried["dryRun"]) == (made["id"], "edited", True)
+    assert tried["changes"] == [
+        {"field": "priority", "before": "10", "after": "100"},
+        {"field": "maxDuration", "before": "no limit", "after": "1m30s"},
+    ]
+    assert alice.edit("edited", priority=100)["dryRun"] is False
+    events = alice.job_events(made["id"])["items"]
+    assert [event["kind"] for event in events] == ["job.submitted", "job.edit-requested"]
+    assert "edit" in made["allowed"]
+    for bad in (
+        {},
+        {"priority": 10**10},
+        {"priority": "p" * 30},
+        {"max_duration": -1},
+        {"queue": ""},
+        {"queue": "q" * 99},
+    ):
+        with pytest.raises(InvalidInput):
+            alice.edit(made["id"], **bad)  # type: ignore[arg-type]
+    with server.client("bob") as bob, pytest.raises(Forbidden, match="bob may not edit the job edited of alice"):
+        bob.edit(made["id"], priority="oppo")
+
+
 def test_a_running_job_is_not_deleted(alice: Client) -> None:
     made = alice.submit(job("kept"))
     with pytest.raises(Conflict):

@@ -14,7 +14,10 @@ from corral.cli.main import run
     [
         (["down", "--timeout", "5"], "--timeout is for --stop-jobs; without it nothing waits for jobs."),
         (["users", "change", "eve", "--keep-tokens"], "--keep-tokens is for --password; nothing else ends API tokens."),
-        (["users", "change", "eve"], "Say what to change: --role, --group, --password, --lock or --unlock."),
+        (
+            ["users", "change", "eve"],
+            "Say what to change: --role, --group, --password, --lock, --unlock or --max-priority.",
+        ),
     ],
 )
 def test_a_command_says_what_an_option_is_for(

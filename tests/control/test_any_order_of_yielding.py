@@ -1,4 +1,4 @@
-"""Preemptions, drains, suspensions, failures, kills in any order: nothing runs twice or is lost, all is written down."""
+"""Preemptions, drains, suspensions, edits, failures, kills in any order: nothing runs twice or is lost, all is told."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from corral.kernel.draw import draw_between
 from corral.kernel.ids import JobId, parse_attempt_id
 from corral.model.cordons import Cordon, Drain
 from corral.model.writes import IntentKind
+from corral.spec.reading import load_job
 from tests.control.harness import House, PaperEngine, short
 
 STEPS = 60
@@ -47,6 +48,12 @@ class Chaos:
             kind = kinds[self.pick(len(kinds))]
             await self.house.store.intend(job, kind, {}, actor="ada", at=self.house.clock.now())
 
+    async def edit(self) -> None:
+        if self.jobs:
+            terms: dict[str, object] = {"priority": ("test", "prod", "oppo", "7")[self.pick(4)]}
+            job = self.jobs[self.pick(len(self.jobs))]
+            await self.house.store.intend(job, IntentKind.EDIT, terms, actor="ada", at=self.house.clock.now())
+
     async def submit(self) -> None:
         number = len(self.jobs)
         size = 1 + self.pick(NODES)
@@ -74,7 +81,7 @@ class Chaos:
         await self.house.begin()
 
     async def step(self) -> None:
-        match self.pick(12):
+        match self.pick(13):
             case 0 | 1 | 2 | 3:
                 await self.submit()
             case 4 | 5:
@@ -87,6 +94,8 @@ class Chaos:
                 self.end_one()
             case 10:
                 await self.kill()
+            case 11:
+                await self.edit()
             case _:
                 await self.house.store.wakeup.wait(0.02)
         self.check_devices()
@@ -134,6 +143,7 @@ async def test_nothing_runs_twice_or_is_forgotten_and_every_yielding_has_a_recei
     for job in chaos.jobs:
         record = await house.store.find_job(job)
         assert record is not None and not record.live
+        assert load_job(record.doc).priority == record.priority == record.summary.priority
         found = (await house.store.receipts(job=job, limit=1000)).items
         assert len({each.number for each in found}) == len(found) <= record.run.yields
         assert all(each.over or each.returned_at is not None for each in found)

@@ -146,6 +146,8 @@ def test_the_page_of_the_command_line_and_those_that_tend_a_server(reader: Reade
             reader.types(f"corral events {name}")
     while "epoch" not in reader.types("corral logs digits worker-0") + reader.types("corral logs digits worker-1"):
         pass
+    reader.write("later.yaml", "name: later\nafter: [digits]\nroles: {main: {command: 'true'}}\n")
+    reader.types("corral submit later.yaml")
     reader.follows(page["Look"])
     reader.follows(page["Steer"])
     assert (reader.folder / "model.pt").read_text() == "42\n"

@@ -11,8 +11,8 @@ import pytest
 from corral.kernel.errors import Forbidden, InvalidInput, NotFound
 from corral.kernel.ids import JobId
 from corral.model.writes import ControlBatch
-from corral.service import Service
 from corral.service.openpai_refusals import OpenPaiRefusal
+from corral.service.service import Service
 from corral.spec.errors import SpecError
 from corral.spec.openpai.own_file import MASK
 from corral.store import Store

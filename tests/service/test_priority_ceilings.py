@@ -7,6 +7,8 @@ import pytest
 
 from corral.kernel.errors import Forbidden
 from corral.model.accounts import Group, QueueRecord, User
+from corral.model.openpai_accounts import GroupChanges
+from corral.model.openpai_import import ImportGroup, ImportUser, OpenPaiImport
 from corral.service.actor import Actor
 from corral.service.service import Service
 from corral.store import Store
@@ -83,3 +85,44 @@ async def test_explain_advises_no_priority_and_no_queue_that_its_owner_may_not_h
 
 def _closed() -> QueueRecord:
     return QueueRecord("closed", {"closed": True})
+
+
+async def test_a_groups_ceiling_is_set_shown_taken_away_and_audited(service: Service) -> None:
+    made = await service.create_group(ROOT, "oncall", max_priority=120)
+    assert made.max_priority == 120
+    await service.change_group(ROOT, "oncall", add=("ann",))
+    assert (await service.account("ann")).max_priority == 120
+    assert (await service.change_group(ROOT, "oncall", max_priority=50)).max_priority == 50
+    assert (await service.change_group(ROOT, "oncall", description="nights")).max_priority == 50, "None leaves it"
+    assert (await service.change_group(ROOT, "oncall", max_priority="")).max_priority is None
+    lines = [line.detail for line in (await service.audit(ROOT)).items if line.action == "group.change"]
+    told = [detail["max_priority"] for detail in lines if "max_priority" in detail]
+    assert told == ["", 50, 120]
+    with pytest.raises(Forbidden):
+        await service.change_group(ANN, "oncall", max_priority=500)
+
+
+async def test_edits_by_openpais_calls_and_imports_keep_a_groups_ceiling(service: Service, store: Store) -> None:
+    await service.create_group(ROOT, "oncall", max_priority=120)
+    told = GroupChanges(description="nights", extension={"acls": {"admin": False, "virtualClusters": ["default"]}})
+    await service.openpai_update_group(ROOT, "oncall", told, merge=False)
+    await service.openpai_update_group(ROOT, "oncall", GroupChanges(external_name="on-call"), merge=True)
+    await service.openpai_set_in_group(ROOT, "oncall", ("acls", "virtualClusters"), ["default"])
+    await service.openpai_join_group(ROOT, "ann", "oncall")
+    assert (await service.group_view(ROOT, "oncall")).max_priority == 120
+    brought = OpenPaiImport(groups=(ImportGroup("oncall", queues=("default",), description="brought"),))
+    assert [each.result for each in (await service.import_openpai(ROOT, brought, replace=True)).items] == ["changed"]
+    again = (await service.import_openpai(ROOT, brought, replace=True)).items
+    assert [each.result for each in again] == ["unchanged"], "the ceiling is no difference"
+    assert (await service.group_view(ROOT, "oncall")).max_priority == 120
+
+
+async def test_edits_by_openpais_calls_imports_and_batches_keep_an_accounts_ceiling(
+    service: Service, store: Store
+) -> None:
+    await service.change_user(ROOT, "ann", max_priority=120)
+    await service.openpai_join_group(ROOT, "ann", "default")
+    await service.import_openpai(ROOT, OpenPaiImport(users=(ImportUser("ann", email="a@b.c"),)), replace=True)
+    await service.batch_users(ROOT, b"name,email\nann,c@b.a\n")
+    user = await store.user("ann")
+    assert user is not None and (user.email, user.max_priority) == ("c@b.a", 120)

@@ -19,7 +19,7 @@ from corral.spec.dialects import object_kinds
 from corral.spec.dialects.alnair_object import AlnairKind
 from corral.spec.dialects.definitions import definition_files, definitions
 from corral.spec.dialects.framework_object import FrameworkKind
-from corral.spec.objects import NOW, Condition, ObjectState, RoleState, TaskState, Wish
+from corral.spec.objects import NOW, Condition, ObjectState, RoleState, TaskState, UnifiedJobKind, Wish
 from corral.spec.reading import load_job
 from tests.spec import test_alnair_documents as alnair
 from tests.spec import test_framework_documents as frameworks
@@ -101,6 +101,17 @@ def test_execution_types_are_wishes_and_their_document_is_a_job_whatever_they_sa
         assert kind.wish(document) is wish
         assert kind.job(document) == load_job(frameworks.framework())
         assert kind.fingerprint(document) == kind.fingerprint(frameworks.framework())
+
+
+def test_a_priority_is_the_clusters_grant_unless_an_annotation_says_it() -> None:
+    said = {"corral.dev/priority": "crit"}
+    document = frameworks.framework(frameworks.role(priorityClassName="crit-priority"))
+    annotated = frameworks.framework() | {"metadata": {"name": "sample", "annotations": said}}
+    kind = FrameworkKind()
+    assert kind.job(document).priority == kind.job(annotated).priority == 120
+    assert kind.granted(document) and not kind.granted(annotated)
+    assert not AlnairKind().granted(alnair.document() | {"metadata": {"name": "sample", "annotations": said}})
+    assert not UnifiedJobKind().granted(load_job(frameworks.framework()).to_document())
 
 
 def test_the_first_roles_number_may_change_and_nothing_else() -> None:

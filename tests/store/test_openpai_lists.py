@@ -162,3 +162,18 @@ async def test_a_tag_is_given_and_taken_once_and_control_hears_of_it_while_the_j
     assert len([intent for intent in await store.intents(0) if intent.kind == IntentKind.TAGS]) == 2
     with pytest.raises(NotFound):
         await store.change_tag(JobId("0" * 13), "x", there=True, **change)
+
+
+async def test_an_edited_job_is_listed_by_its_new_priority_and_virtual_cluster(
+    store: Store, jobs: dict[str, NewJob]
+) -> None:
+    job, lease = jobs["One"], await store.lead(ME)
+    assert lease is not None
+    run, text = JobRun(job=job.id, state=JobState.CREATION_REQUESTED), job.doc.replace("{", '{"edited":1,', 1)
+    for priority, shown in ((-1, "oppo"), (7, None)):
+        write = JobWrite(job.id, run, "waiting", job.summary, live=True, priority=priority, queue="vision", doc=text)
+        await store.commit(batch(lease.epoch, jobs=(write,)))
+        found = next(each for each in (await store.openpai_jobs(OpenPaiFilter())).jobs if each.name == "One")
+        assert (found.job_priority, found.queue) == (shown, "vision")
+        record = await store.find_job(job.id)
+        assert record is not None and (record.doc, record.priority, record.queue) == (text, priority, "vision")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from corral.client.calls import Call, call
 
@@ -62,13 +62,15 @@ def change_user(
     old_password: str = "",
     keep_tokens: bool = False,
     disabled: bool | None = None,
+    max_priority: int | Literal[""] | None = None,
 ) -> Call[Record]:
-    """Change an account; None leaves a field.
+    """Change an account; None leaves a field. With `max_priority` "" the account has no ceiling of its own.
 
     One's own password needs the old one or a fresh sign-in; a new password ends sign-ins and, unless `keep_tokens`, API
     tokens.
     """
-    data = {"role": role, "groups": groups and list(groups), "password": password, "disabled": disabled}
+    data: dict[str, Any] = {"maxPriority": max_priority, "role": role}
+    data |= {"groups": groups and list(groups), "password": password, "disabled": disabled}
     if password is not None:
         data |= {"oldPassword": old_password, "keepTokens": keep_tokens}
     return call("POST", f"/users/{name}", data=data)

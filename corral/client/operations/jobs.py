@@ -152,6 +152,22 @@ def scale(ref: str, replicas: int, *, role: str = "") -> Call[Job]:
     return call("POST", job_path(ref, "scale"), data={"replicas": replicas, "role": role})
 
 
+def edit(
+    ref: str,
+    *,
+    priority: str | int | None = None,
+    max_duration: str | int | None = None,
+    queue: str | None = None,
+    wait_for_capacity: bool = False,
+    dry_run: bool = False,
+) -> Call[Record]:
+    """Change a waiting job's priority, longest duration (`2h`, or seconds) or queue; it keeps its time of submission."""
+    given = {"priority": priority, "maxDuration": max_duration, "queue": queue}
+    data = {name: value for name, value in given.items() if value is not None}
+    query = {"waitForCapacity": wait_for_capacity, "dryRun": dry_run}
+    return call("PATCH", job_path(ref), query, data=data)
+
+
 def delete(ref: str, *, stop: bool = False) -> Call[None]:
     """Remove an ended job; with `stop` a running one is stopped first."""
     return call("DELETE", job_path(ref), {"stop": stop})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from corral.client.calls import Call, call, job_path
@@ -22,9 +22,16 @@ def group(name: str) -> Call[Record]:
     return call("GET", f"/groups/{quote(name)}")
 
 
-def create_group(name: str, *, grant: Mapping[str, Sequence[str]] = {}, description: str = "") -> Call[Record]:
+def create_group(
+    name: str,
+    *,
+    grant: Mapping[str, Sequence[str]] = {},
+    description: str = "",
+    max_priority: int | None = None,
+) -> Call[Record]:
     """Make a group; `grant` has lists under `queues`, `manages` and `storages`."""
-    return call("POST", "/groups", data={"name": name, "description": description, "grant": dict(grant)})
+    data = {"name": name, "description": description, "grant": dict(grant), "maxPriority": max_priority}
+    return call("POST", "/groups", data=data)
 
 
 def change_group(
@@ -37,10 +44,14 @@ def change_group(
     description: str | None = None,
     external_name: str | None = None,
     admin: bool | None = None,
+    max_priority: int | Literal[""] | None = None,
 ) -> Call[Record]:
-    """Change what a group grants, who is in it and what is said of it; None leaves a field."""
+    """Change what a group grants, who is in it and what is said of it; None leaves a field.
+
+    With `max_priority` "" the group bounds no priority.
+    """
     data: dict[str, Any] = {"grant": dict(grant), "revoke": dict(revoke), "add": list(add), "remove": list(remove)}
-    data |= {"description": description, "externalName": external_name, "admin": admin}
+    data |= {"description": description, "externalName": external_name, "admin": admin, "maxPriority": max_priority}
     return call("POST", f"/groups/{quote(name)}", data=data)
 
 

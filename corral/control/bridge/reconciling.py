@@ -33,7 +33,7 @@ from corral.service.actor import Actor
 from corral.service.service import Service
 from corral.spec.errors import SpecError
 from corral.spec.job import UnifiedJob
-from corral.spec.objects import FINALIZER, Condition, Document, ObjectKind, ObjectState, UnifiedJobKind, Wish
+from corral.spec.objects import FINALIZER, Condition, Document, ObjectKind, ObjectState, Wish
 
 log = structlog.get_logger()
 
@@ -149,9 +149,9 @@ class Reconciler:
     async def _submitted(self, kind: ObjectKind, ref: ObjectRef, document: Document, job: UnifiedJob) -> ObjectLink:
         actor = await self._service.account(self._accounts.of(ref.namespace))
         birth = Birth(ref, kind.fingerprint(document), kind.wish(document) is Wish.HOLD)
-        foreign = not isinstance(kind, UnifiedJobKind)  # its PriorityClass is the cluster's to grant
+        own = kind.granted(document)
         result = await self._service.submit(
-            actor, job.to_json(), filename="", wait_for_capacity=True, birth=birth, own_priority=foreign
+            actor, job.to_json(), filename="", wait_for_capacity=True, birth=birth, own_priority=own
         )
         if result.detail is None:
             raise NotFound("job-not-found", "The job that this object became is gone.")

@@ -20,7 +20,7 @@ export const BASE = '/api/v3';
 export const session: { onLost: () => void } = { onLost: () => undefined };
 
 export interface CallOptions {
-  method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   json?: unknown;
   text?: string;
   query?: Record<string, string | number | boolean | readonly string[] | undefined>;

@@ -322,6 +322,7 @@ export interface JobDocument {
     jobType: string;
     queue: string;
     priority: string | number;
+    maxDurationSeconds?: number;
     topology: { required: string; preferred: string };
     replicaSpec: {
       role: string;

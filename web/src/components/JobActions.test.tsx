@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { createMemoryHistory, createRootRoute, createRoute, createRouter, RouterProvider } from '@tanstack/react-router';
-import { cleanup, render, screen } from '@testing-library/react';
+import { cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react';
 import type { ReactNode } from 'react';
 import { afterEach, expect, it, vi } from 'vitest';
 import type { JobDetail } from '../api/types';
@@ -14,7 +14,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-const OWNERS = ['delete', 'environment', 'exec', 'logs', 'restart', 'resume', 'scale', 'stop', 'suspend', 'tag'];
+const OWNERS = ['delete', 'edit', 'environment', 'exec', 'logs', 'restart', 'resume', 'scale', 'stop', 'suspend', 'tag'];
 
 function job(change: Partial<JobDetail>): JobDetail {
   return { id: 'j1', name: 'digits', user: 'ada', state: 'running', suspended: false, roles: [], allowed: [], exit: null, ...change } as unknown as JobDetail;
@@ -44,6 +44,26 @@ it('offers the owner what the state of the job allows', async () => {
   cleanup();
   await show(<JobActions job={job({ allowed: OWNERS, state: 'failed' })} />);
   expect(screen.getAllByRole('button').map((each) => each.textContent)).toEqual(['Restart', 'Delete']);
+});
+
+it('offers to edit a job that waits, and asks for what was changed alone', async () => {
+  const sent: unknown[] = [];
+  vi.stubGlobal('fetch', async (url: string, options?: RequestInit) => {
+    if (options?.method === 'PATCH') sent.push([String(url), JSON.parse(String(options.body))]);
+    return Response.json(String(url).includes('/queues') ? { items: [{ name: 'vision', standing: null }], next: null } : { user: 'ada' });
+  });
+  const spec = { queue: 'default', priority: 'test', maxDurationSeconds: 0 };
+  const document = { metadata: { name: 'digits' }, spec } as unknown as JobDetail['document'];
+  await show(<JobActions job={job({ allowed: OWNERS, state: 'waiting', document })} />);
+  fireEvent.click(screen.getByText('Edit'));
+  expect(screen.getByText('Change')).toHaveProperty('disabled', true);
+  fireEvent.change(screen.getByLabelText('Priority'), { target: { value: 'prod' } });
+  await screen.findByText('corral edit digits --priority prod');
+  fireEvent.click(screen.getByText('Change'));
+  await waitFor(() => expect(sent).toEqual([['/api/v3/jobs/j1', { priority: 'prod' }]]));
+  cleanup();
+  await show(<JobActions job={job({ state: 'waiting', document })} />);
+  expect(screen.queryByText('Edit')).toBeNull();
 });
 
 it('opens how a job ended at the last line of what it printed', async () => {

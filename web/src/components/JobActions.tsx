@@ -1,4 +1,4 @@
-/** Stop, suspend, resume, restart, scale, delete: each asks first, and shows the command line that does the same. */
+/** Edit, stop, suspend, resume, restart, scale, delete: each asks first, and shows the command line that does the same. */
 
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
@@ -9,12 +9,14 @@ import { ENDED, type JobDetail, type Role } from '../api/types';
 import { jobLine, refOf } from '../lib/cli';
 import { CommandLine } from './Copy';
 import { Dialog } from './Dialog';
+import { JobEdit } from './JobEdit';
 import { Fault } from './Notices';
 
 type Action = 'stop' | 'suspend' | 'resume' | 'restart' | 'scale' | 'delete';
 
 export function JobActions({ job }: { job: JobDetail }) {
   const [asking, setAsking] = useState<Action | null>(null);
+  const [editing, setEditing] = useState(false);
   const ended = ENDED.has(job.state);
   const elastic = job.roles.find((role) => role.elastic);
   const may = (action: Action) => job.allowed.includes(action);
@@ -24,6 +26,11 @@ export function JobActions({ job }: { job: JobDetail }) {
       {elastic && !ended && may('scale') && (
         <button type="button" className="btn" onClick={() => setAsking('scale')}>
           Scale
+        </button>
+      )}
+      {job.state === 'waiting' && job.allowed.includes('edit') && (
+        <button type="button" className="btn" onClick={() => setEditing(true)}>
+          Edit
         </button>
       )}
       {!ended && may(pause) && (
@@ -49,6 +56,7 @@ export function JobActions({ job }: { job: JobDetail }) {
           Stop
         </button>
       )}
+      {editing && <JobEdit job={job} onClose={() => setEditing(false)} />}
       {asking && <Ask action={asking} job={job} elastic={elastic} onClose={() => setAsking(null)} />}
     </div>
   );
