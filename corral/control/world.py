@@ -14,10 +14,12 @@ from corral.frameworks import Gang, one_group, port_counts
 from corral.kernel.ids import JobId, TaskKey
 from corral.launcher import JobView, view_of
 from corral.model.asks import GangTerms, gang_terms
-from corral.model.outlook import Outlook
+from corral.model.outlook import Change, Outlook
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.plan import Reasons
+from corral.model.proposals import as_said
 from corral.model.records import JobSummary
+from corral.model.requests import GangRequest
 from corral.model.runs import JobRun, TaskRun
 from corral.model.states import JobState, TaskState
 from corral.model.wording import by_name
@@ -156,6 +158,11 @@ class Job:
     def document(self) -> UnifiedJob:
         """Its document, read anew if that was long ago."""
         return _read(self.text)
+
+    def says(self, asked: GangRequest, change: Change, wanted: GangRequest) -> Change | None:
+        """A change of what it asks for as its file says it; None where a file cannot say it."""
+        document = self.document
+        return as_said(document, asked, change, wanted, port_counts(document))
 
     @property
     def name(self) -> str:
