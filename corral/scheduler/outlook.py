@@ -25,9 +25,12 @@ def outlook(
 ) -> Outlook | None:
     """When a waiting job is likely to start, and the smallest changes that would let it start now; None: it does not wait.
 
-    `reasons` are what `explain` says of it now. `cluster` and `queue` stay as they are, bit for bit.
+    A job that starts now as it is has to change nothing: where the estimate is now, no change is told. `reasons` are what
+    `explain` says of it now. `cluster` and `queue` stay as they are, bit for bit.
     """
     found = estimate(cluster, queue, policy, job, reasons, now, graces)
     if found is None:
         return None
+    if found.at is not None and found.at <= now:
+        return Outlook(found)
     return Outlook(found, smallest_changes(cluster, queue, policy, job, reasons, now, said))
