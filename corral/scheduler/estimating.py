@@ -123,7 +123,10 @@ def _certain(cluster: Cluster, queue: Queue, entry: Entry, now: float) -> Estima
     many = f"{counted(len(queue), 'job')} wait and {len(cluster.gangs.by_job)} run: too many to play the future"
     found = _alone(cluster, entry, now)
     if found is None:
-        message = f"Not estimated: {many}, and even if it were the first, no end that is known makes room for it, unless others yield."
+        message = (
+            f"Not estimated: {many}, and even if it were the first, no end that is known makes room for it, unless others "
+            "yield."
+        )
         return Estimate(Basis.NOT_ESTIMATED, message)
     at, after = found
     if at <= now:
