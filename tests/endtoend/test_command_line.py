@@ -82,6 +82,17 @@ def test_of_a_job_of_several_tasks_the_task_is_asked_for(platform: Platform, tmp
     assert "Name a task of pair: main-0, main-1." in said
 
 
+def test_the_attempts_of_as_many_tasks_as_asked_for_are_listed_and_more_are_mentioned(platform: Platform) -> None:
+    job = platform.submit(one("trio", "echo ready; exec sleep 600", role={"replicas": 3}))
+    for index in range(3):
+        platform.printed(job, f"main-{index}", "ready")
+    some = platform.run("attempts", "trio", "--limit", "2")
+    assert some.stderr == "These are the first 2 tasks; name a TASK, or more with --limit.\n"
+    assert [line.split()[0] for line in some.stdout.splitlines()[1:]] == ["main-0", "main-1"]
+    every = platform.run("attempts", "trio")
+    assert (every.stderr, len(every.stdout.splitlines())) == ("", 4)
+
+
 def test_the_logs_of_two_tasks_are_followed_to_the_end(platform: Platform) -> None:
     gate = platform.folder / "last-line"
     command = f"echo begun; until [ -e {gate} ]; do sleep 0.02; done; echo ended"
