@@ -1,9 +1,9 @@
 """Alter OpenPAI's sample jobs at random and compare our verdicts on their shape with those of OpenPAI's own validator.
 
 `python -m tests.spec.openpai_altered --data FOLDER --judge "node judge.js" [--count N] [--seed S]` prints how many are
-judged otherwise, and how many are refused in other words. The judge reads a job in JSON from each line and prints for each the
-errors of the Ajv schema of OpenPAI's REST server (src/rest-server/src/config/v2/protocol.js) as JSON text, or "". What a
-job names and does not have is no matter of its shape.
+judged otherwise, and how many are refused in other words. The judge reads a job in JSON from each line and prints for
+each the errors of the Ajv schema of OpenPAI's REST server (src/rest-server/src/config/v2/protocol.js) as JSON text, or
+"". What a job names and does not have is no matter of its shape.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ FIELDS: tuple[str, ...] = (
     "protocolVersion", "name", "type", "version", "contributor", "description", "prerequisites", "parameters", "secrets",
     "jobRetryCount", "taskRoles", "deployments", "defaults", "extras", "uri", "auth", "plugin", "require", "instances",
     "completion", "minFailedInstances", "minSucceededInstances", "taskRetryCount", "dockerImage", "data", "output",
-    "script", "extraContainerOptions", "shmMB", "infiniband", "resourcePerInstance", "cpu", "memoryMB", "gpu", "ports", "commands",
-    "deployment", "preCommands", "postCommands", "unknown",
+    "script", "extraContainerOptions", "shmMB", "infiniband", "resourcePerInstance", "cpu", "memoryMB", "gpu", "ports",
+    "commands", "deployment", "preCommands", "postCommands", "unknown",
 )  # fmt: skip
 
 

@@ -13,6 +13,8 @@ export interface Checked {
   text: string;
   valid: boolean;
   problems: Problem[];
+  /** What of the file is left out. */
+  notes: string[];
   /** The text as a form; null where it says more than a form can. */
   form: JobForm | null;
 }
@@ -22,7 +24,8 @@ async function check(text: string, signal: AbortSignal): Promise<Checked> {
   const form = found.document && fromDocument(found.document);
   const rewritten = form && (await call<Validation>('/validate', { method: 'POST', text: toYaml(form), signal }));
   const whole = form && same(rewritten?.document, found.document);
-  return { text, valid: found.valid, problems: found.problems, form: whole ? form : null };
+  const { valid, problems, notes } = found;
+  return { text, valid, problems, notes, form: whole && notes.length === 0 ? form : null };
 }
 
 export function useValidation(text: string): { checked: Checked | undefined; problems: Problem[]; error: unknown } {
