@@ -30,6 +30,8 @@ from corral.spec.parts import Dependency
 
 _READ = 512
 """So many documents are kept as they were read: a document in memory is fifteen times as large as its text."""
+_LIGHT = 64 * 1024
+"""Characters of a document that is read while the loop waits; a reading takes some milliseconds."""
 _GANGS = 512
 _ENDING = frozenset({TaskState.DELETION_PENDING, TaskState.DELETION_REQUESTED, TaskState.DELETING})
 
@@ -160,7 +162,12 @@ class Job:
         return _read(self.text)
 
     def says(self, asked: GangRequest, change: Change, wanted: GangRequest) -> Change | None:
-        """A change of what it asks for as its file says it; None where a file cannot say it."""
+        """A change of what it asks for as its file says it; None where a file cannot say it.
+
+        A large document is not read for it: that would hold up the loop.
+        """
+        if len(self.text) > _LIGHT:
+            return change
         document = self.document
         return as_said(document, asked, change, wanted, port_counts(document))
 

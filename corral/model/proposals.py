@@ -43,7 +43,7 @@ def as_said(
     file = _file(job)
     if _request(file, asked, ports) != _plain(asked, asked):
         return change
-    for path in _places(change.path, asked):
+    for path in _places(change.path, file):
         if _request(changed(file, path, change.after), asked, ports) == _plain(wanted, asked):
             return structs.replace(change, path=path)
     return None
@@ -97,14 +97,16 @@ def _file(job: UnifiedJob) -> dict[str, Any]:
     return file | {"roles": roles} | ({"nodeSelector": common} if common else {})
 
 
-def _places(path: str, asked: GangRequest) -> Iterator[str]:
+def _places(path: str, file: Mapping[str, Any]) -> Iterator[str]:
     """Where a file may say what a path names: there, at the top instead of in a role, in the one role that has it."""
     yield path
     first, *rest = path.split(".", 2)
     if first == "roles":
         yield rest[1]
-    else:
-        yield from (f"roles.{role.role}.{path}" for role in asked.roles)
+        return
+    having = [name for name, role in file["roles"].items() if first in role]
+    if len(having) == 1:
+        yield f"roles.{having[0]}.{path}"
 
 
 def _request(file: Mapping[str, Any], asked: GangRequest, ports: Mapping[str, int]) -> GangRequest | None:
