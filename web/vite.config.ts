@@ -1,11 +1,33 @@
 import tailwindcss from '@tailwindcss/vite';
 import react from '@vitejs/plugin-react';
-import { defineConfig } from 'vitest/config';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { defineConfig, type Plugin } from 'vitest/config';
 
 const server = process.env.CORRAL_URL ?? 'http://127.0.0.1:8470';
 
+/** Writes /sw.js with the files of this build, and a version that changes with them. */
+const serviceWorker: Plugin = {
+  name: 'service-worker',
+  apply: 'build',
+  enforce: 'post',
+  generateBundle: {
+    order: 'post',
+    handler(_, bundle) {
+      const files = Object.keys(bundle).filter((name) => name.startsWith('assets/')).sort();
+      const template = readFileSync(new URL('./src/sw.js', import.meta.url), 'utf8');
+      const page = bundle['index.html'];
+      const hash = createHash('sha256').update(template).update(files.join()).update(page?.type === 'asset' ? page.source : '');
+      const source = template
+        .replace('__VERSION__', hash.digest('hex').slice(0, 12))
+        .replace('__FILES__', JSON.stringify(files.map((name) => `/${name}`)));
+      this.emitFile({ type: 'asset', fileName: 'sw.js', source });
+    },
+  },
+};
+
 export default defineConfig({
-  plugins: [react(), tailwindcss()],
+  plugins: [react(), tailwindcss(), serviceWorker],
   build: { outDir: '../corral/portal/static', emptyOutDir: true, sourcemap: false },
   server: { proxy: { '/api': { target: server, ws: true }, '/healthz': server, '/readyz': server } },
   test: { environment: 'node', css: true, globals: false },

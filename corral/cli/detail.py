@@ -91,7 +91,7 @@ def _reasons(job: Job) -> str:
         if reasons["ahead"]:
             lines.append(f"  {reasons['ahead']} ahead of it in order")
         if not reasons["possible"]:
-            lines.append("  no machine known now could hold it, even empty")
+            lines.append("  it never starts as it is")
         return "\n".join(lines)
     waiting = job["waiting"]
     return f"{because} {waiting['message']}" if waiting else ""

@@ -11,8 +11,9 @@ import click
 
 from corral.cli.arrays import job_or_array
 from corral.cli.output import age, output_option, paint, say, show, table
-from corral.cli.pages import items
+from corral.cli.pages import items, one_page
 from corral.cli.server_of import connect
+from corral.kernel.units import counted
 
 if TYPE_CHECKING:
     from corral.client.sync import Client
@@ -69,18 +70,24 @@ def logs_command(
 @click.command("attempts")
 @click.argument("job")
 @click.argument("task", required=False, default="")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=_TASKS, show_default=True, help="Of so many tasks of the job."
+)
 @output_option
-def attempts_command(job: str, task: str, output: str) -> None:
-    """List the attempts of a job's tasks (the first 64), or of one TASK, each by the number that --attempt takes.
+def attempts_command(job: str, task: str, limit: int, output: str) -> None:
+    """List the attempts of a job's tasks, or of one TASK, each by the number that --attempt takes.
 
     The number is the job's attempt and, in it, the task's: 1.0 is the first attempt of the task in the job's second.
     """
     with connect() as client:
-        tasks = [task] if task else [_name(each) for each in client.tasks(job, limit=_TASKS)["items"]]
+        page = one_page(partial(client.tasks, job), limit) if not task else None
+        tasks = [task] if page is None else [_name(each) for each in page["items"]]
         found = []
         for each in tasks:
             role, index = split_task(each)
             found += items(partial(client.attempts, job, role, index))[::-1]
+    if page is not None and page["next"] is not None:
+        say(f"These are the first {counted(limit, 'task')}; name a TASK, or more with --limit.")
     if show(found, output, names=[attempt["id"] for attempt in found]):
         return
     if not found:

@@ -151,7 +151,7 @@ class Door:
         if reasons is None:
             return JSONResponse(None)
         ahead = ahead_of(cluster.queues, queue, control.policy, now, job.id)
-        hopes = outlook(cluster, queue, control.policy, job.id, reasons, now, self._grace)
+        hopes = outlook(cluster, queue, control.policy, job.id, reasons, now, self._grace, job.says)
         return JSONResponse(
             {
                 **msgspec.to_builtins(control.world.reasons_in_names(reasons)),

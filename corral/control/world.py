@@ -14,10 +14,12 @@ from corral.frameworks import Gang, one_group, port_counts
 from corral.kernel.ids import JobId, TaskKey
 from corral.launcher import JobView, view_of
 from corral.model.asks import GangTerms, gang_terms
-from corral.model.outlook import Outlook
+from corral.model.outlook import Change, Outlook
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.plan import Reasons
+from corral.model.proposals import as_said
 from corral.model.records import JobSummary
+from corral.model.requests import GangRequest
 from corral.model.runs import JobRun, TaskRun
 from corral.model.states import JobState, TaskState
 from corral.model.wording import by_name
@@ -28,6 +30,8 @@ from corral.spec.parts import Dependency
 
 _READ = 512
 """So many documents are kept as they were read: a document in memory is fifteen times as large as its text."""
+_LIGHT = 64 * 1024
+"""Characters of a document that is read while the loop waits; a reading takes some milliseconds."""
 _GANGS = 512
 
 
@@ -167,6 +171,16 @@ class Job:
         document = _read(text)
         self.text, (self.view, self.terms) = text, _terms(document)
         self.summary = msgspec.structs.replace(self.summary, queue=self.terms.queue, priority=self.terms.priority)
+
+    def says(self, asked: GangRequest, change: Change, wanted: GangRequest) -> Change | None:
+        """A change of what it asks for as its file says it; None where a file cannot say it.
+
+        A large document is not read for it: that would hold up the loop.
+        """
+        if len(self.text) > _LIGHT:
+            return change
+        document = self.document
+        return as_said(document, asked, change, wanted, port_counts(document))
 
     @property
     def name(self) -> str:

@@ -17,7 +17,14 @@ from corral.launcher.orders import Ask, End, Give, Rest, Spare, TakeBack
 from corral.launcher.retry import NEVER_RAN_ALARM, Decision, decide_retry, ran
 from corral.model.commands import StopTask
 from corral.model.events import StartRefused, TimePassed
-from corral.model.exits import DEADLINE_EXCEEDED, START_FAILED_TRANSIENTLY, START_TIMED_OUT, classify, exit_spec
+from corral.model.exits import (
+    DEADLINE_EXCEEDED,
+    PREEMPTED_PHRASE,
+    START_FAILED_TRANSIENTLY,
+    START_TIMED_OUT,
+    classify,
+    exit_spec,
+)
 from corral.model.framework_exits import classify_by
 from corral.model.launch import Exited, Started
 from corral.model.outcome import Completion
@@ -254,6 +261,9 @@ def _decide(change: Change, task: TaskRun, completion: Completion) -> Decision:
 def _retry(change: Change, task: TaskRun, decision: Decision) -> None:
     """In the same place, unless the machine is to blame; after a long wait it asks for a place when it is due."""
     assert task.completion is not None
+    made_room = task.yielding and task.started_at is not None and task.completion.phrase == PREEMPTED_PHRASE
+    if made_room:
+        change.set_job(yield_retries=change.run.yield_retries + 1)
     when = f"in {words.duration(decision.delay)}" if decision.delay else "at once"
     change.tell("task.retried", f"{task.key} is tried again {when}: {decision.why}", task, delay=decision.delay)
     keeps = decision.delay <= change.policy.retry_keeps_place and not exit_spec(task.completion.code).node_at_fault

@@ -99,6 +99,8 @@ NODE_LOST: Final = -1001
 PREEMPTED: Final = -1003
 MIGRATED: Final = "ContainerMigrateTaskRequested"
 """FrameworkLauncher's phrase for a task's end that was asked for so that it begins elsewhere; its code is `PREEMPTED`."""
+PREEMPTED_PHRASE: Final = "Preempted"
+"""The phrase of an end by `PREEMPTED` that makes room for others."""
 DEADLINE_EXCEEDED: Final = -1004
 GANG_TIMED_OUT: Final = 251
 """Not all tasks of an attempt started in time; also what an engine says of a task that the cluster refuses for now."""
@@ -182,7 +184,7 @@ def exit_spec(code: int) -> ExitSpec:
 
 def preempted(why: str) -> Completion:
     """How an attempt ends that had to yield what it held."""
-    return Completion(PREEMPTED, "Preempted", ExitClass.TRANSIENT, why)
+    return Completion(PREEMPTED, PREEMPTED_PHRASE, ExitClass.TRANSIENT, why)
 
 
 def classify(code: int, diagnostics: str = "") -> Completion:

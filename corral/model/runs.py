@@ -137,7 +137,8 @@ class JobRun(msgspec.Struct, frozen=True):
     task_retries: int = 0
     """How often its tasks were tried again alone, in all its attempts."""
     yield_retries: int = 0
-    """How often the job was tried again because an attempt had to yield: no failure, and counted in no budget."""
+    """How often the job, or a task of it that had run, was tried again because it had to yield: no failure, and counted in
+    no budget."""
     roles: dict[str, RoleCount] = {}
     stop_requested: bool = False
     """The attempt in hand is the last one, whatever the retry policy says."""

@@ -6,7 +6,7 @@ the next cycle would place the gang. Only what it would place is told.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec import structs
@@ -37,6 +37,15 @@ _NO_HELP = ("starts-now", YIELDING, "no-nodes", "engine-unknown")
 _FIELDS = {"limit": "limit", "borrowing": "borrowingLimit", "user_limit": "userLimit", "group_limit": "groupLimit"}
 
 
+Said = Callable[[GangRequest, Change, GangRequest], Change | None]
+"""The change of a request into another as its job's file says it; None where a file cannot say it."""
+
+
+def as_it_is(_asked: GangRequest, change: Change, _wanted: GangRequest) -> Change:
+    """Every change can be said."""
+    return change
+
+
 class _Idea(NamedTuple):
     """A change that may help, and what it would make of the gang and of the bounds."""
 
@@ -47,11 +56,18 @@ class _Idea(NamedTuple):
 
 
 def smallest_changes(
-    cluster: Cluster, queue: Queue, policy: Policy, job: JobId, reasons: Reasons, now: float
+    cluster: Cluster,
+    queue: Queue,
+    policy: Policy,
+    job: JobId,
+    reasons: Reasons,
+    now: float,
+    said: Said = as_it_is,
 ) -> tuple[Change, ...]:
     """At most three single changes with each of which the next cycle would place the job, the smallest first.
 
-    `reasons` are why it waits. Tasks that join a gang that runs already, and whatever HiveD decides, have none.
+    `reasons` are why it waits; what `said` knows no words for is left out. Tasks that join a gang that runs already, and
+    whatever HiveD decides, have none.
     """
     entry = queue.first(job)
     if entry is None or reasons.binding.code in _NO_HELP or (policy.hived and cluster.hived is not None):
@@ -64,9 +80,9 @@ def smallest_changes(
     found: list[Change] = []
     for idea in sorted(ideas, key=lambda idea: (idea.size, idea.change.path)):
         if len(found) < MOST_CHANGES and stage.tries > 0 and stage.starts(idea.request, idea.bound):
-            found.append(idea.change)
+            found += filter(None, [said(request, idea.change, idea.request)])
     if len(found) < MOST_CHANGES and len(cluster.gangs.by_job) <= _MOST_VICTIMS:
-        found += _more_important(stage, queue)
+        found += _more_important(stage, queue, said)
     return tuple(found)
 
 
@@ -159,17 +175,17 @@ def _written(name: str, amount: float) -> Written:
     return format_memory(round(amount)) if name == "memory" else shown(name, amount)
 
 
-def _more_important(stage: Stage, queue: Queue) -> Iterator[Change]:
+def _more_important(stage: Stage, queue: Queue, said: Said) -> Iterator[Change]:
     """The lowest priority with which it comes first, or others yield to it."""
     request = stage.request
     for priority in _priorities(stage, queue):
         if stage.tries <= 0:
             return
-        plan = stage.tried(structs.replace(request, priority=priority))
-        words = _by_priority(plan, request.job)
+        wanted = structs.replace(request, priority=priority)
+        words = _by_priority(stage.tried(wanted), request.job)
         if words:
             message = f"With priority {priority} instead of {request.priority} {words}."
-            yield Change("priority", request.priority, priority, message)
+            yield from filter(None, [said(request, Change("priority", request.priority, priority, message), wanted)])
             return
 
 

@@ -89,7 +89,7 @@ class Cluster:
         self._seen: dict[str, Inventory] = {}
         self.refusals: dict[Hashable, list[Reason]] = {}
         """What was found not to fit here by shape; a memory of the emptied twins only."""
-        self._emptied: dict[bool, Cluster] = {}
+        self._emptied: dict[tuple[bool, bool], Cluster] = {}
 
     def apply(self, event: ClusterEvent) -> None:
         """Fold one committed event.
@@ -220,17 +220,21 @@ class Cluster:
         twin._seen = dict(self._seen)
         return twin
 
-    def emptied(self, *, healed: bool) -> Cluster:
+    def emptied(self, *, healed: bool, owned: bool = False) -> Cluster:
         """The same machines with nothing running on them; `healed`: and all of them healthy and known.
+
+        `owned`: and with the cells that virtual clusters own in them.
 
         The answer is shared until the machines change: try on it, undo, apply nothing.
         """
-        twin = self._emptied.get(healed)
+        twin = self._emptied.get((healed, owned))
         if twin is None:
-            twin = self._emptied[healed] = Cluster()
+            twin = self._emptied[healed, owned] = Cluster()
             twin.engines = {name: engine.emptied(healed=healed) for name, engine in self.engines.items()}
             twin.queues = QueueTree(self.queues.specs.values())
             twin._measure(twin.queues)
+            if owned:
+                twin._own()
         return twin
 
     def digest(self) -> str:

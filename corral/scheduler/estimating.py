@@ -57,7 +57,7 @@ def estimate(
     if code == "starts-now":
         return Estimate(Basis.NOW, "There is room: it starts with the next cycle.", now)
     if not reasons.possible:
-        return Estimate(Basis.NEVER, "It never starts as it is: what there is cannot hold it.")
+        return Estimate(Basis.NEVER, f"It never starts as it is: {_never(code)}.")
     if policy.hived and cluster.hived is not None:
         said = (
             "HiveD's algorithm decides here; it knows no durations and is not played forward. No change is looked for."
@@ -73,6 +73,15 @@ def estimate(
         if found.basis is not Basis.NOT_BEFORE or _head(queue) != job:
             return found
     return _certain(cluster, queue, entry, now)
+
+
+def _never(code: str) -> str:
+    """What keeps a gang for ever from starting: a bound, or the machines."""
+    if code == "queue-limit":
+        return "a limit allows less than it needs; ask for less, use another queue, or have the limit raised"
+    if code == "no-nodes":
+        return "there are no machines yet"
+    return "even empty, the machines cannot hold what it asks for; ask for something else, or have machines added"
 
 
 def _played(future: Future, job: JobId, now: float) -> Estimate:
@@ -114,13 +123,16 @@ def _certain(cluster: Cluster, queue: Queue, entry: Entry, now: float) -> Estima
     many = f"{counted(len(queue), 'job')} wait and {len(cluster.gangs.by_job)} run: too many to play the future"
     found = _alone(cluster, entry, now)
     if found is None:
-        message = f"Not estimated: {many}, and even if it were the first, no end that is known makes room for it."
+        message = (
+            f"Not estimated: {many}, and even if it were the first, no end that is known makes room for it, unless others "
+            "yield."
+        )
         return Estimate(Basis.NOT_ESTIMATED, message)
     at, after = found
     if at <= now:
         return Estimate(Basis.NOT_ESTIMATED, f"Not estimated: {many}.")
     ended = f"{_named(after)} {'have' if len(after) > 1 else 'has'} ended"
-    message = f"Even if it were the first it would wait until {ended}, {_IF}; {many}."
+    message = f"Even if it were the first it would wait until {ended}, {_IF} and nobody yields to it; {many}."
     return Estimate(Basis.NOT_BEFORE, message, at, after)
 
 

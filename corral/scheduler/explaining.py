@@ -13,7 +13,7 @@ from corral.scheduler.amounts import asked
 from corral.scheduler.asks import Ask, Part
 from corral.scheduler.blocks import no_room_at_home
 from corral.scheduler.cluster import Cluster
-from corral.scheduler.guarantees import owner_of
+from corral.scheduler.guarantees import owner_of, place_owned
 from corral.scheduler.index import EngineIndex
 from corral.scheduler.levels import spoken
 from corral.scheduler.own_cells import own_cells_in_use
@@ -77,16 +77,35 @@ def _for_one_more(reasons: Reasons) -> Reasons:
 def could_ever_fit(cluster: Cluster, request: GangRequest) -> Reasons | None:
     """Why the gang could not start even if nobody held anything: machines that are too small, or a bound of its queue.
 
-    None when it could. A queue that owns cells is not asked for its bounds: they do not count inside these.
+    None when it could. Bounds of a queue do not count inside the cells that it owns, so one is in the way only where
+    these cells, all of them empty, cannot hold the gang.
     """
-    if not cluster.queues.plain and not owner_of(Trial(cluster), request):
-        never = cluster.queues.never(request.queue, asked(request, cluster.queues), request.groups)
-        if never:
-            return Reasons(Reason(*never), possible=False)
+    bounded = never_allowed(cluster, request)
+    if bounded is not None:
+        return bounded
     if request.in_several_cells and cluster.hived is not None:
         return None
     reasons = why_not(Trial(cluster), request)
     return None if reasons.possible else reasons
+
+
+def never_allowed(cluster: Cluster, request: GangRequest) -> Reasons | None:
+    """The bound of its queue that never lets a gang start; None when there is none, or its own cells could hold it."""
+    if cluster.queues.plain:
+        return None
+    never = cluster.queues.never(request.queue, asked(request, cluster.queues), request.groups)
+    if never is None or _could_fit_in_own_cells(cluster, request):
+        return None
+    return Reasons(Reason(*never), possible=False)
+
+
+def _could_fit_in_own_cells(cluster: Cluster, request: GangRequest) -> bool:
+    """Whether the cells that a gang's virtual cluster owns hold it while nobody runs."""
+    if not owner_of(Trial(cluster), request):
+        return False
+    trial = Trial(cluster.emptied(healed=True, owned=True))
+    with trial.supposing():
+        return place_owned(trial, request) is not None
 
 
 def refused_by(empty: Cluster, request: GangRequest, shape: Hashable) -> list[Reason]:

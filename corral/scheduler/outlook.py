@@ -5,7 +5,7 @@ from __future__ import annotations
 from corral.kernel.ids import JobId
 from corral.model.outlook import Outlook
 from corral.model.plan import Reasons
-from corral.scheduler.changing import smallest_changes
+from corral.scheduler.changing import Said, as_it_is, smallest_changes
 from corral.scheduler.cluster import Cluster
 from corral.scheduler.estimating import estimate
 from corral.scheduler.future import Graces, at_once
@@ -14,13 +14,23 @@ from corral.scheduler.queue import Queue
 
 
 def outlook(
-    cluster: Cluster, queue: Queue, policy: Policy, job: JobId, reasons: Reasons, now: float, graces: Graces = at_once
+    cluster: Cluster,
+    queue: Queue,
+    policy: Policy,
+    job: JobId,
+    reasons: Reasons,
+    now: float,
+    graces: Graces = at_once,
+    said: Said = as_it_is,
 ) -> Outlook | None:
     """When a waiting job is likely to start, and the smallest changes that would let it start now; None: it does not wait.
 
-    `reasons` are what `explain` says of it now. `cluster` and `queue` stay as they are, bit for bit.
+    A job that starts now as it is has to change nothing: where the estimate is now, no change is told. `reasons` are what
+    `explain` says of it now. `cluster` and `queue` stay as they are, bit for bit.
     """
     found = estimate(cluster, queue, policy, job, reasons, now, graces)
     if found is None:
         return None
-    return Outlook(found, smallest_changes(cluster, queue, policy, job, reasons, now))
+    if found.at is not None and found.at <= now:
+        return Outlook(found)
+    return Outlook(found, smallest_changes(cluster, queue, policy, job, reasons, now, said))

@@ -12,7 +12,7 @@ from corral.model.plan import Plan, Reason, Reasons
 from corral.scheduler.backfill import Reservation
 from corral.scheduler.cluster import Cluster
 from corral.scheduler.cycle import BEHIND, Cycle, Verdict
-from corral.scheduler.explaining import why_not
+from corral.scheduler.explaining import never_allowed, why_not
 from corral.scheduler.hived_planning import explain_hived, plan_hived
 from corral.scheduler.placing import Trial
 from corral.scheduler.policy import Policy
@@ -101,7 +101,8 @@ def explain(cluster: Cluster, queue: Queue, policy: Policy, job: JobId, now: flo
             return Reasons(Reason("starts-now", "There is room: it starts with the next cycle."), ahead=ahead)
         if told is not None:
             return msgspec.structs.replace(told, ahead=ahead)
-    return msgspec.structs.replace(why_not(trial, entry.request, entry.shape), ahead=ahead)
+    reasons = never_allowed(cluster, entry.request) or why_not(trial, entry.request, entry.shape)
+    return msgspec.structs.replace(reasons, ahead=ahead)
 
 
 def foresee(cluster: Cluster, twin: Queue, policy: Policy, job: JobId, now: float) -> tuple[Plan, Reasons | None]:

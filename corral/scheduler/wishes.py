@@ -12,6 +12,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from corral.kernel.units import counted, format_cpu, format_memory
+from corral.model.inventory import ELSEWHERE
 from corral.model.outlook import Change, Written
 from corral.model.requests import Company, DeviceAsk, GangRequest, NodeRules, RoleAsk, ShareAsk, TopologyAsk
 from corral.scheduler.levels import spoken
@@ -91,7 +92,9 @@ def _part(request: GangRequest, role: RoleAsk) -> float:
 def _tasks(request: GangRequest, role: RoleAsk) -> Ladder:
     part, elastic = _part(request, role), role.minimum < len(role.indexes)
     path = f"roles.{role.role}.replicas.min" if elastic else f"roles.{role.role}.replicas"
-    rungs = []
+    rungs: list[Wish] = []
+    if role.indexes != tuple(range(len(role.indexes))):
+        return rungs  # some of its tasks have ended already
     for count in range(role.minimum - 1, 0, -1):
         tasks = f"{'at least ' if elastic else ''}{counted(count, 'task')}"
         words = f"with {tasks}{_of(request, role)} instead of {role.minimum}"
@@ -113,8 +116,9 @@ def _devices(request: GangRequest, role: RoleAsk) -> Iterator[Ladder]:
         return Wish(size, change, _with_role(request, role, devices=lesser))
 
     if ask.ids:
-        words = f"with any {counted(len(ask.ids), 'device')} of a node instead of {', '.join(ask.ids)}"
-        yield [wish(0.2, "ids", ",".join(ask.ids), "", words, structs.replace(ask, ids=(), count=len(ask.ids)))]
+        count = len(ask.ids)
+        words = f"with any {counted(count, 'device')} of a node instead of {', '.join(ask.ids)}"
+        yield [wish(0.2, "", ",".join(ask.ids), count, words, DeviceAsk(count))]
         return
     if ask.model:
         words = f"with devices of any model, not only {ask.model}"
@@ -125,10 +129,11 @@ def _devices(request: GangRequest, role: RoleAsk) -> Iterator[Ladder]:
     if ask.share is not None:
         yield _share(request, role, ask.share)
     else:
+        field = "" if ask == DeviceAsk(ask.count) else "count"
         yield [
             wish(
                 part * (1 - count / ask.count),
-                "",
+                field,
                 ask.count,
                 count,
                 f"with {counted(count, 'device')} a task instead of {ask.count}",
@@ -176,7 +181,7 @@ def _unit(name: str, amount: int) -> int:
     if name == "cpu":
         return 1000 if amount > 2000 else 100
     if name in ("memory", "shm", "disk"):
-        return next((unit for unit in (_GIBI, _MEBI) if amount > 2 * unit), 1)
+        return _GIBI if amount > 2 * _GIBI else _MEBI  # a file may not say less than 1Mi
     return 1
 
 
@@ -199,13 +204,29 @@ def _closeness(request: GangRequest, levels: Sequence[str]) -> Iterator[Ladder]:
         return structs.replace(request, topology=lesser)
 
     yield from _topology(request.topology, "topology", "", levels, of_job)
+    skews = {(role.topology.spread_level, role.topology.max_skew) for role in request.roles}
+    if len(request.roles) > 1 == len(skews) and all(role.topology.max_skew for role in request.roles):
+        yield [_unbounded_skew(request, request.roles, "topology", "")]
     for role in request.roles:
 
         def of_role(lesser: TopologyAsk, role: RoleAsk = role) -> GangRequest:
             return _with_role(request, role, topology=lesser)
 
         whose = _for(request, role)
-        yield from _topology(role.topology, f"roles.{role.role}.topology", whose, levels, of_role)
+        path = f"roles.{role.role}.topology"
+        yield from _topology(role.topology, path, whose, levels, of_role)
+        if role.topology.max_skew:
+            yield [_unbounded_skew(request, [role], path, whose)]
+
+
+def _unbounded_skew(request: GangRequest, concerned: Sequence[RoleAsk], path: str, whose: str) -> Wish:
+    roles = tuple(
+        structs.replace(role, topology=structs.replace(role.topology, max_skew=0)) if role in concerned else role
+        for role in request.roles
+    )
+    words = _sentence(f"with as even a spread as there is room for{whose}, whatever the skew")
+    change = Change(f"{path}.spread.maxSkew", concerned[0].topology.max_skew, "", words)
+    return Wish(0.1, change, structs.replace(request, roles=roles))
 
 
 def _topology(
@@ -217,16 +238,19 @@ def _topology(
     ]
     if ask.group_size > 1:
         yield [
-            Wish(0.1 + 0.02 * rung, Change(f"{path}.group.required", ask.group_required, wider, words), made(lesser))
+            Wish(0.1 + 0.02 * rung, _regrouped(ask, path, wider, words), made(lesser))
             for rung, (wider, words, lesser) in enumerate(_wider(ask, "group_required", whose, levels))
         ]
     if ask.same_model:
         words = _sentence(f"with devices of more than one model{whose}")
         yield [Wish(0.15, Change(f"{path}.sameModel", "true", "", words), made(structs.replace(ask, same_model=False)))]
-    if ask.max_skew:
-        words = _sentence(f"with as even a spread as there is room for{whose}, whatever the skew")
-        lesser = structs.replace(ask, max_skew=0)
-        yield [Wish(0.1, Change(f"{path}.spread.maxSkew", ask.max_skew, "", words), made(lesser))]
+
+
+def _regrouped(ask: TopologyAsk, path: str, wider: str, words: str) -> Change:
+    """A group has a size and a level: one that may be anywhere is left out as a whole."""
+    if not wider:
+        return Change(f"{path}.group", f"{ask.group_size} in one {ask.group_required}", "", words)
+    return Change(f"{path}.group.required", ask.group_required, wider, words)
 
 
 def _wider(ask: TopologyAsk, field: str, whose: str, levels: Sequence[str]) -> Iterator[tuple[str, str, TopologyAsk]]:
@@ -239,7 +263,10 @@ def _wider(ask: TopologyAsk, field: str, whose: str, levels: Sequence[str]) -> I
     for wider in (*reversed(levels[1:at]), ""):
         where = f"only inside one {spoken(wider)}" if wider else "anywhere"
         words = f"if {what} might be {where}{whose}, not only inside one {spoken(level)}"
-        yield wider, _sentence(words), structs.replace(ask, **{field: wider})
+        lesser = structs.replace(ask, **{field: wider})
+        if not wider and field == "group_required":
+            lesser = structs.replace(lesser, group_size=0)
+        yield wider, _sentence(words), lesser
 
 
 # -- where, and beside whom -------------------------------------------------------------------------------------------
@@ -268,28 +295,63 @@ def _company(request: GangRequest) -> Iterator[Ladder]:
 
 
 def _nodes(request: GangRequest) -> Iterator[Ladder]:
-    """Labels one by one, then all that is said about nodes, for every role that says so."""
+    """Labels one by one, for all roles that say so or for each, then what is said about nodes."""
     labels = dict.fromkeys(item for role in request.roles for item in role.node_selector.items() if item != RDMA_LABEL)
     for key, value in labels:
-        kept = [{name: text for name, text in role.node_selector.items() if name != key} for role in request.roles]
-        roles = [structs.replace(role, node_selector=left) for role, left in zip(request.roles, kept, strict=True)]
-        words = _sentence(f"on nodes without the label {key}={value}")
-        path = _path(request, (key in role.node_selector for role in request.roles))
-        change = Change(f"{path}nodeSelector.{key}", value, "", words)
-        yield [Wish(0.2, change, structs.replace(request, roles=tuple(roles)))]
-    ruled = [_rules_bind(role.nodes) for role in request.roles]
-    if any(ruled):
-        roles = [
-            structs.replace(role, nodes=NodeRules(tolerations=role.nodes.tolerations)) if role.nodes else role
-            for role in request.roles
-        ]
-        words = _sentence("on nodes that its rules for nodes leave out")
-        change = Change(f"{_path(request, ruled)}nodes", "rules", "", words)
-        yield [Wish(0.25, change, structs.replace(request, roles=tuple(roles)))]
+        concerned = [role for role in request.roles if role.node_selector.get(key) == value]
+        if len(concerned) == len(request.roles) > 1:
+            yield _without_label(request, concerned, key, value)
+        else:
+            for role in concerned:
+                yield _without_label(request, [role], key, value)
+    yield from _rules(request)
 
 
-def _rules_bind(rules: NodeRules | None) -> bool:
-    return rules is not None and bool(rules.expressions or rules.include or rules.exclude)
+def _without_label(request: GangRequest, concerned: Sequence[RoleAsk], key: str, value: str) -> Ladder:
+    kept = [
+        structs.replace(role, node_selector={name: text for name, text in role.node_selector.items() if name != key})
+        if role in concerned
+        else role
+        for role in request.roles
+    ]
+    one = len(concerned) == 1
+    words = _sentence(f"on nodes without the label {key}={value}{_for(request, concerned[0]) if one else ''}")
+    path = f"roles.{concerned[0].role}." if one else ""
+    return [
+        Wish(0.2, Change(f"{path}nodeSelector.{key}", value, "", words), structs.replace(request, roles=tuple(kept)))
+    ]
+
+
+def _rules(request: GangRequest) -> Iterator[Ladder]:
+    """The one sort of rule for nodes that there is, or all of them with their tolerations."""
+    ruled = [_binding_rules(role.nodes) for role in request.roles]
+    named = sorted({field for fields in ruled for field in fields})
+    if not named:
+        return
+    roles = []
+    for role in request.roles:
+        rules = role.nodes
+        if rules is not None:
+            out_of_reach = tuple(each for each in rules.expressions if each.key.startswith(ELSEWHERE))
+            kept = rules.tolerations if len(named) == 1 else ()
+            rules = NodeRules(expressions=out_of_reach, tolerations=kept)
+        roles.append(structs.replace(role, nodes=rules if rules != NodeRules() else None))
+    field = f"nodes.{named[0]}" if len(named) == 1 else "nodes"
+    words = _sentence("on nodes that its rules for nodes leave out")
+    change = Change(f"{_path(request, map(bool, ruled))}{field}", "rules", "", words)
+    yield [Wish(0.25, change, structs.replace(request, roles=tuple(roles)))]
+
+
+def _binding_rules(rules: NodeRules | None) -> list[str]:
+    """The fields of a job file that leave nodes out; that volumes are out of reach is none of them."""
+    if rules is None:
+        return []
+    said = any(not each.key.startswith(ELSEWHERE) for each in rules.expressions)
+    return [
+        *(["expressions"] if said else []),
+        *(["include"] if rules.include else []),
+        *(["exclude"] if rules.exclude else []),
+    ]
 
 
 def _path(request: GangRequest, concerned: Iterable[bool]) -> str:

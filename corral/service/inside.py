@@ -359,16 +359,18 @@ def _named(attempt: str, record: JobRecord, role: str, index: int, latest: Attem
     """
     if attempt == "latest":
         return latest
+    known = parse_attempt_id(latest)
     if match := _NUMBER.fullmatch(attempt):
-        asked, known = (int(match[1]), int(match[2])), parse_attempt_id(latest)
-        if asked > (known.job_attempt, known.task_attempt):
-            message = f"Task {role}-{index} has no attempt {attempt[:100]}; `corral attempts` lists them."
-            raise NotFound("attempt-not-found", message)
-        return attempt_id(JobId(record.id), asked[0], role, index, asked[1])
-    key = _parsed(attempt, record.id)
-    if (key.role, key.index) != (role, index):
-        raise NotFound("attempt-not-found", f"Task {role}-{index} has no attempt {attempt[:100]}.")
-    return AttemptId(attempt)
+        asked = int(match[1]), int(match[2])
+    else:
+        key = _parsed(attempt, record.id)
+        if (key.role, key.index) != (role, index):
+            raise NotFound("attempt-not-found", f"Task {role}-{index} has no attempt {attempt[:100]}.")
+        asked = key.job_attempt, key.task_attempt
+    if asked > (known.job_attempt, known.task_attempt):
+        message = f"Task {role}-{index} has no attempt {attempt[:100]}; `corral attempts` lists them."
+        raise NotFound("attempt-not-found", message)
+    return attempt_id(JobId(record.id), asked[0], role, index, asked[1])
 
 
 def _apart(record: JobRecord, attempt: AttemptId) -> bool:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
+from corral.model import wording
 from corral.model.accounts import Token
 from corral.model.outlook import Estimate
-from corral.model.receipts import ReceiptView, receipt_view
+from corral.model.receipts import Receipt, ReceiptView, receipt_view
 from corral.model.records import (
     ENDED_PHASES,
     LIVE_PHASES,
@@ -87,7 +88,14 @@ class Jobs(ServiceBase):
     async def _yielded(self, record: JobRecord, limit: int) -> tuple[ReceiptView, ...]:
         """The latest receipts of a job."""
         found = await self.store.receipts(job=record.id, limit=limit)
-        return tuple(receipt_view(receipt, self.clock.now()) for receipt in found.items)
+        return await self._receipt_views(found.items)
+
+    async def _receipt_views(self, receipts: Sequence[Receipt]) -> tuple[ReceiptView, ...]:
+        """Receipts as people read them; those that were stored with ids of jobs get the names."""
+        ids = wording.jobs_named(*(receipt.message for receipt in receipts))
+        names, now = await self.store.names_of_jobs(ids) if ids else {}, self.clock.now()
+        shown = (receipt_view(receipt, now) for receipt in receipts)
+        return tuple(msgspec.structs.replace(each, message=wording.by_name(each.message, names.get)) for each in shown)
 
     async def job_document(self, actor: Actor, ref: str) -> dict[str, Any]:
         """The canonical document; the environment's values are the owner's to read."""

@@ -256,7 +256,9 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
         bounded = job.spec.queue in admission.bounded
         if counted or not admission.nodes or not (job.total_devices or _names_levels(job) or bounded):
             return counted
-        asked = msgspec.structs.replace(_gang(job), priority=0, groups=actor.groups if bounded else ())
+        # Of its priority it only matters whether the job has a right to its queue's own cells.
+        gang = _gang(job)
+        asked = msgspec.structs.replace(gang, priority=min(gang.priority, 0), groups=actor.groups if bounded else ())
         return await self._fit(asked, admission)
 
     def _counting(self, admission: Admission) -> Capacity:

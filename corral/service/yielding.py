@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
 from corral.model.cordons import Cordon, CordonView, Drain, cordon_view
-from corral.model.receipts import LedgerView, ReceiptView, ledger_view, receipt_view
+from corral.model.receipts import LedgerView, ReceiptView, ledger_view
 from corral.model.records import Page
 from corral.model.views import JobDetail
 from corral.model.writes import IntentKind, JobRecord
@@ -59,8 +59,7 @@ class Yielding(Jobs):
 
     async def _receipts(self, limit: int, after: str, **wanted: Any) -> Page[ReceiptView]:
         page = await self.store.receipts(limit=limit, after_cursor=after, **wanted)
-        now = self.clock.now()
-        return Page([receipt_view(receipt, now) for receipt in page.items], page.next)
+        return Page(list(await self._receipt_views(page.items)), page.next)
 
     async def ledger(self, actor: Actor, queue: str) -> LedgerView:
         """What a queue has lent to and borrowed from others.

@@ -149,6 +149,16 @@ class JobViews(Database):
 
         return await self.read(run)
 
+    async def names_of_jobs(self, ids: Sequence[str]) -> dict[str, str]:
+        """The names of those of the jobs that are there, by their ids."""
+
+        def run(connection: Connection) -> dict[str, str]:
+            parts = (ids[begin : begin + _AT_ONCE] for begin in range(0, len(ids), _AT_ONCE))
+            query = select(_jobs.c.id, _jobs.c.name)
+            return {row.id: row.name for some in parts for row in rows(connection, query.where(_jobs.c.id.in_(some)))}
+
+        return await self.read(run)
+
     async def owner_of(self, job: str) -> str | None:
         """Whose job it is; None when it is not there."""
         return await self.read(

@@ -194,3 +194,9 @@ async def test_an_attempt_that_was_never_made_is_not_there(tasks: Tasks, number:
     await tasks.starts(job, 0, 0)
     with pytest.raises(NotFound, match="has no attempt"):
         await tasks.service.task_log(ADA, job, "worker", 0, attempt=number)
+    job_attempt, task_attempt = map(int, number.split("."))
+    by_id = attempt_id(JobId(job), job_attempt, "worker", 0, task_attempt)
+    with pytest.raises(NotFound, match="has no attempt"):
+        await tasks.service.task_log(ADA, job, "worker", 0, attempt=by_id)
+    made = attempt_id(JobId(job), 0, "worker", 0, 0)
+    assert (await tasks.service.task_log(ADA, job, "worker", 0, attempt=made)).attempt == made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ from corral.service.service import Service
 from tests.control.harness import House, PaperEngine, short
 
 ANN = Actor("ann", token_id="t-ann")
+ROOT = Actor("root", role="admin", token_id="t-root")
 
 
 class Asked:
@@ -136,3 +138,15 @@ async def test_what_is_dear_is_shown_again_for_a_while_though_the_state_is_anoth
 
 async def not_asked() -> Control:
     raise AssertionError("these views are given the world")
+
+
+async def test_what_would_start_a_job_is_told_where_its_file_says_it(house: House, service: Service) -> None:
+    nodes = ["elsewhere"]
+    everywhere = await house.submit(short("everywhere", nodes=nodes))
+    twice = json.loads(short("twice", nodes=nodes))
+    twice["roles"]["worker"]["nodes"] = nodes
+    both = await house.submit(json.dumps(twice))
+    await house.explained(everywhere)
+    await house.explained(both)
+    assert [change.path for change in (await service.explain(ROOT, everywhere)).changes] == ["nodes.include"]
+    assert (await service.explain(ROOT, both)).changes == (), "no one field of its file says it"

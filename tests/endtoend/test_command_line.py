@@ -65,6 +65,34 @@ def test_files_are_copied_out_of_a_task_and_into_it(platform: Platform, shell: J
     platform.refused("cp", "shell/main-0:nothing", str(tmp_path), code=2)
 
 
+def test_of_a_job_of_one_task_files_are_copied_without_naming_it(
+    platform: Platform, shell: Job, tmp_path: Path
+) -> None:
+    platform.corral("cp", "shell:answer", str(tmp_path))
+    assert (tmp_path / "answer").read_text() == "42\n"
+    (tmp_path / "fix").write_text("fixed")
+    platform.corral("cp", str(tmp_path / "fix"), "shell:")
+    platform.corral("cp", "shell:fix", str(tmp_path / "back"))
+    assert (tmp_path / "back").read_text() == "fixed"
+
+
+def test_of_a_job_of_several_tasks_the_task_is_asked_for(platform: Platform, tmp_path: Path) -> None:
+    platform.submit(one("pair", "sleep 600", role={"replicas": 2}))
+    said = platform.refused("cp", "pair:answer", str(tmp_path), code=2)
+    assert "Name a task of pair: main-0, main-1." in said
+
+
+def test_the_attempts_of_as_many_tasks_as_asked_for_are_listed_and_more_are_mentioned(platform: Platform) -> None:
+    job = platform.submit(one("trio", "echo ready; exec sleep 600", role={"replicas": 3}))
+    for index in range(3):
+        platform.printed(job, f"main-{index}", "ready")
+    some = platform.run("attempts", "trio", "--limit", "2")
+    assert some.stderr == "These are the first 2 tasks; name a TASK, or more with --limit.\n"
+    assert [line.split()[0] for line in some.stdout.splitlines()[1:]] == ["main-0", "main-1"]
+    every = platform.run("attempts", "trio")
+    assert (every.stderr, len(every.stdout.splitlines())) == ("", 4)
+
+
 def test_the_logs_of_two_tasks_are_followed_to_the_end(platform: Platform) -> None:
     gate = platform.folder / "last-line"
     command = f"echo begun; until [ -e {gate} ]; do sleep 0.02; done; echo ended"

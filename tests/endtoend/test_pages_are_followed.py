@@ -37,7 +37,7 @@ roles:
 NOTEBOOK = """
 name: mynotebook
 framework: shell
-roles: {main: {resources: {cpu: "0.1"}, ports: [http], command: exec sleep 1000}}
+roles: {main: {resources: {cpu: "0.1"}, ports: [http], command: "echo plot > plot.png; exec sleep 1000"}}
 """
 SITE = "kind: Queue\nname: research\ndeserved: {devices: 2}\n"
 
@@ -151,6 +151,7 @@ def test_the_page_of_the_command_line_and_those_that_tend_a_server(reader: Reade
     reader.follows(page["Look"])
     reader.follows(page["Steer"])
     assert (reader.folder / "model.pt").read_text() == "42\n"
+    assert (reader.folder / "plot.png").read_text() == "plot\n"
     reader.follows(page["Tend machines"])
     reader.write("site.yaml", SITE)
     reader.types("corral apply site.yaml")

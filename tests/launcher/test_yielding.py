@@ -208,3 +208,26 @@ def test_the_latest_word_of_saved_work_is_kept_for_as_long_as_the_attempt_lasts(
     driver.exited("a-0", 143)
     driver.exited("a-1", 143)
     assert driver.run.attempt == 1 and driver.run.checkpointed_at is None
+
+
+def test_each_task_that_ran_and_gave_up_its_place_is_counted_when_it_is_tried_again() -> None:
+    driver = elastic(4, 1)
+    preempt(driver, "a-2", "a-3")
+    driver.exited("a-2", 143)
+    assert driver.run.yield_retries == 1
+    driver.exited("a-3", 143)
+    assert driver.run.yield_retries == 2
+    assert (driver.run.retries, driver.run.task_retries) == (Retries(), 0)
+
+
+def test_a_task_that_never_ran_and_one_that_goes_with_its_job_are_not_counted_as_tried_again() -> None:
+    driver = Driver(view(role(replicas=3, min_replicas=1)))
+    driver.place("a-0", "a-1")
+    driver.started("a-0")
+    preempt(driver, "a-1")
+    driver.exited("a-1", 143)
+    assert driver.task("a-1").attempt == 1
+    assert driver.run.yield_retries == 0
+    preempt(driver)
+    driver.exited("a-0", 143)
+    assert (driver.run.attempt, driver.run.yield_retries) == (1, 1)

@@ -63,6 +63,23 @@ def test_a_file_with_a_mistake_says_where_and_what_was_meant(page: Page, portal:
     expect(page.locator("header dl [data-state=succeeded]")).to_be_visible()
 
 
+def test_what_a_file_holds_beside_its_job_is_named_before_it_is_submitted(page: Page, portal: Portal) -> None:
+    page.goto("/submit")
+    editor = page.get_by_label("Job file, YAML")
+    job = "name: by-hand\nroles:\n  worker: {command: echo one}\n"
+    editor.fill(f"{job}---\napiVersion: v1\nkind: Service\nmetadata: {{name: front}}\n")
+    said = "is no document of Corral's and left out; kubectl apply takes it."
+    left_out = page.get_by_role("list", name="Left out of the file")
+    expect(left_out).to_contain_text("Service/front (line 5)")
+    expect(left_out).to_contain_text(said)
+    expect(page.get_by_text("The file says more than this form can show.")).to_be_visible()
+    page.get_by_role("button", name="Would it start now?").click()
+    expect(page.get_by_role("status").filter(has_text="It would")).to_contain_text(said)
+    editor.fill(job)
+    expect(page.get_by_text("The file is valid.")).to_be_visible()
+    expect(left_out).to_have_count(0)
+
+
 def test_a_dry_run_stores_nothing(page: Page, portal: Portal) -> None:
     page.goto("/submit")
     expect(page.get_by_text("The file is valid.")).to_be_visible()

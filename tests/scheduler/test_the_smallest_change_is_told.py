@@ -114,9 +114,9 @@ CASES = (
     Case(
         "any devices instead of named ones",
         gang("job", role(ask=DeviceAsk(ids=("n1:0",)))),
-        "roles.worker.resources.devices.ids",
+        "roles.worker.resources.devices",
         "n1:0",
-        "",
+        1,
         "It would start now with any 1 device of a node instead of n1:0.",
     ),
     Case(
@@ -130,7 +130,7 @@ CASES = (
     Case(
         "without the rules for nodes",
         gang("job", role(nodes=NodeRules(include=("n3",)))),
-        "roles.worker.nodes",
+        "roles.worker.nodes.include",
         "rules",
         "",
         "It would start now on nodes that its rules for nodes leave out.",
@@ -301,7 +301,7 @@ def applied(life: Life, request: GangRequest, change: Change) -> GangRequest:
             roles.append(structs.replace(each, indexes=each.indexes[: int(after)], minimum=int(after)))
         elif field == "min":
             roles.append(structs.replace(each, minimum=int(after)))
-        elif field == "devices":
+        elif ".resources.devices" in change.path and field in ("devices", "count"):
             roles.append(structs.replace(each, devices=structs.replace(each.devices, count=int(after))))
         elif field == "model":
             roles.append(structs.replace(each, devices=structs.replace(each.devices, model="")))

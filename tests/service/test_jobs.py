@@ -371,9 +371,12 @@ async def test_a_log_is_the_latest_attempts_and_a_missing_one_ends_with_its_atte
         file.write(b"hello\n")
     assert await log.wait(0, 1) and await log.read(0, 100) == (0, b"hello\n")
     await log.close()
-    other = attempt_id(job, 0, "worker", 0, 5)
-    silent = await service.task_log(ANN, job, "worker", 0, attempt=other)
-    await _run(store, epoch, job, end=FAILED)
+    with pytest.raises(NotFound, match="has no attempt"):
+        await service.task_log(ANN, job, "worker", 0, attempt=attempt_id(job, 0, "worker", 0, 5))
+    other = await _submit(service, job_text("silent"))
+    await _run(store, epoch, other)
+    silent = await service.task_log(ANN, other, "worker", 0, attempt=attempt_id(other, 0, "worker", 0, 0))
+    await _run(store, epoch, other, end=FAILED)
     assert not await silent.wait(0, 1)
     await silent.close()
     with pytest.raises(NotFound):

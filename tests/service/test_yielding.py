@@ -92,6 +92,15 @@ async def test_receipts_say_where_the_job_is_now(
     assert len((await service.receipts(BOB, since=START + 1)).items) == 2
 
 
+async def test_receipts_that_were_stored_with_ids_name_the_jobs(service: Service, store: Store, epoch: int) -> None:
+    job, by = await _submit(service, job_text("digits")), await _submit(service, job_text("llama"))
+    old = receipt(job, 1, message=f"Job {by} of priority 100 starts in its place; 1gone00000000 came too.")
+    await store.commit(ControlBatch(epoch, receipts=(old,)))
+    told = "Job llama of priority 100 starts in its place; 1gone00000000 came too."
+    assert [each.message for each in (await service.receipts(ANN)).items] == [told]
+    assert [each.message for each in (await service.job_receipts(BOB, "ann~digits")).items] == [told]
+
+
 async def test_a_queue_without_loans_has_an_empty_ledger_and_no_queue_none(
     service: Service, store: Store, epoch: int
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from corral.spec.errors import SpecError
 from corral.spec.openpai.hived import hived_terms
 from corral.spec.openpai.protocol import ProtocolError, is_protocol, read_protocol
+from corral.spec.openpai.rendering import render
 from tests.spec.openpai_files import MINIMAL, job_file, recorded, role_of, samples
 
 RECORDED_LENGTH = 300
@@ -61,6 +62,37 @@ def test_the_version_may_be_a_number_or_text(version: object) -> None:
     assert read_protocol(job_file(protocolVersion=version))["protocolVersion"] in (2, "2")
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"deployments": [{"name": "d", "taskRoles": "none"}]},
+        {"deployments": [{"name": "d", "taskRoles": ["a"]}], "defaults": {"deployment": "d"}},
+        {"taskRoles": {"worker": role_of(extraContainerOptions={"infiniband": "yes"})}},
+    ],
+)
+def test_what_openpais_schema_has_no_word_for_is_taken(changes: dict[str, Any]) -> None:
+    protocol = read_protocol(job_file(**changes))
+    assert all(role["entrypoint"] == "echo hi" for role in render(protocol)["taskRoles"].values())
+
+
+def test_a_chosen_deployment_without_roles_is_refused_in_words() -> None:
+    text = job_file(deployments=[{"name": "d", "taskRoles": "none"}], defaults={"deployment": "d"})
+    with pytest.raises(ProtocolError, match='expected a mapping of task roles, got "none"'):
+        read_protocol(text)
+
+
+def test_errors_come_in_the_order_in_which_ajv_finds_them() -> None:
+    """A required field that has a rule is missed where its value would be checked, after what may not be there."""
+    broken = errors_of(job_file(taskRoles={"a": role_of(resourcePerInstance={"1st": 1, "cpu": "x", "gpu": 0})}))
+    assert [(each["keyword"], each["params"]) for each in broken] == [
+        ("additionalProperties", {"additionalProperty": "1st"}),
+        ("type", {"type": "integer"}),
+        ("required", {"missingProperty": "memoryMB"}),
+    ]
+    head = errors_of(job_file(type="script", version=[], description=1))
+    assert [each["dataPath"] for each in head] == [".type", ".version", ".description"]
+
+
 def errors_of(text: str) -> list[dict[str, Any]]:
     with pytest.raises(ProtocolError) as caught:
         read_protocol(text)
@@ -86,7 +118,12 @@ def test_a_schema_error_is_told_as_ajv_tells_it() -> None:
     ("changes", "data_path", "keyword"),
     [
         ({"name": "x" * 256}, ".name", "maxLength"),
-        ({"name": ""}, ".name", "minLength"),
+        ({"name": ""}, ".name", "pattern"),
+        (
+            {"taskRoles": {"a": role_of(extraContainerOptions={"additionalProperties": 1})}},
+            ".taskRoles['a'].extraContainerOptions.additionalProperties",
+            "false schema",
+        ),
         ({"name": "with\nnewline"}, ".name", "pattern"),
         ({"name": "trailing\n"}, ".name", "pattern"),
         ({"unknown": 1}, "", "additionalProperties"),

@@ -21,6 +21,8 @@ _MOST: Final = 1000
 """So many violations are told: a small file may have a hundred thousand, and each is told at length."""
 ELSEWHERE: Final = "$elsewhere"
 """In a rule: where OpenPAI has it, if that is not below the rule that refers to it."""
+NOTHING: Final[Rule] = {"false schema": True}
+"""No value fits it: a field that may not be there."""
 MERGED: Final = "$merged"
 """In an alternative: that OpenPAI makes it of two, so that its failure is told once more."""
 _UNESCAPED: Final = "-_.!~*'()"
@@ -102,6 +104,8 @@ def _is(kind: str, value: Any) -> bool:
 def _check(rule: Rule, value: Any, at: _Place) -> Iterator[Violation]:
     if ELSEWHERE in rule:
         at = _Place(at.path, at.data, rule[ELSEWHERE])
+    if rule is NOTHING:
+        yield at.broken("false schema", {}, "boolean schema is false")
     kinds = rule.get("type", ())
     kinds = (kinds,) if isinstance(kinds, str) else kinds
     if kinds and not any(_is(kind, value) for kind in kinds):
@@ -153,11 +157,9 @@ def _mapping(rule: Rule, value: dict[str, Any], at: _Place) -> Iterator[Violatio
     if len(value) < rule.get("minProperties", 0):
         limit = rule["minProperties"]
         yield at.broken("minProperties", {"limit": limit}, f"should NOT have fewer than {limit} properties")
-    for name in rule.get("required", ()):
-        if name not in value:
-            message = f"should have required property '{name}'"
-            yield at.broken("required", {"missingProperty": name}, message, (name,))
     known = rule.get("properties", {})
+    required = rule.get("required", ())
+    yield from (_lacking(name, at) for name in required if name not in value and name not in known)
     patterns = rule.get("patternProperties", {})
     if rule.get("additionalProperties") is False:
         for name in value:
@@ -165,13 +167,19 @@ def _mapping(rule: Rule, value: dict[str, Any], at: _Place) -> Iterator[Violatio
                 message = "should NOT have additional properties"
                 yield at.broken("additionalProperties", {"additionalProperty": name}, message, (name,))
     for name, inner in known.items():
-        if name in value:
+        if name in required and name not in value:
+            yield _lacking(name, at)  # Ajv looks for it where it would have checked its value
+        elif name in value:
             yield from _check(inner, value[name], at.field(name, f"properties/{name}"))
     for pattern, inner in patterns.items():
         for name in value:
             if _matches(pattern, name):
                 below = f"patternProperties/{quote(pattern, safe=_UNESCAPED)}"
                 yield from _check(inner, value[name], at.named(name, below))
+
+
+def _lacking(name: str, at: _Place) -> Violation:
+    return at.broken("required", {"missingProperty": name}, f"should have required property '{name}'", (name,))
 
 
 def _one_of(rules: Iterable[Rule], value: Any, at: _Place) -> Iterator[Violation]:

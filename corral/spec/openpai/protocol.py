@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from corral.spec.errors import Path, Problem, SpecError, describe
-from corral.spec.openpai.checking import ELSEWHERE, MERGED, Rule, told, violations
+from corral.spec.openpai.checking import ELSEWHERE, MERGED, NOTHING, Rule, told, violations
 from corral.spec.source import Source, parse_source
 
 PREREQUISITE_TYPES: Final = ("script", "output", "data", "dockerimage")
@@ -27,7 +27,7 @@ _COUNT: Final[Rule] = {"type": ("integer", "null")}
 
 _HEAD: Final[dict[str, Rule]] = {
     "protocolVersion": {"enum": ("2", 2)},
-    "name": {"type": "string", "pattern": _NAMED, "minLength": 1, "maxLength": 255},
+    "name": {"type": "string", "pattern": _NAMED, "maxLength": 255},
     "version": {"type": ("string", "number")},
     "contributor": _TEXT,
     "description": _TEXT,
@@ -42,13 +42,13 @@ _EXTENDED: Final[dict[str, Rule]] = {"plugin": _TEXT, "require": _TEXTS}
 _FILES: Final[Rule] = {
     MERGED: True,
     "type": "object",
-    "properties": {**_HEAD, "type": _one_of("script", "output"), "uri": _TEXT, **_EXTENDED},
+    "properties": {**_HEAD, "type": _one_of("script", "output"), **_EXTENDED, "uri": _TEXT},
     "required": ("name", "type"),
 }
 _DATA: Final[Rule] = {
     MERGED: True,
     "type": "object",
-    "properties": {**_HEAD, "type": _one_of("data"), "uri": _TEXTS, **_EXTENDED},
+    "properties": {**_HEAD, "type": _one_of("data"), **_EXTENDED, "uri": _TEXTS},
     "required": ("name", "type"),
 }
 _IMAGE: Final[Rule] = {
@@ -84,7 +84,7 @@ _ROLE: Final[Rule] = {
         "script": _TEXT,
         "extraContainerOptions": {
             "type": "object",
-            "properties": {"shmMB": _WHOLE, "infiniband": {"type": "boolean"}},
+            "properties": {"shmMB": _WHOLE, "additionalProperties": NOTHING},
         },
         "resourcePerInstance": {
             "type": "object",
@@ -114,12 +114,16 @@ _DEPLOYED: Final[Rule] = {
     },
     "additionalProperties": False,
 }
+_REFERRED: Final[dict[str, Rule]] = {
+    name: {**rule, ELSEWHERE: f"base.json#/properties/{name}"} for name, rule in _HEAD.items()
+}
 _JOB: Final[Rule] = {
     "type": "object",
     "required": ("protocolVersion", "name", "type", "taskRoles"),
     "properties": {
-        **{name: {**rule, ELSEWHERE: f"base.json#/properties/{name}"} for name, rule in _HEAD.items()},
+        **{name: _REFERRED[name] for name in ("protocolVersion", "name")},
         "type": _one_of("job"),
+        **{name: _REFERRED[name] for name in ("version", "contributor", "description")},
         "prerequisites": {
             "type": "array",
             "minItems": 1,
@@ -143,7 +147,6 @@ _JOB: Final[Rule] = {
                     "protocolVersion": {**_HEAD["protocolVersion"], ELSEWHERE: "base.json#/properties/protocolVersion"},
                     "name": {**_HEAD["name"], ELSEWHERE: "base.json#/properties/name"},
                     "taskRoles": {
-                        "type": "object",
                         "minProperties": 1,
                         "patternProperties": {_VARIABLE: _DEPLOYED},
                         "additionalProperties": False,
@@ -228,10 +231,14 @@ def _faults(protocol: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
             yield ("prerequisites", index, "name"), f"Duplicate {kind} prerequisites {name}."
         there[kind].add(name)
     deployments: set[str] = set()
+    used = protocol.get("defaults", {}).get("deployment")
     for index, item in enumerate(protocol.get("deployments", ())):
         if item["name"] in deployments:
             yield ("deployments", index, "name"), f"Duplicate deployments {item['name']}."
         deployments.add(item["name"])
+        if item["name"] == used and not isinstance(item["taskRoles"], dict | list):
+            shown = describe(item["taskRoles"])
+            yield ("deployments", index, "taskRoles"), f"expected a mapping of task roles, got {shown}"
     roles = protocol["taskRoles"]
     if roles is None or isinstance(roles, str):
         yield ("taskRoles",), f"expected a mapping of task roles, got {describe(roles)}"

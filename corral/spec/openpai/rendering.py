@@ -27,6 +27,7 @@ def render(protocol: Mapping[str, Any]) -> dict[str, Any]:
     prerequisites = rendered["prerequisites"] = _grouped(protocol.get("prerequisites"))
     deployments = rendered["deployments"] = by_name(protocol.get("deployments"))
     chosen = deployments.get(protocol.get("defaults", {}).get("deployment"), {}).get("taskRoles", {})
+    chosen = chosen if isinstance(chosen, dict) else {}  # a list has no role
     roles = protocol["taskRoles"]
     rendered["taskRoles"] = {
         name: {**role, "entrypoint": _entrypoint(protocol, role, chosen.get(name, {}), prerequisites)}

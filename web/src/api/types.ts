@@ -308,11 +308,15 @@ export interface Validation {
   valid: boolean;
   problems: Problem[];
   document: JobDocument | null;
+  /** Which documents of the file are another program's and left out. */
+  notes: string[];
 }
 export interface Trial {
   document: JobDocument;
   wouldStart: boolean | null;
   reasons: Reasons | null;
+  /** Which documents of the file are another program's and left out. */
+  notes: string[];
 }
 
 /** The parts of a canonical document that the portal reads; the rest is passed through. */

@@ -19,6 +19,11 @@ export function TrialNote({ trial }: { trial: Trial }) {
           <Facts reasons={trial.reasons} />
         </>
       )}
+      {trial.notes.map((note) => (
+        <p key={note} className="pt-1 text-muted">
+          {note}
+        </p>
+      ))}
     </div>
   );
 }

@@ -15,14 +15,17 @@ export interface Checked {
   text: string;
   valid: boolean;
   problems: Problem[];
-  /** The text as a form; null where a form cannot change it. */
+  /** What of the file is left out. */
+  notes: string[];
+  /** The text as a form; null where a form cannot change it, or where it holds more than its job. */
   form: JobForm | null;
 }
 
 async function check(text: string, given: Given, signal: AbortSignal): Promise<Checked> {
   const { from, set } = queryOf(given, text);
   const found = await call<Validation>('/validate', { method: 'POST', text, query: { from, set }, signal });
-  return { text, valid: found.valid, problems: found.problems, form: found.document && formOf(text, found.document) };
+  const { valid, problems, notes, document } = found;
+  return { text, valid, problems, notes, form: document && notes.length === 0 ? formOf(text, document) : null };
 }
 
 export function useValidation(text: string, given: Given = {}): { checked: Checked | undefined; problems: Problem[]; error: unknown } {

@@ -104,6 +104,7 @@ export function Submit() {
           <YamlEditor ref={editor} label="Job file, YAML" value={text} onChange={edit} problems={problems} onSubmit={() => submit.mutate({})} />
           <Beside given={given} onDrop={() => setGiven({ ...given, parameters: {} })} />
           <Verdict problems={problems} valid={checked?.valid ?? false} current={current} onPick={(problem) => editor.current?.show(problem)} />
+          <LeftOut notes={current ? checked.notes : []} />
           {error && !checked ? <Fault error={error} /> : null}
         </div>
         <div className="col-span-full border-t border-line pt-4">
@@ -149,6 +150,18 @@ function Verdict({ problems, valid, current, onPick }: { problems: Problem[]; va
       </p>
     );
   return <Problems problems={problems} onPick={onPick} />;
+}
+
+/** What the file holds beside its job, which Corral leaves out. */
+function LeftOut({ notes }: { notes: readonly string[] }) {
+  if (notes.length === 0) return null;
+  return (
+    <ul aria-label="Left out of the file" className="border-l-[3px] border-wait bg-wait-ground px-4 py-2 text-sm">
+      {notes.map((note) => (
+        <li key={note}>{note}</li>
+      ))}
+    </ul>
+  );
 }
 
 /** A refusal that an option would lift offers that option. */

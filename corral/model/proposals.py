@@ -1,0 +1,134 @@
+"""Whether a proposed change of a waiting job can be said in its file, and at which field.
+
+The scheduler knows requests only. A field may stand in a role or at the top of the file, and some requests no file can
+ask for: the change is made in the job's short form, which is read again and has to ask for exactly what was tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import structs
+
+from corral.model.asks import NO_PORTS, gang_terms
+from corral.model.outlook import Change, Written
+from corral.model.requests import GangRequest
+from corral.spec.errors import SpecError
+from corral.spec.job import UnifiedJob
+from corral.spec.reading import load_job
+from corral.spec.shortening import short_form
+
+_ABBREVIATED: Final = {
+    "devices": "count", "topology": "required", "nodes": "include", "network": "rdma", "spread": "level",
+    "antiAffinity": "tags",
+}  # fmt: skip
+"""By the field whose value may stand for one of its own fields, which one that is."""
+_FREE_KEYS: Final = ("nodeSelector", "other")
+"""Below these all that follows is one key, whatever dots it has."""
+_UNSEEN: Final = ("parameters", "env", "secrets", "labels", "annotations")
+"""Fields that the scheduler does not see."""
+
+
+def as_said(
+    job: UnifiedJob, asked: GangRequest, change: Change, wanted: GangRequest, ports: Mapping[str, int] = NO_PORTS
+) -> Change | None:
+    """The change by the field where the job's file says it; None where no single field of a file does.
+
+    `asked` is what the job asks for as it is, `wanted` with the change, `ports` those of its framework by role. A change
+    of a queue's document, and one of a job whose file does not give `asked` (it was scaled, say), stay as they are.
+    """
+    if change.path.startswith("Queue/"):
+        return change
+    file = _file(job)
+    if _request(file, asked, ports) != _plain(asked, asked):
+        return change
+    for path in _places(change.path, file):
+        if _request(changed(file, path, change.after), asked, ports) == _plain(wanted, asked):
+            return structs.replace(change, path=path)
+    return None
+
+
+def changed(file: Mapping[str, Any], path: str, after: Written) -> dict[str, Any]:
+    """A job file in its short form with the field at `path` set, or left out where `after` is ""."""
+    return _set(file, steps(path), after)
+
+
+def _set(file: Mapping[str, Any], path: Sequence[str], after: Written) -> dict[str, Any]:
+    document, (first, *rest) = dict(file), path
+    value: Any = _set(_whole(first, document.get(first, {})), rest, after) if rest else after
+    if value in ("", {}):
+        document.pop(first, None)
+    else:
+        document[first] = value
+    return document
+
+
+def steps(path: str) -> list[str]:
+    """The keys that a path names, from the top of the file."""
+    found = path.split(".")
+    for at, name in enumerate(found):
+        if name in _FREE_KEYS and at + 1 < len(found):
+            return [*found[: at + 1], ".".join(found[at + 1 :])]
+    return found
+
+
+def _whole(field: str, value: Any) -> dict[str, Any]:
+    """An abbreviated value as the mapping that it stands for."""
+    if isinstance(value, dict):
+        return value
+    if field == "sharing":
+        return {"exclusive": True}
+    return {_ABBREVIATED[field]: value} if field in _ABBREVIATED else {}
+
+
+def _file(job: UnifiedJob) -> dict[str, Any]:
+    """The job's short form without what the scheduler does not see; labels of all roles stand at the top."""
+    file = {key: value for key, value in short_form(job).items() if key not in _UNSEEN}
+    roles = {
+        name: {key: value for key, value in role.items() if key not in _UNSEEN} | {"command": "true"}
+        for name, role in file["roles"].items()
+    }
+    labels = [role.get("nodeSelector", {}) for role in roles.values()]
+    common = dict(item for item in labels[0].items() if all(item in each.items() for each in labels))
+    for role in roles.values():
+        if own := {key: value for key, value in role.pop("nodeSelector", {}).items() if key not in common}:
+            role["nodeSelector"] = own
+    return file | {"roles": roles} | ({"nodeSelector": common} if common else {})
+
+
+def _places(path: str, file: Mapping[str, Any]) -> Iterator[str]:
+    """Where a file may say what a path names: there, at the top instead of in a role, in the one role that has it."""
+    yield path
+    first, *rest = path.split(".", 2)
+    if first == "roles":
+        yield rest[1]
+        return
+    having = [name for name, role in file["roles"].items() if first in role]
+    if len(having) == 1:
+        yield f"roles.{having[0]}.{path}"
+
+
+def _request(file: Mapping[str, Any], asked: GangRequest, ports: Mapping[str, int]) -> GangRequest | None:
+    """What a job of this file would ask for in the place of `asked`; None where no job may be like this."""
+    try:
+        terms = gang_terms(load_job(file), ports)
+    except SpecError:
+        return None
+    made = terms.request(
+        asked.job,
+        asked.job_attempt,
+        asked.tasks,
+        user=asked.user,
+        created_at=asked.submitted_at,
+        groups=asked.groups,
+        turn=asked.turn,
+    )
+    return _plain(made, asked)
+
+
+def _plain(request: GangRequest, asked: GangRequest) -> GangRequest:
+    """The request without what follows from other fields: the tasks by number, and HiveD's groups."""
+    numbers = {role.role: role.indexes for role in asked.roles}
+    roles = tuple(structs.replace(role, indexes=numbers[role.role], affinity="") for role in request.roles)
+    return structs.replace(request, roles=roles, beside=(), deadline=0.0)
