@@ -243,6 +243,7 @@ class UserView(Record, frozen=True):
     """The folder that it has on storages which give each user one; its own also where a deleted account had its name."""
     max_priority: int | None = None
     """The highest priority of its jobs; null leaves it to its groups."""
+    email: str = ""
 
 
 class GroupView(Record, frozen=True):

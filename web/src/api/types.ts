@@ -273,13 +273,19 @@ export interface Me {
   user: string;
   role: string;
   groups: string[];
+  /** The queues that it manages, those below them included; `*` is all. */
+  manages: string[];
 }
 export interface UserView {
   name: string;
   role: string;
   groups: string[];
+  createdAt: string;
   disabled: boolean;
   hasPassword: boolean;
+  email: string;
+  /** The highest priority of its jobs; null leaves it to its groups. */
+  maxPriority: number | null;
 }
 export interface UserChanged extends UserView {
   /** After a new password: what it ended, and which tokens are still valid. */
@@ -355,6 +361,7 @@ export interface DocumentSummary {
   deleted: boolean;
 }
 export interface DocumentView extends DocumentSummary {
+  document: Record<string, unknown>;
   text: string;
 }
 export interface DocumentDiff {
