@@ -100,7 +100,7 @@ class JobDetail(JobSummary, frozen=True, kw_only=True):
     """The latest ten times that it had to yield."""
     allowed: tuple[str, ...] = ()
     """What the caller may do with it, whatever state it is in: of `stop`, `restart`, `suspend`, `resume`, `scale`,
-    `delete`, `tag`, `exec`, `logs` and `environment`."""
+    `delete`, `tag`, `exec`, `logs`, `environment` and, for managers of its queue, `order`."""
 
 
 class Trial(Record, frozen=True):

@@ -254,6 +254,10 @@ export interface Queue {
   doc: Record<string, unknown>;
   /** None while the scheduler does not answer. */
   standing: QueueStanding | null;
+  /** Whether only members of groups that grant or manage it submit to it. */
+  membersOnly: boolean;
+  /** Who manages it, beside administrators; only where one queue is asked for. */
+  managers: string[];
 }
 export interface Top {
   at: string;

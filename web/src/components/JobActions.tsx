@@ -1,4 +1,4 @@
-/** Stop, suspend, resume, restart, scale, delete: each asks first, and shows the command line that does the same. */
+/** Stop, suspend, resume, restart, scale, move, delete: each asks first, and shows the command line that does the same. */
 
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
@@ -10,6 +10,7 @@ import { jobLine, refOf } from '../lib/cli';
 import { CommandLine } from './Copy';
 import { Dialog } from './Dialog';
 import { Fault } from './Notices';
+import { OrderDialog } from './OrderDialog';
 
 type Action = 'stop' | 'suspend' | 'resume' | 'restart' | 'scale' | 'delete';
 
@@ -18,6 +19,7 @@ export function JobActions({ job }: { job: JobDetail }) {
   const ended = ENDED.has(job.state);
   const elastic = job.roles.find((role) => role.elastic);
   const may = (action: Action) => job.allowed.includes(action);
+  const [moving, setMoving] = useState(false);
   const pause = job.suspended ? 'resume' : 'suspend';
   return (
     <div className="flex flex-wrap gap-2">
@@ -29,6 +31,11 @@ export function JobActions({ job }: { job: JobDetail }) {
       {!ended && may(pause) && (
         <button type="button" className="btn" onClick={() => setAsking(pause)}>
           {TITLES[pause]}
+        </button>
+      )}
+      {job.state === 'waiting' && job.allowed.includes('order') && (
+        <button type="button" className="btn" onClick={() => setMoving(true)}>
+          Move
         </button>
       )}
       <Link to="/submit" search={{ from: job.id }} className="btn">
@@ -49,6 +56,7 @@ export function JobActions({ job }: { job: JobDetail }) {
           Stop
         </button>
       )}
+      {moving && <OrderDialog job={job} onClose={() => setMoving(false)} />}
       {asking && <Ask action={asking} job={job} elastic={elastic} onClose={() => setAsking(null)} />}
     </div>
   );
