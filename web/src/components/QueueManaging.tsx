@@ -85,38 +85,40 @@ function LimitsDialog({ queue, limits, onClose }: { queue: Queue; limits: teams.
   return (
     <FormDialog title={`Limits in ${queue.name}`} word="Set them" pending={save.isPending} error={save.error} line={limitLine(queue.name, said)} onSubmit={() => save.mutate()} onClose={onClose}>
       <p className="pb-2 text-sm text-muted">What its members may hold at most, not above the queue's own limits. An empty field is no limit.</p>
-      <table className="w-full text-sm">
-        <thead>
-          <tr>
-            <th className="label text-left">Resource</th>
-            {WHO.map(([who, word]) => (
-              <th key={who} className="label px-1 text-left">
-                {word}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {resources.map((resource, row) => (
-            <tr key={resource}>
-              <td className="pr-2 break-all">{resource}</td>
-              {WHO.map(([who, word], column) => (
-                <td key={who} className="p-1">
-                  <input
-                    className="field"
-                    aria-label={`${resource}, ${word.toLowerCase()}`}
-                    data-first={row === 0 && column === 0}
-                    maxLength={40}
-                    placeholder={own[who][resource] ? `≤ ${own[who][resource]}` : ''}
-                    value={cells[who][resource] ?? ''}
-                    onChange={(event) => setCells({ ...cells, [who]: { ...cells[who], [resource]: event.target.value } })}
-                  />
-                </td>
+      <div className="overflow-x-auto">
+        <table className="w-full text-sm">
+          <thead>
+            <tr>
+              <th className="label text-left">Resource</th>
+              {WHO.map(([who, word]) => (
+                <th key={who} className="label px-1 text-left">
+                  {word}
+                </th>
               ))}
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {resources.map((resource, row) => (
+              <tr key={resource}>
+                <td className="pr-2 whitespace-nowrap">{resource}</td>
+                {WHO.map(([who, word], column) => (
+                  <td key={who} className="p-1">
+                    <input
+                      className="field !min-w-16 !px-2"
+                      aria-label={`${resource}, ${word.toLowerCase()}`}
+                      data-first={row === 0 && column === 0}
+                      maxLength={40}
+                      placeholder={own[who][resource] ? `≤ ${own[who][resource]}` : ''}
+                      value={cells[who][resource] ?? ''}
+                      onChange={(event) => setCells({ ...cells, [who]: { ...cells[who], [resource]: event.target.value } })}
+                    />
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
     </FormDialog>
   );
 }
