@@ -6,11 +6,12 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from corral.client import Client
 from corral.kernel.errors import NotFound
-from tests.portal.harness import Portal
+from tests.portal.harness import Portal, Theme, Watch, open_context
+from tests.portal.test_everyone_can_use_it import NAMELESS, PALE
 
 
 @pytest.fixture
@@ -167,3 +168,34 @@ def test_others_see_their_own_groups_and_no_accounts(page_of: Callable[[str], Pa
     expect(page.get_by_role("link", name="Users", exact=True)).to_have_count(0)
     page.goto("/users")
     expect(page.get_by_role("alert")).to_contain_text("only administrators may do this")
+
+
+@pytest.mark.parametrize(("width", "theme"), [(390, "dark"), (1440, "light")])
+def test_the_windows_fit_and_are_legible_and_named(
+    browser: Browser, portal: Portal, watch: Watch, width: int, theme: Theme
+) -> None:
+    name = portal.client.me()["user"]
+    windows = [
+        ("/storages", "New storage"),
+        ("/users", "New user"),
+        ("/users", f"Edit {name}"),
+        ("/users", f"Make a sign-in link for {name}"),
+        ("/groups", "New group"),
+        ("/groups?group=default", "Edit"),
+        ("/queues?queue=default", "Set limits"),
+    ]
+    with open_context(browser, portal, width=width, theme=theme) as context:
+        context.on("page", watch.attach)
+        page = context.new_page()
+        for address, button in windows:
+            page.goto(address)
+            opener = page.get_by_role("main").get_by_role("button", name=button, exact=True)
+            expect(opener).to_be_enabled()
+            opener.press("Enter")
+            dialog = page.get_by_role("dialog")
+            expect(dialog).to_be_visible()
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{button} is wider than the window"
+            assert page.evaluate(PALE) == [], f"{button} has text that is hard to read"
+            assert page.evaluate(NAMELESS) == [], f"{button} has controls without a name"
+            page.keyboard.press("Escape")
+            expect(dialog).to_be_hidden()
