@@ -16,10 +16,12 @@ from corral.api.wire import Json, answers, json_body, no_content, read_json
 from corral.model.accounts import AuditRecord
 from corral.model.records import Page
 from corral.model.views import AccountUse, LoginLink, NewToken, SecretView, TokenView, UserChanged, UserView
+from corral.service.people import check_email
 
 router = APIRouter(tags=["accounts"])
 
 _Word = Annotated[str, msgspec.Meta(max_length=100)]
+_Address = Annotated[str, msgspec.Meta(max_length=1000)]
 _Password = Annotated[str, msgspec.Meta(min_length=8, max_length=1024)]
 
 
@@ -30,6 +32,7 @@ class NewUser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     role: Annotated[str, msgspec.Meta(pattern="^(admin|user)$")] = "user"
     groups: tuple[_Word, ...] = ()
     password: _Password | None = None
+    email: _Address = ""
 
 
 class UserChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -45,6 +48,8 @@ class UserChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     disabled: bool | None = None
     max_priority: MaxPriority | Literal[""] | None = None
     """The highest priority of its jobs; "" leaves it to its groups."""
+    email: _Address | None = None
+    """An empty one takes it away."""
 
     def __repr__(self) -> str:
         return "UserChange(…)"
@@ -76,8 +81,9 @@ async def list_users(request: Request, actor: Caller, limit: Limit = 200, after:
 async def create_user(request: Request, actor: Caller) -> Json:
     """Make an account."""
     asked: NewUser = read_json(await request.body(), NewUser)
+    check_email(asked.email)
     made = await service_of(request).create_user(
-        actor, asked.name, role=asked.role, groups=asked.groups, password=asked.password
+        actor, asked.name, role=asked.role, groups=asked.groups, password=asked.password, email=asked.email
     )
     return Json(made, 201)
 
@@ -99,6 +105,7 @@ async def use_of_user(request: Request, actor: Caller, name: Name) -> Json:
 async def change_user(request: Request, actor: Caller, name: Name) -> Json:
     """Change an account's role, groups, password, or lock it."""
     asked: UserChange = read_json(await request.body(), UserChange)
+    check_email(asked.email or "")
     guessing = name == actor.user and asked.password is not None and bool(asked.old_password)
     async with guess(request, actor.user, "wrong-old-password") if guessing else contextlib.nullcontext():
         changed = await service_of(request).change_user(
@@ -111,6 +118,7 @@ async def change_user(request: Request, actor: Caller, name: Name) -> Json:
             keep_tokens=asked.keep_tokens,
             disabled=asked.disabled,
             max_priority=asked.max_priority,
+            email=asked.email,
         )
     return Json(changed)
 

@@ -87,6 +87,10 @@ class QueueView(Record, frozen=True):
     doc: dict[str, Any] = {}
     standing: QueueStanding | None = None
     """As the scheduler counts it, with the queues below it; None while it does not answer."""
+    members_only: bool = False
+    """Whether only members of groups that grant or manage it submit to it."""
+    managers: tuple[str, ...] = ()
+    """Who manages it, beside administrators: the first hundred; only where one queue is asked for."""
 
 
 class LineEntry(Record, frozen=True):

@@ -100,7 +100,7 @@ class JobDetail(JobSummary, frozen=True, kw_only=True):
     """The latest ten times that it had to yield."""
     allowed: tuple[str, ...] = ()
     """What the caller may do with it, whatever state it is in: of `stop`, `restart`, `suspend`, `resume`, `scale`,
-    `delete`, `tag`, `exec`, `logs` and `environment`."""
+    `delete`, `tag`, `exec`, `logs`, `environment` and, for managers of its queue, `order`."""
 
 
 class Trial(Record, frozen=True):
@@ -256,6 +256,7 @@ class UserView(Record, frozen=True):
     """The folder that it has on storages which give each user one; its own also where a deleted account had its name."""
     max_priority: int | None = None
     """The highest priority of its jobs; null leaves it to its groups."""
+    email: str = ""
 
 
 class GroupView(Record, frozen=True):

@@ -189,7 +189,7 @@ def allowed_to(actor: Actor, record: JobRecord) -> tuple[str, ...]:
     resource = job_resource(record)
     return tuple(
         action.removeprefix("job.")
-        for action in sorted(OWN_JOB - {"job.explain"})
+        for action in sorted((OWN_JOB - {"job.explain"}) | {"job.order"})
         if decide(actor, action, resource).allowed
     )
 

@@ -14,7 +14,7 @@ from corral.model.accounts import ADMIN_GROUP, User
 from corral.model.views import Batch, BatchLine
 from corral.service.actor import Actor
 from corral.service.openpai_directory import BUILT_IN
-from corral.service.people import check_role, check_user_name
+from corral.service.people import check_email, check_role, check_user_name
 from corral.service.rules import Resource
 from corral.service.teams import Teams
 from corral.spec.errors import did_you_mean
@@ -152,8 +152,7 @@ def _changed(user: User, row: Mapping[str, str], groups: Iterable[str]) -> User:
     if row["groups"]:
         said["groups"] = _groups(user, row["groups"].replace(";", " ").split(), frozenset(groups))
     if row["email"]:
-        if len(row["email"]) > 254 or "@" not in row["email"]:
-            raise InvalidInput("bad-email", f"{row['email'][:100]} is no address.")
+        check_email(row["email"])
         said["email"] = row["email"]
     if row["disabled"]:
         if row["disabled"].lower() not in _SAID:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlencode
 
 import msgspec
@@ -16,6 +16,9 @@ from corral.service.actor import Actor
 from corral.service.base import ServiceBase
 from corral.service.paging import page_start
 from corral.service.rules import Resource
+
+_MOST_MANAGERS: Final = 100
+"""Managers of a queue that its view names."""
 
 
 class Overview(ServiceBase):
@@ -39,7 +42,18 @@ class Overview(ServiceBase):
         if found is None:
             known = ", ".join(view.name for view in views[:20])
             raise NotFound("queue-not-found", f"There is no queue {name[:100]}; they are {known}.")
-        return found
+        return msgspec.structs.replace(found, managers=await self._managers(name))
+
+    async def _managers(self, queue: str) -> tuple[str, ...]:
+        """The accounts whose groups manage a queue, or one above it."""
+        admission = await self.store.admission()
+        managed = {group.name: admission.managed(group.manages) for group in await self.store.groups() if group.manages}
+        groups = {name for name, queues in managed.items() if queue in queues or "*" in queues}
+        if not groups:
+            return ()
+        users = await self.store.all_users()
+        found = [user.name for user in users if not user.disabled and groups.intersection(user.memberships)]
+        return tuple(found[:_MOST_MANAGERS])
 
     async def _all_queues(self) -> list[QueueView]:
         docs: dict[str, dict[str, Any]] = {queue.name: queue.doc for queue in await self.store.queues()} or {
@@ -50,6 +64,7 @@ class Overview(ServiceBase):
         for holder in await self.store.holders():
             millis[holder.queue] += holder.task.placement.device_millis if holder.task.placement else 0
         standings = await self._standings()
+        closed = (await self.store.admission()).granted
         rest = sorted(docs.keys() - standings.keys())
         return [
             QueueView(
@@ -59,6 +74,7 @@ class Overview(ServiceBase):
                 devices=devices(millis.get(name, 0)),
                 doc=docs.get(name, {}),
                 standing=standings.get(name),
+                members_only=name in closed,
             )
             for name in (*standings, *rest)
         ]

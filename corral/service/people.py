@@ -21,6 +21,7 @@ _USER: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]{1,126}")
 _SECRET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 _SHORTEST: Final = 8
 _LONGEST: Final = 1024
+_LONGEST_EMAIL: Final = 254
 _SECRET_BYTES: Final = 64 * 1024
 _MAX_SECRETS: Final = 1000
 
@@ -281,6 +282,15 @@ def check_user_name(name: str) -> None:
         )
 
 
+def check_email(address: str) -> None:
+    """Refuse what is no e-mail address; "" is none.
+
+    Raises InvalidInput.
+    """
+    if address and (len(address) > _LONGEST_EMAIL or "@" not in address):
+        raise InvalidInput("bad-email", f"{address[:100]} is no address.")
+
+
 def _owner(actor: Actor) -> str:
     return f"user:{actor.user}"
 
@@ -305,4 +315,5 @@ def _view(user: User) -> UserView:
         user.has_password,
         user.folder,
         user.max_priority,
+        user.email,
     )

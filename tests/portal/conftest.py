@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from corral.client import Client
+from corral.kernel.errors import NotFound
 from tests.conftest import IN_CI, ROOT
 from tests.portal.harness import Portal, Watch, open_context, serving
 
@@ -81,3 +84,27 @@ def stranger(browser: Browser, portal: Portal, watch: Watch) -> Iterator[Page]:
     opened.on("page", watch.attach)
     yield opened.new_page()
     opened.close()
+
+
+@pytest.fixture
+def page_of(browser: Browser, portal: Portal, watch: Watch) -> Iterator[Callable[[str], Page]]:
+    """Makes an account and opens a page that it is signed in on; the accounts are gone afterwards."""
+    with contextlib.ExitStack() as opened:
+
+        def open_page(name: str) -> Page:
+            portal.client.create_user(name)
+            opened.callback(_forget, portal, name)
+            client = opened.enter_context(Client(portal.url))
+            client.login(link=str(portal.client.login_link(name)["link"]))
+            context = opened.enter_context(open_context(browser, portal))
+            context.add_cookies([{"name": "corral_session", "value": client.token, "url": portal.url}])
+            context.on("page", watch.attach)
+            return context.new_page()
+
+        yield open_page
+
+
+def _forget(portal: Portal, name: str) -> None:
+    portal.clear()
+    with contextlib.suppress(NotFound):
+        portal.client.delete_user(name)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -47,13 +50,15 @@ PALE = """() => {
 
 
 @pytest.fixture
-def addresses(portal: Portal) -> list[tuple[str, str]]:
+def addresses(portal: Portal, tmp_path: Path) -> Iterator[list[tuple[str, str]]]:
     """Every kind of page, with a text that is there once it is complete."""
+    (tmp_path / "weights-with-a-rather-long-name-that-goes-on-and-on-and-on.bin").write_bytes(bytes(3000))
+    portal.client.apply(f"kind: Storage\nname: attic\ntype: folder\npath: {tmp_path}\n")
     portal.submit("holder-with-a-rather-long-name-that-goes-on-and-on", replicas=4, devices=4)
     portal.submit("waiting", devices=2)
     portal.client.wait(portal.submit("broken", "echo bad luck; exit 3"), timeout=30)
     running, waiting, broken = (job["id"] for job in reversed(portal.client.jobs()["items"]))
-    return [
+    yield [
         ("/", "Next in line"),
         (f"/jobs/{running}", "worker-3 | tick"),
         (f"/jobs/{running}?tab=log", "worker-3 | tick"),
@@ -70,9 +75,15 @@ def addresses(portal: Portal) -> list[tuple[str, str]]:
         ("/configuration?document=Cluster/local", "described-a100"),
         ("/configuration?document=Cluster/local&against=0", "lines"),
         ("/account", "Waiting and running tasks"),
+        ("/storages", "attic"),
+        ("/storages/attic", "2.9 KiB"),
+        ("/users", "administrator"),
+        ("/users/batch", "The first line names the columns"),
+        ("/groups?group=admingroup", "Storages that it grants"),
         ("/sign-in", "Sign in to Corral"),
         ("/nowhere", "no such page"),
     ]
+    portal.client.delete_configuration("storage", "attic")
 
 
 @pytest.mark.parametrize(("width", "theme"), [(390, "dark"), (390, "light"), (1440, "dark"), (1440, "light")])

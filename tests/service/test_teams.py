@@ -118,6 +118,23 @@ async def test_a_manager_sees_logs_and_stops_jobs_of_the_queue_and_those_below_o
             await call(bob, elsewhere.detail.id)
 
 
+async def test_a_queue_says_who_manages_it_and_that_it_is_for_members_only(teams: Service) -> None:
+    for name in ("vision", "vision-night"):
+        assert (await teams.queue(BOB, name)).managers == ("bob",), "whoever manages a queue manages those below it"
+    assert (await teams.queue(BOB, "vision")).members_only
+    assert not (await teams.queue(BOB, "vision-night")).members_only
+    await teams.change_user(ROOT, "bob", disabled=True)
+    assert (await teams.queue(BOB, "vision")).managers == ()
+
+
+async def test_a_job_says_that_managers_may_reorder_it(teams: Service) -> None:
+    ann, bob = await signed_in(teams, "ann"), await signed_in(teams, "bob")
+    made = await teams.submit(ann, job_text("train", more="queue: vision\n"))
+    assert made.detail is not None
+    assert "order" not in (await teams.job(ann, made.detail.id)).allowed
+    assert "order" in (await teams.job(bob, made.detail.id)).allowed
+
+
 async def test_only_managers_put_waiting_jobs_in_another_order(teams: Service) -> None:
     ann, bob = await signed_in(teams, "ann"), await signed_in(teams, "bob")
     for name in ("one", "two"):

@@ -125,8 +125,43 @@ const account = createRoute({
   component: lazyRouteComponent(() => import('./pages/Account'), 'Account'),
 });
 
+const storages = createRoute({
+  getParentRoute: () => frame,
+  path: '/storages',
+  component: lazyRouteComponent(() => import('./pages/Storages'), 'Storages'),
+});
+
+const storage = createRoute({
+  getParentRoute: () => frame,
+  path: '/storages/$name',
+  validateSearch: texts('path'),
+  component: lazyRouteComponent(() => import('./pages/Storage'), 'Storage'),
+});
+
+const users = createRoute({
+  getParentRoute: () => frame,
+  path: '/users',
+  validateSearch: texts('q'),
+  component: lazyRouteComponent(() => import('./pages/Users'), 'Users'),
+});
+
+const batch = createRoute({
+  getParentRoute: () => frame,
+  path: '/users/batch',
+  component: lazyRouteComponent(() => import('./pages/UsersBatch'), 'UsersBatch'),
+});
+
+const groups = createRoute({
+  getParentRoute: () => frame,
+  path: '/groups',
+  validateSearch: texts('group'),
+  component: lazyRouteComponent(() => import('./pages/Groups'), 'Groups'),
+});
+
+const pages = [home, job, submit, queues, line, receipts, nodes, configuration, account, storages, storage, users, batch, groups];
+
 export const router = createRouter({
-  routeTree: root.addChildren([signIn, frame.addChildren([home, job, submit, queues, line, receipts, nodes, configuration, account])]),
+  routeTree: root.addChildren([signIn, frame.addChildren(pages)]),
   context: { client },
   parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),
   stringifySearch: (search) => {

@@ -46,7 +46,7 @@ export async function request(path: string, options: CallOptions = {}): Promise<
   const sent = new Headers(headers);
   if (method !== 'GET') sent.set('X-Corral-CSRF', '1');
   if (json !== undefined) sent.set('Content-Type', 'application/json');
-  if (text !== undefined) sent.set('Content-Type', 'application/yaml');
+  if (text !== undefined && !sent.has('Content-Type')) sent.set('Content-Type', 'application/yaml');
   let response: Response;
   try {
     response = await fetch(address(path, query), {

@@ -73,6 +73,14 @@ export const waitingJobs = queryOptions({
   refetchInterval: SLOWLY,
 });
 
+/** What waits in one queue, the highest priority first. */
+export const waitingIn = (queue: string) =>
+  queryOptions({
+    queryKey: ['jobs', 'waiting', queue],
+    queryFn: ({ signal }) =>
+      call<Page<JobSummary>>('/jobs', { query: { state: 'waiting', queue, order: 'priority', limit: 500 }, signal }),
+  });
+
 export const job = (ref: string) =>
   queryOptions({
     queryKey: ['job', ref, 'detail'],
@@ -155,6 +163,12 @@ export const queues = queryOptions({
   queryFn: ({ signal }) => call<Page<Queue>>('/queues', { query: { limit: LONGEST }, signal }),
   refetchInterval: SLOWLY,
 });
+
+export const queue = (name: string) =>
+  queryOptions({
+    queryKey: ['cluster', 'queue', name],
+    queryFn: ({ signal }) => call<Queue>(`/queues/${part(name)}`, { signal }),
+  });
 
 /** Under `configuration`, which a change of any document marks stale. */
 export const documents = infiniteQueryOptions({

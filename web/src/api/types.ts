@@ -254,6 +254,10 @@ export interface Queue {
   doc: Record<string, unknown>;
   /** None while the scheduler does not answer. */
   standing: QueueStanding | null;
+  /** Whether only members of groups that grant or manage it submit to it. */
+  membersOnly: boolean;
+  /** Who manages it, beside administrators; only where one queue is asked for. */
+  managers: string[];
 }
 export interface Top {
   at: string;
@@ -273,13 +277,19 @@ export interface Me {
   user: string;
   role: string;
   groups: string[];
+  /** The queues that it manages, those below them included; `*` is all. */
+  manages: string[];
 }
 export interface UserView {
   name: string;
   role: string;
   groups: string[];
+  createdAt: string;
   disabled: boolean;
   hasPassword: boolean;
+  email: string;
+  /** The highest priority of its jobs; null leaves it to its groups. */
+  maxPriority: number | null;
 }
 export interface UserChanged extends UserView {
   /** After a new password: what it ended, and which tokens are still valid. */
@@ -372,6 +382,7 @@ export interface DocumentSummary {
   deleted: boolean;
 }
 export interface DocumentView extends DocumentSummary {
+  document: Record<string, unknown>;
   text: string;
 }
 export interface DocumentDiff {

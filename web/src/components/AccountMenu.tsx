@@ -67,7 +67,18 @@ export function AccountMenu() {
             </label>
           ))}
         </fieldset>
-        <Link to="/account" className="mt-2 block rounded-[3px] px-1 py-1 hover:bg-sunken">
+        <Link to="/storages" className="mt-2 block rounded-[3px] px-1 py-1 hover:bg-sunken">
+          Storages
+        </Link>
+        {data?.role === 'admin' && (
+          <Link to="/users" className="block rounded-[3px] px-1 py-1 hover:bg-sunken">
+            Users
+          </Link>
+        )}
+        <Link to="/groups" className="block rounded-[3px] px-1 py-1 hover:bg-sunken">
+          {data?.role === 'admin' ? 'Groups' : 'Your groups'}
+        </Link>
+        <Link to="/account" className=" block rounded-[3px] px-1 py-1 hover:bg-sunken">
           Password and tokens
         </Link>
         <button type="button" onClick={() => void leave()} className="block w-full rounded-[3px] px-1 py-1 text-left hover:bg-sunken">

@@ -18,9 +18,10 @@ interface Props {
   of: DocumentSummary;
   action: 'rollback' | 'delete';
   onClose: () => void;
+  onDone?: () => void;
 }
 
-export function ChangeQuestion({ of, action, onClose }: Props) {
+export function ChangeQuestion({ of, action, onClose, onDone }: Props) {
   const client = useQueryClient();
   const [preempt, setPreempt] = useState(false);
   const trial = useQuery(ask.changeTrial(of, action, preempt));
@@ -28,6 +29,7 @@ export function ChangeQuestion({ of, action, onClose }: Props) {
     mutationFn: () => call<Applied>(...ask.documentChange(of, action, { preempt: preempt || undefined })),
     onSuccess: async () => {
       onClose();
+      onDone?.();
       await client.invalidateQueries({ queryKey: ['configuration'] });
     },
   });

@@ -66,6 +66,14 @@ it('offers to edit a job that waits, and asks for what was changed alone', async
   expect(screen.queryByText('Edit')).toBeNull();
 });
 
+it('offers managers of its queue to move a job that waits', async () => {
+  await show(<JobActions job={job({ allowed: ['order', 'stop'], state: 'waiting' })} />);
+  expect(screen.getAllByRole('button').map((each) => each.textContent)).toEqual(['Move', 'Stop']);
+  cleanup();
+  await show(<JobActions job={job({ allowed: ['order', 'stop'] })} />);
+  expect(screen.getAllByRole('button').map((each) => each.textContent)).toEqual(['Stop']);
+});
+
 it('opens how a job ended at the last line of what it printed', async () => {
   vi.spyOn(HTMLElement.prototype, 'scrollHeight', 'get').mockReturnValue(700);
   const failed = { role: 'main', index: 0, state: 'completed', endedAt: '2026-11-21T12:00:01.000Z', exit: { code: 1, phrase: 'Failed', class: 'unknown', message: '' } };

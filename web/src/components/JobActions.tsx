@@ -1,4 +1,4 @@
-/** Edit, stop, suspend, resume, restart, scale, delete: each asks first, and shows the command line that does the same. */
+/** Edit, stop, suspend, resume, restart, scale, move, delete: each asks first, and shows the command line that does the same. */
 
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
@@ -11,6 +11,7 @@ import { CommandLine } from './Copy';
 import { Dialog } from './Dialog';
 import { JobEdit } from './JobEdit';
 import { Fault } from './Notices';
+import { OrderDialog } from './OrderDialog';
 
 type Action = 'stop' | 'suspend' | 'resume' | 'restart' | 'scale' | 'delete';
 
@@ -20,6 +21,7 @@ export function JobActions({ job }: { job: JobDetail }) {
   const ended = ENDED.has(job.state);
   const elastic = job.roles.find((role) => role.elastic);
   const may = (action: Action) => job.allowed.includes(action);
+  const [moving, setMoving] = useState(false);
   const pause = job.suspended ? 'resume' : 'suspend';
   return (
     <div className="flex flex-wrap gap-2">
@@ -36,6 +38,11 @@ export function JobActions({ job }: { job: JobDetail }) {
       {!ended && may(pause) && (
         <button type="button" className="btn" onClick={() => setAsking(pause)}>
           {TITLES[pause]}
+        </button>
+      )}
+      {job.state === 'waiting' && job.allowed.includes('order') && (
+        <button type="button" className="btn" onClick={() => setMoving(true)}>
+          Move
         </button>
       )}
       <Link to="/submit" search={{ from: job.id }} className="btn">
@@ -57,6 +64,7 @@ export function JobActions({ job }: { job: JobDetail }) {
         </button>
       )}
       {editing && <JobEdit job={job} onClose={() => setEditing(false)} />}
+      {moving && <OrderDialog job={job} onClose={() => setMoving(false)} />}
       {asking && <Ask action={asking} job={job} elastic={elastic} onClose={() => setAsking(null)} />}
     </div>
   );

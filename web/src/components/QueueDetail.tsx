@@ -7,6 +7,7 @@ import type { CellShare, LedgerLine, QueueStanding } from '../api/overview';
 import type { Queue } from '../api/types';
 import { count } from '../lib/format';
 import { amount, resources } from '../lib/shares';
+import { QueueManaging } from './QueueManaging';
 import { deviceTime } from './Receipts';
 import { Ago } from './Time';
 
@@ -23,6 +24,7 @@ export function QueueDetail({ queue }: { queue: Queue }) {
           its document
         </Link>
       </h2>
+      <QueueManaging queue={queue} />
       <div className="grid gap-x-10 gap-y-6 pt-1 min-[1180px]:grid-cols-2">
         {standing && <Amounts standing={standing} />}
         <div className="min-w-0 space-y-6">

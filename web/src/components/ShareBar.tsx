@@ -9,7 +9,7 @@ export function ShareBar({ queue, resource, scale }: { queue: QueueStanding; res
   const parts = bar(queue, resource, scale);
   const at = (part: number) => `${(part * 100).toFixed(2)}%`;
   const words = told(queue, resource);
-  if (scale <= 0) return <span className="text-faint">–</span>;
+  if (scale <= 0) return <span className="text-muted">–</span>;
   return (
     <svg role="img" aria-label={words} width="100%" height={HEIGHT} className="block min-w-24 overflow-visible" data-bar={queue.name}>
       <title>{words}</title>

@@ -1,8 +1,10 @@
 /** The frame of every page: one bar with the ways, the account and the state of the connection. */
 
+import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { Live, useConnected } from '../api/live';
+import * as ask from '../api/queries';
 import { KEYS, useKeys } from '../lib/keys';
 import { chooseTheme, shownTheme } from '../lib/theme';
 import { AccountMenu } from './AccountMenu';
@@ -20,6 +22,7 @@ export function Shell() {
 function Frame() {
   const navigate = useNavigate();
   const [help, setHelp] = useState(false);
+  const admin = useQuery(ask.me).data?.role === 'admin';
   useKeys({
     '?': () => setHelp(true),
     'g h': () => void navigate({ to: '/' }),
@@ -27,6 +30,8 @@ function Frame() {
     'g l': () => void navigate({ to: '/line' }),
     'g n': () => void navigate({ to: '/nodes' }),
     'g c': () => void navigate({ to: '/configuration' }),
+    'g s': () => void navigate({ to: '/storages' }),
+    'g u': () => void navigate({ to: admin ? '/users' : '/groups' }),
     'g a': () => void navigate({ to: '/account' }),
     c: () => void navigate({ to: '/submit' }),
     t: () => chooseTheme(shownTheme() === 'dark' ? 'light' : 'dark'),
@@ -51,6 +56,14 @@ function Frame() {
             <Way to="/configuration" short="Config">
               Configuration
             </Way>
+            <Way to="/storages" wide>
+              Storages
+            </Way>
+            {admin && (
+              <Way to="/users" also={['/users/batch', '/groups']} wide>
+                Users
+              </Way>
+            )}
           </nav>
           <span className="grow" />
           <Connection />
@@ -86,21 +99,23 @@ function Frame() {
 }
 
 interface WayProps {
-  to: '/' | '/queues' | '/nodes' | '/configuration';
+  to: '/' | '/queues' | '/nodes' | '/configuration' | '/storages' | '/users';
   /** Other pages that belong to it. */
   also?: readonly string[];
   /** What stands there on a narrow screen. */
   short?: string;
+  /** Whether it stands in the account's menu alone on a narrow screen. */
+  wide?: boolean;
   children: string;
 }
 
-function Way({ to, also = [], short, children }: WayProps) {
-  const here = useLocation({ select: (location) => also.includes(location.pathname) });
+function Way({ to, also = [], short, wide = false, children }: WayProps) {
+  const here = useLocation({ select: ({ pathname }) => also.includes(pathname) || (to !== '/' && pathname.startsWith(`${to}/`)) });
   return (
     <Link
       to={to}
       activeOptions={{ exact: true, includeSearch: false }}
-      className={`flex h-12 items-center border-b-2 px-1.5 text-sm hover:text-text min-[430px]:px-2.5 ${here ? 'border-accent text-text' : 'border-transparent text-muted'}`}
+      className={`${wide ? 'max-md:hidden ' : ''}flex h-12 items-center border-b-2 px-1.5 text-sm hover:text-text min-[430px]:px-2.5 ${here ? 'border-accent text-text' : 'border-transparent text-muted'}`}
       activeProps={{ className: '!border-accent !text-text', 'aria-current': 'page' }}
     >
       {short ? <span className="sm:hidden">{short}</span> : children}

@@ -1,12 +1,14 @@
 /** What waits, in the order in which the scheduler looks at it, each with what it wants and why it waits. */
 
-import { useInfiniteQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import * as overview from '../api/overview';
+import * as ask from '../api/queries';
 import type { LineEntry } from '../api/overview';
 import { CommandLine } from '../components/Copy';
 import { Empty, Fault, Skeleton } from '../components/Notices';
+import { OrderDialog } from '../components/OrderDialog';
 import { QueueChoice } from '../components/QueueChoice';
 import { QueueTabs } from '../components/QueueTabs';
 import { Ago } from '../components/Time';
@@ -14,6 +16,7 @@ import { useTitle } from '../components/useTitle';
 import { quote } from '../lib/cli';
 import { count } from '../lib/format';
 import { useKeys } from '../lib/keys';
+import { manages } from '../lib/managing';
 import { wants } from '../lib/shares';
 import { steady } from '../lib/steady';
 
@@ -73,9 +76,13 @@ interface TableProps {
 function Table({ entries, scope, selected, onSelect }: TableProps) {
   const navigate = useNavigate();
   const [over, setOver] = useState(false);
+  const [moving, setMoving] = useState<Row | null>(null);
+  const [moved, setMoved] = useState(false); // rows follow what the reader has moved, until the pointer leaves
+  const { data: me } = useQuery(ask.me);
+  const managed = entries.some((entry) => manages(me, entry.queue));
   const shown = useRef<{ scope: string; ids: string[] }>({ scope, ids: [] });
   const fresh: Row[] = entries.map((entry) => ({ ...entry, id: `${entry.job} ${entry.grows}` }));
-  const { rows } = steady(shown.current.ids, fresh, shown.current.scope === scope && over);
+  const { rows } = steady(shown.current.ids, fresh, shown.current.scope === scope && over && !moved);
   useEffect(() => {
     shown.current = { scope, ids: rows.map((row) => row.id) };
   });
@@ -90,56 +97,79 @@ function Table({ entries, scope, selected, onSelect }: TableProps) {
     Enter: () => selected && void navigate({ to: '/jobs/$ref', params: { ref: selected } }),
   });
   return (
-    <div onPointerEnter={(event) => event.pointerType === 'mouse' && setOver(true)} onPointerLeave={() => setOver(false)}>
-      <table className="grid-table">
-        <thead>
-          <tr>
-            <th className="num w-10">
-              <span aria-hidden>#</span>
-              <span className="sr-only">Position</span>
-            </th>
-            <th>Job</th>
-            <th className="max-md:hidden">User</th>
-            <th className="max-md:hidden">Queue</th>
-            <th className="num max-lg:hidden">Priority</th>
-            <th className="max-sm:hidden">Submitted</th>
-            <th className="max-lg:hidden">Wants</th>
-            <th className="w-[40%] max-sm:w-[58%]">Why it waits</th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr
-              key={row.id}
-              data-waiting={row.job}
-              aria-selected={row.job === selected}
-              className="align-top hover:bg-sunken aria-selected:bg-accent-ground aria-selected:shadow-[inset_3px_0_var(--accent)] [&>td]:!align-top"
-            >
-              <td className="num text-muted">{row.position}</td>
-              <td className="max-w-0 min-w-28 sm:w-[18%]">
-                <Link to="/jobs/$ref" params={{ ref: row.job }} className="block truncate font-medium hover:underline">
-                  {row.name}
-                </Link>
-                <span className="block truncate text-xs text-muted md:hidden">
-                  {row.user} · {row.queue}
-                </span>
-                <span className="block text-xs text-muted lg:hidden">{wants(row)}</span>
-              </td>
-              <td className="max-md:hidden">{row.user}</td>
-              <td className="max-md:hidden">{row.queue}</td>
-              <td className="num max-lg:hidden">{row.priority}</td>
-              <td className="text-muted max-sm:hidden">
-                <Ago at={row.submittedAt} />
-              </td>
-              <td className="text-muted max-lg:hidden">{wants(row)}</td>
-              <td>
-                <Why entry={row} />
-              </td>
+    <>
+      <div
+        onPointerEnter={(event) => event.pointerType === 'mouse' && setOver(true)}
+        onPointerLeave={() => {
+          setOver(false);
+          setMoved(false);
+        }}
+      >
+        <table className="grid-table">
+          <thead>
+            <tr>
+              <th className="num w-10">
+                <span aria-hidden>#</span>
+                <span className="sr-only">Position</span>
+              </th>
+              <th>Job</th>
+              <th className="max-md:hidden">User</th>
+              <th className="max-md:hidden">Queue</th>
+              <th className="num max-lg:hidden">Priority</th>
+              <th className="max-sm:hidden">Submitted</th>
+              <th className="max-lg:hidden">Wants</th>
+              <th className="w-[40%] max-sm:w-[58%]">Why it waits</th>
+              {managed && (
+                <th>
+                  <span className="sr-only">Move</span>
+                </th>
+              )}
             </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+          </thead>
+          <tbody>
+            {rows.map((row) => (
+              <tr
+                key={row.id}
+                data-waiting={row.job}
+                aria-selected={row.job === selected}
+                className="align-top hover:bg-sunken aria-selected:bg-accent-ground aria-selected:shadow-[inset_3px_0_var(--accent)] [&>td]:!align-top"
+              >
+                <td className="num text-muted">{row.position}</td>
+                <td className="max-w-0 min-w-28 sm:w-[18%]">
+                  <Link to="/jobs/$ref" params={{ ref: row.job }} className="block truncate font-medium hover:underline">
+                    {row.name}
+                  </Link>
+                  <span className="block truncate text-xs text-muted md:hidden">
+                    {row.user} · {row.queue}
+                  </span>
+                  <span className="block text-xs text-muted lg:hidden">{wants(row)}</span>
+                </td>
+                <td className="max-md:hidden">{row.user}</td>
+                <td className="max-md:hidden">{row.queue}</td>
+                <td className="num max-lg:hidden">{row.priority}</td>
+                <td className="text-muted max-sm:hidden">
+                  <Ago at={row.submittedAt} />
+                </td>
+                <td className="text-muted max-lg:hidden">{wants(row)}</td>
+                <td>
+                  <Why entry={row} />
+                </td>
+                {managed && (
+                  <td className="text-right">
+                    {manages(me, row.queue) && !row.grows && (
+                      <button type="button" className="link" aria-label={`Move ${row.name}`} onClick={() => setMoving(row)}>
+                        move
+                      </button>
+                    )}
+                  </td>
+                )}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {moving && <OrderDialog job={{ ...moving, id: moving.job }} onMoved={() => setMoved(true)} onClose={() => setMoving(null)} />}
+    </>
   );
 }
 

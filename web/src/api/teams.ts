@@ -1,0 +1,113 @@
+/** Who may use what: accounts, groups and storages (`corral/model/views.py`), and the limits that managers of queues set. */
+
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
+import { address, call, part } from './client';
+import { documentPath } from './queries';
+import type { DocumentView, Page, UserView } from './types';
+
+export interface StorageView {
+  name: string;
+  type: string;
+  description: string;
+  /** Whether all users see the same; else each has a folder of their own. */
+  share: boolean;
+  readOnly: boolean;
+  /** Whether the caller's jobs get it unasked. */
+  default: boolean;
+  /** Whether the server reaches its folder. */
+  browsable: boolean;
+  /** The groups that grant it, for administrators. */
+  groups: string[];
+}
+export interface FileView {
+  name: string;
+  kind: 'folder' | 'file' | 'link' | 'other';
+  size: number;
+  changedAt: string;
+}
+export interface GroupView {
+  name: string;
+  description: string;
+  externalName: string;
+  queues: string[];
+  manages: string[];
+  storages: string[];
+  admin: boolean;
+  /** The first thousand, by name. */
+  members: string[];
+  memberCount: number;
+}
+export interface BatchLine {
+  line: number;
+  name: string;
+  action: 'create' | 'change' | 'unchanged' | 'refused';
+  changes: string[];
+  message: string;
+  link: string;
+}
+export interface Batch {
+  lines: BatchLine[];
+  applied: boolean;
+}
+/** By resource. */
+export type Limits = Record<string, string>;
+export interface QueueLimits {
+  limit: Limits;
+  userLimit: Limits;
+  groupLimit: Limits;
+}
+
+/** Accounts that are shown at once; a search asks the server for no less. */
+const LONGEST = 1_000;
+const FILES = 200;
+
+/** Under `configuration`, which a change of any document marks stale. */
+export const storages = queryOptions({
+  queryKey: ['configuration', 'storages'],
+  queryFn: ({ signal }) => call<Page<StorageView>>('/storages', { signal }),
+});
+
+export const files = (storage: string, path: string) =>
+  infiniteQueryOptions({
+    queryKey: ['files', storage, path],
+    queryFn: ({ pageParam, signal }) =>
+      call<Page<FileView>>(`/storages/${part(storage)}/files`, { query: { path, limit: FILES, after: pageParam }, signal }),
+    initialPageParam: '',
+    getNextPageParam: (page) => page.next,
+  });
+
+export const filePath = (storage: string) => `/storages/${part(storage)}/file`;
+export const fileAddress = (storage: string, path: string) => address(filePath(storage), { path });
+
+/** A document as it is in force, with its revision. */
+export const currentDocument = (kind: string, name: string) =>
+  queryOptions({
+    queryKey: ['configuration', kind, name, 'current'],
+    queryFn: ({ signal }) => call<DocumentView>(documentPath(kind, name), { signal }),
+  });
+
+export const groups = queryOptions({
+  queryKey: ['groups'],
+  queryFn: ({ signal }) => call<Page<GroupView>>('/groups', { signal }),
+});
+
+/** Every account, in as few pages as the API gives: they are searched by name, group and address. */
+export const users = queryOptions({
+  queryKey: ['users'],
+  queryFn: async ({ signal }) => {
+    const found: UserView[] = [];
+    let after: string | null = '';
+    while (after !== null) {
+      const page: Page<UserView> = await call('/users', { query: { limit: LONGEST, after }, signal });
+      found.push(...page.items);
+      after = page.next;
+    }
+    return found;
+  },
+});
+
+export const queueLimits = (queue: string) =>
+  queryOptions({
+    queryKey: ['cluster', 'limits', queue],
+    queryFn: ({ signal }) => call<QueueLimits>(`/queues/${part(queue)}/limits`, { signal }),
+  });

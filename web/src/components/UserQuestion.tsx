@@ -1,0 +1,75 @@
+/** Questions about one account: disable it, enable it, delete it, or make a sign-in link, which is shown once. */
+
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { call, part } from '../api/client';
+import { quote } from '../lib/cli';
+import { linkAddress } from '../lib/people';
+import { CopyWord } from './Copy';
+import { Dialog } from './Dialog';
+import { FormDialog } from './FormDialog';
+import { Until } from './Time';
+
+export type UserAction = 'disable' | 'enable' | 'delete' | 'link';
+
+const TITLES: Record<UserAction, (name: string) => string> = {
+  disable: (name) => `Disable ${name}?`,
+  enable: (name) => `Enable ${name}?`,
+  delete: (name) => `Delete ${name}?`,
+  link: (name) => `Make a sign-in link for ${name}?`,
+};
+const CONSEQUENCES: Record<UserAction, string> = {
+  disable: 'Nobody can sign in with it, its sessions and tokens stop working at once, and its open terminals and logs end. Its jobs go on.',
+  enable: 'It can be signed in with again.',
+  delete: 'The account goes with its tokens and secrets. Jobs that are over stay, and belong to administrators. A disabled account can be enabled again; a deleted one cannot.',
+  link: 'Whoever opens it first is signed in as this user. Send it on a way that only this user reads.',
+};
+const WORDS: Record<UserAction, string> = { disable: 'Disable', enable: 'Enable', delete: 'Delete', link: 'Make a link' };
+
+const lineOf = (action: UserAction, name: string) =>
+  ({ disable: `corral users change ${quote(name)} --lock`, enable: `corral users change ${quote(name)} --unlock`, delete: `corral users rm ${quote(name)}`, link: `corral users link ${quote(name)}` })[action];
+
+interface Link {
+  link: string;
+  expiresAt: string;
+}
+
+export function UserQuestion({ name, action, onClose }: { name: string; action: UserAction; onClose: () => void }) {
+  const client = useQueryClient();
+  const act = useMutation({
+    mutationFn: async () => {
+      const path = `/users/${part(name)}`;
+      if (action === 'link') return call<Link>(`${path}/login-link`, { method: 'POST' });
+      if (action === 'delete') await call(path, { method: 'DELETE' });
+      else await call(path, { method: 'POST', json: { disabled: action === 'disable' } });
+      return null;
+    },
+    onSuccess: async (link) => {
+      if (link === null) onClose();
+      await client.invalidateQueries({ predicate: ({ queryKey: [kind] }) => kind === 'users' || kind === 'groups' });
+    },
+  });
+  if (act.data) return <MadeLink name={name} link={act.data} onClose={onClose} />;
+  return (
+    <FormDialog title={TITLES[action](name)} word={WORDS[action]} grave={action === 'disable' || action === 'delete'} pending={act.isPending} error={act.error} line={lineOf(action, name)} onSubmit={() => act.mutate()} onClose={onClose}>
+      <p className="text-sm text-muted">{CONSEQUENCES[action]}</p>
+    </FormDialog>
+  );
+}
+
+function MadeLink({ name, link, onClose }: { name: string; link: Link; onClose: () => void }) {
+  return (
+    <Dialog title={`Sign-in link for ${name}`} onClose={onClose}>
+      <p role="status" className="border-l-[3px] border-accent bg-accent-ground px-4 py-3 text-sm break-all">
+        This is the only time it is shown: <CopyWord text={linkAddress(link.link, location.origin)} />
+      </p>
+      <p className="pt-2 text-sm text-muted">
+        It signs in once, and ends <Until at={link.expiresAt} />.
+      </p>
+      <div className="flex justify-end pt-5">
+        <button type="button" data-first className="btn" onClick={onClose}>
+          Done
+        </button>
+      </div>
+    </Dialog>
+  );
+}

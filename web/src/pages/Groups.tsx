@@ -1,0 +1,104 @@
+/** The groups: every one for administrators, for others those that they are in. */
+
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import * as ask from '../api/queries';
+import * as teams from '../api/teams';
+import { GroupDetail } from '../components/GroupDetail';
+import { GroupDialog } from '../components/GroupDialog';
+import { Empty, Fault, Skeleton } from '../components/Notices';
+import { PeopleTabs } from '../components/PeopleTabs';
+import { useTitle } from '../components/useTitle';
+import { useKeys } from '../lib/keys';
+
+const route = getRouteApi('/frame/groups');
+
+export function Groups() {
+  const { group: chosen = '' } = route.useSearch();
+  const navigate = route.useNavigate();
+  const list = useQuery(teams.groups);
+  const { data: me } = useQuery(ask.me);
+  const [making, setMaking] = useState(false);
+  const admin = me?.role === 'admin';
+  const groups = list.data?.items ?? [];
+  const shown = groups.find((each) => each.name === chosen);
+  const choose = (group?: string) => void navigate({ search: { group }, replace: true });
+  const step = (by: number) => {
+    const at = groups.findIndex((each) => each.name === chosen);
+    const next = groups[at < 0 ? 0 : Math.max(0, Math.min(groups.length - 1, at + by))];
+    if (next) choose(next.name);
+  };
+  useTitle('Groups');
+  useKeys({ j: () => step(1), k: () => step(-1), n: () => admin && setMaking(true) });
+  return (
+    <section className="pt-3">
+      <h1 className="sr-only">Groups</h1>
+      <PeopleTabs />
+      <div className="grid gap-x-8 gap-y-6 pt-3 lg:grid-cols-[minmax(19rem,1fr)_minmax(0,1.6fr)]">
+        <div className="min-w-0">
+          {list.error && !list.data && <Fault error={list.error} retry={() => void list.refetch()} />}
+          {list.isPending && <Skeleton rows={5} />}
+          {list.data && groups.length === 0 && <Empty title="You are in no group">A group grants queues and storages to its members; ask an administrator for one.</Empty>}
+          {groups.length > 0 && <Table groups={groups} chosen={chosen} />}
+          {admin && (
+            <p className="pt-3">
+              <button type="button" className="btn" onClick={() => setMaking(true)}>
+                New group
+              </button>
+            </p>
+          )}
+        </div>
+        <div className="min-w-0">
+          {shown && <GroupDetail key={shown.name} group={shown} admin={admin} onGone={() => choose()} />}
+          {!shown && chosen && list.data && <p className="py-2 text-sm text-muted">{`There is no group ${chosen}, or you are not in it.`}</p>}
+          {!chosen && groups.length > 0 && <p className="py-2 text-sm text-muted max-lg:hidden">Choose a group to see who is in it and what it grants.</p>}
+        </div>
+      </div>
+      {making && (
+        <GroupDialog
+          of={null}
+          onClose={() => setMaking(false)}
+          onDone={(name) => {
+            setMaking(false);
+            choose(name);
+          }}
+        />
+      )}
+    </section>
+  );
+}
+
+function Table({ groups, chosen }: { groups: teams.GroupView[]; chosen: string }) {
+  return (
+    <table className="grid-table">
+      <thead>
+        <tr>
+          <th>Group</th>
+          <th className="num w-16">Members</th>
+          <th>Grants</th>
+        </tr>
+      </thead>
+      <tbody>
+        {groups.map((each) => (
+          <tr key={each.name} data-group={each.name} className={each.name === chosen ? 'bg-accent-ground' : 'hover:bg-sunken'}>
+            <td className="max-w-40 truncate">
+              <Link to="/groups" search={{ group: each.name }} className="font-medium hover:underline" aria-current={each.name === chosen || undefined}>
+                {each.name}
+              </Link>
+            </td>
+            <td className="num">{each.memberCount.toLocaleString('en')}</td>
+            <td className="text-muted">{granted(each)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+/** `queues vision; manages speech; storages data`. */
+function granted(group: teams.GroupView): string {
+  const words = (['queues', 'manages', 'storages'] as const).filter((kind) => group[kind].length > 0);
+  const said = words.map((kind) => `${kind} ${group[kind].map((each) => (each === '*' ? 'all' : each)).join(', ')}`);
+  return said.join('; ') || 'nothing';
+}

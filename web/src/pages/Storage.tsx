@@ -1,0 +1,104 @@
+/** One storage: what is in its folder, and for administrators which groups have it and how it is changed. */
+
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import * as ask from '../api/queries';
+import * as teams from '../api/teams';
+import { ChangeQuestion } from '../components/ChangeQuestion';
+import { CommandLine } from '../components/Copy';
+import { FileTable } from '../components/FileTable';
+import { Granted } from '../components/Granted';
+import { Empty, Fault, Skeleton } from '../components/Notices';
+import { StorageDialog } from '../components/StorageDialog';
+import { useGroupChange } from '../components/useGroupChange';
+import { useTitle } from '../components/useTitle';
+import { quote } from '../lib/cli';
+import { ADMIN_GROUP } from '../lib/people';
+import { typeLabel } from '../lib/storageform';
+import { access } from './Storages';
+
+const route = getRouteApi('/frame/storages/$name');
+
+export function Storage() {
+  const { name } = route.useParams();
+  const { path = '' } = route.useSearch();
+  const { data: me } = useQuery(ask.me);
+  const list = useQuery(teams.storages);
+  const storage = list.data?.items.find((each) => each.name === name);
+  useTitle(`Storage ${name}`);
+  return (
+    <section className="pt-5">
+      <div className="flex flex-wrap items-baseline gap-x-3 gap-y-2">
+        <h1 className="min-w-0 truncate text-xl font-semibold tracking-tight">{name}</h1>
+        {storage && <span className="text-sm text-muted">{`${typeLabel(storage.type)} · ${access(storage)}`}</span>}
+        <span className="grow" />
+        {storage && me?.role === 'admin' && <Changes name={name} />}
+      </div>
+      {storage?.description && <p className="pt-1 text-sm">{storage.description}</p>}
+      {storage && me?.role === 'admin' && <Groups storage={storage} />}
+      <h2 className="heading mt-5">Files</h2>
+      {list.isPending && <Skeleton />}
+      {storage && !storage.browsable ? (
+        <Empty title="Only tasks see it">The machines mount it for tasks; the server does not reach its folder.</Empty>
+      ) : (
+        list.data && <FileTable key={path} storage={name} path={path} />
+      )}
+      <div className="flex flex-wrap justify-between gap-2 pt-4">
+        <CommandLine line={`corral storages browse ${quote(name)}${path && ` ${quote(path)}`}`} className="-ml-1.5" />
+        <Link to="/storages" className="link text-sm">
+          All storages
+        </Link>
+      </div>
+    </section>
+  );
+}
+
+function Changes({ name }: { name: string }) {
+  const navigate = route.useNavigate();
+  const { data: document } = useQuery(teams.currentDocument('Storage', name));
+  const [asking, setAsking] = useState<'edit' | 'delete' | null>(null);
+  const close = () => setAsking(null);
+  return (
+    <div className="flex gap-2">
+      <button type="button" className="btn" disabled={!document} onClick={() => setAsking('edit')}>
+        Edit
+      </button>
+      <button type="button" className="btn btn-grave" disabled={!document} onClick={() => setAsking('delete')}>
+        Delete
+      </button>
+      {asking === 'edit' && document && <StorageDialog of={document} onClose={close} onDone={close} />}
+      {asking === 'delete' && document && <ChangeQuestion of={document} action="delete" onClose={close} onDone={() => void navigate({ to: '/storages' })} />}
+    </div>
+  );
+}
+
+/** Which groups grant it; those that grant all storages are taken back where groups are. */
+function Groups({ storage }: { storage: teams.StorageView }) {
+  const { data } = useQuery(teams.groups);
+  const change = useGroupChange();
+  const groups = (data?.items ?? []).filter((group) => group.name !== ADMIN_GROUP);
+  const grants = (storages: string[]) => storages.includes(storage.name);
+  const all = groups.filter((group) => group.storages.includes('*')).map((group) => group.name);
+  return (
+    <div className="pt-2">
+      <Granted
+        label="Granted to"
+        items={groups.filter((group) => grants(group.storages)).map((group) => group.name)}
+        offered={groups.map((group) => group.name).filter((name) => !all.includes(name))}
+        words={{ choose: 'A group', add: 'Grant', remove: 'Take back from' }}
+        none={all.length > 0 ? 'No group by its name.' : 'No group: only administrators may use it.'}
+        pending={change.isPending}
+        show={(group) => (
+          <Link to="/groups" search={{ group }} className="hover:underline">
+            {group}
+          </Link>
+        )}
+        onAdd={(group) => change.mutate({ group, change: { grant: { storages: [storage.name] } } })}
+        onRemove={(group) => change.mutate({ group, change: { revoke: { storages: [storage.name] } } })}
+      />
+      {all.length > 0 && <p className="text-xs text-muted">{`Groups with all storages: ${all.join(', ')}`}</p>}
+      {change.error && <Fault error={change.error} />}
+    </div>
+  );
+}
