@@ -25,7 +25,7 @@ _Address = Annotated[str, msgspec.Meta(max_length=1000)]
 _Password = Annotated[str, msgspec.Meta(min_length=8, max_length=1024)]
 
 
-class NewUser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class NewUser(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """An account to make; without a password it is opened by a sign-in link."""
 
     name: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_.-]{1,126}$")]
@@ -33,6 +33,8 @@ class NewUser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     groups: tuple[_Word, ...] = ()
     password: _Password | None = None
     email: _Address = ""
+    max_priority: MaxPriority | None = None
+    """The highest priority of its jobs; None leaves it to its groups."""
 
 
 class UserChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -83,7 +85,13 @@ async def create_user(request: Request, actor: Caller) -> Json:
     asked: NewUser = read_json(await request.body(), NewUser)
     check_email(asked.email)
     made = await service_of(request).create_user(
-        actor, asked.name, role=asked.role, groups=asked.groups, password=asked.password, email=asked.email
+        actor,
+        asked.name,
+        role=asked.role,
+        groups=asked.groups,
+        password=asked.password,
+        email=asked.email,
+        max_priority=asked.max_priority,
     )
     return Json(made, 201)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import click
 
-from corral.cli.ceilings import max_priority_option
+from corral.cli.ceilings import PRIORITY, max_priority_option
 from corral.cli.output import age, fields, output_option, say, show, table
 from corral.cli.pages import items
 from corral.cli.server_of import connect
@@ -110,11 +110,16 @@ def _notes_of(user: Mapping[str, Any]) -> str:
 @click.option("--admin", is_flag=True, help="An administrator's account.")
 @click.option("-g", "--group", "groups", multiple=True, help="A group it is in; repeat it.")
 @click.option("--password", is_flag=True, help="Ask for a password (else it is opened by the link that is printed).")
-def add_user(name: str, admin: bool, groups: Sequence[str], password: bool) -> None:
+@click.option("--email", default="", metavar="ADDRESS", help="Where its mail goes.")
+@click.option("--max-priority", type=PRIORITY, default=None, help="The highest priority of its jobs.")
+def add_user(
+    name: str, admin: bool, groups: Sequence[str], password: bool, email: str, max_priority: int | None
+) -> None:
     """Make an account, and print its one-time sign-in link."""
     chosen = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True) if password else None
     with connect() as client:
-        client.create_user(name, role="admin" if admin else "user", groups=groups, password=chosen)
+        role = "admin" if admin else "user"
+        client.create_user(name, role=role, groups=groups, password=chosen, email=email, max_priority=max_priority)
         say(f"{name} has an account.")
         if not password:
             click.echo(f"{client.url}/sign-in#link={client.login_link(name)['link']}")
@@ -127,6 +132,7 @@ def add_user(name: str, admin: bool, groups: Sequence[str], password: bool) -> N
 @click.option("--password", is_flag=True, help="Ask for a new password; sign-ins and API tokens end.")
 @click.option("--keep-tokens", is_flag=True, help="With --password: API tokens stay valid.")
 @click.option("--lock/--unlock", default=None, help="Whether it is refused.")
+@click.option("--email", default=None, metavar="ADDRESS", help='Where its mail goes; "" is nowhere.')
 @max_priority_option("its jobs", "leaves it to its groups")
 def change_user(
     name: str,
@@ -135,6 +141,7 @@ def change_user(
     password: bool,
     keep_tokens: bool,
     lock: bool | None,
+    email: str | None,
     max_priority: int | Literal[""] | None,
 ) -> None:
     """Change an account.
@@ -143,8 +150,10 @@ def change_user(
     """
     if keep_tokens and not password:
         raise click.UsageError("--keep-tokens is for --password; nothing else ends API tokens.")
-    if not (role or groups or password or lock is not None or max_priority is not None):
-        raise click.UsageError("Say what to change: --role, --group, --password, --lock, --unlock or --max-priority.")
+    if not (role or groups or password) and lock is max_priority is email is None:
+        raise click.UsageError(
+            "Say what to change: --role, --group, --password, --lock, --unlock, --email or --max-priority."
+        )
     with connect() as client:
         own = password and client.me()["user"] == name
         old = _hidden("Old password", default="", show_default=False) if own else ""
@@ -157,6 +166,7 @@ def change_user(
             old_password=old,
             keep_tokens=keep_tokens,
             disabled=lock,
+            email=email,
             max_priority=max_priority,
         )
     said = [f"{name} is changed.", changed.get("notice", ""), "Sign in again: corral login" if own else ""]

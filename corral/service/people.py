@@ -72,6 +72,7 @@ class People(Sessions):
         password: str | None = None,
         uid: int | None = None,
         email: str = "",
+        max_priority: int | None = None,
         extension: dict[str, Any] | None = None,
         shortest: int = _SHORTEST,
     ) -> UserView:
@@ -97,6 +98,7 @@ class People(Sessions):
             self.clock.now(),
             has_password=password is not None,
             email=email,
+            max_priority=max_priority,
             extension=extension or {},
         )
         given = await self.store.add_user(user, await self._hash(password, shortest) if password is not None else "")

@@ -141,7 +141,11 @@ def test_ceilings_of_priorities_are_set_for_groups_and_accounts(platform: Platfo
     assert "the maxPriority of user ann is 50" in ann.corral(
         "submit", "-", given=json.dumps(held("again", 1, 1, priority="prod")), code=4
     )
-    platform.corral("users", "change", "ann", "--max-priority", "none")
+    platform.corral("users", "change", "ann", "--max-priority", "none", "--email", "ann@example.org")
+    assert platform.client.user("ann")["email"] == "ann@example.org"
+    platform.corral("users", "add", "zoe", "--email", "zoe@example.org", "--max-priority", "20")
+    made = platform.client.user("zoe")
+    assert (made["email"], made["maxPriority"]) == ("zoe@example.org", 20)
     platform.corral("groups", "change", "vision", "--max-priority", "none")
     assert json.loads(platform.corral("groups", "show", "vision", "-o", "json"))["maxPriority"] is None
     assert platform.client.user("ann")["maxPriority"] is None

@@ -47,10 +47,19 @@ def use_of_user(name: str) -> Call[Record]:
 
 
 def create_user(
-    name: str, *, role: str = "user", groups: Sequence[str] = (), password: str | None = None
+    name: str,
+    *,
+    role: str = "user",
+    groups: Sequence[str] = (),
+    password: str | None = None,
+    email: str = "",
+    max_priority: int | None = None,
 ) -> Call[Record]:
     """Make an account."""
-    return call("POST", "/users", data={"name": name, "role": role, "groups": list(groups), "password": password})
+    data: dict[str, Any] = {"name": name, "role": role, "groups": list(groups), "password": password}
+    data |= {"email": email} if email else {}
+    data |= {} if max_priority is None else {"maxPriority": max_priority}
+    return call("POST", "/users", data=data)
 
 
 def change_user(
@@ -63,13 +72,14 @@ def change_user(
     keep_tokens: bool = False,
     disabled: bool | None = None,
     max_priority: int | Literal[""] | None = None,
+    email: str | None = None,
 ) -> Call[Record]:
     """Change an account; None leaves a field. With `max_priority` "" the account has no ceiling of its own.
 
     One's own password needs the old one or a fresh sign-in; a new password ends sign-ins and, unless `keep_tokens`, API
     tokens.
     """
-    data: dict[str, Any] = {"maxPriority": max_priority, "role": role}
+    data: dict[str, Any] = {"maxPriority": max_priority, "role": role, "email": email}
     data |= {"groups": groups and list(groups), "password": password, "disabled": disabled}
     if password is not None:
         data |= {"oldPassword": old_password, "keepTokens": keep_tokens}

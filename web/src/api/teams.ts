@@ -33,6 +33,8 @@ export interface GroupView {
   manages: string[];
   storages: string[];
   admin: boolean;
+  /** The highest priority of its members' jobs; null bounds nothing. */
+  maxPriority: number | null;
   /** The first thousand, by name. */
   members: string[];
   memberCount: number;

@@ -41,6 +41,7 @@ export function GroupDetail({ group, admin, onGone }: { group: teams.GroupView; 
           {group.description} {group.externalName && `(${group.externalName} at the sign-in provider)`}
         </p>
       )}
+      {group.maxPriority !== null && <p className="pt-2 text-sm text-muted">{`Jobs of its members have a priority of ${group.maxPriority} at most.`}</p>}
       {change.error && <Fault error={change.error} />}
       <Members group={group} admin={admin} pending={change.isPending} send={send} />
       <Grants group={group} admin={admin} pending={change.isPending} send={send} />

@@ -23,9 +23,11 @@ export function GroupDialog({ of, onDone, onClose }: Props) {
   const [description, setDescription] = useState(of?.description ?? '');
   const [externalName, setExternalName] = useState(of?.externalName ?? '');
   const [admin, setAdmin] = useState(of?.admin ?? false);
+  const [priority, setPriority] = useState(of?.maxPriority?.toString() ?? '');
+  const bounded = priority !== (of?.maxPriority?.toString() ?? '');
   const change = useGroupChange();
   const make = useMutation({
-    mutationFn: () => call<GroupView>('/groups', { method: 'POST', json: { name, description } }),
+    mutationFn: () => call<GroupView>('/groups', { method: 'POST', json: { name, description, ...(priority !== '' && { maxPriority: Number(priority) }) } }),
     onSuccess: async () => {
       await client.invalidateQueries({ queryKey: ['groups'] });
       onDone(name);
@@ -33,16 +35,24 @@ export function GroupDialog({ of, onDone, onClose }: Props) {
   });
   const submit = () => {
     if (!of) return make.mutate();
-    const said = { description, externalName, ...(admin !== of.admin && { admin }) };
+    const said = { description, externalName, ...(admin !== of.admin && { admin }), ...(bounded && { maxPriority: priority === '' ? ('' as const) : Number(priority) }) };
     change.mutate({ group: of.name, change: said }, { onSuccess: () => onDone(of.name) });
   };
+  const words = [
+    of ? `corral groups change ${quote(of.name)}` : `corral groups make ${quote(name || 'NAME')}`,
+    description !== (of?.description ?? '') && `--description ${quote(description)}`,
+    externalName !== (of?.externalName ?? '') && `--external-name ${quote(externalName)}`,
+    admin !== (of?.admin ?? false) && (admin ? '--admin' : '--no-admin'),
+    bounded && `--max-priority ${priority === '' ? 'none' : priority}`,
+  ];
+  const line = words.filter(Boolean).join(' ');
   return (
     <FormDialog
       title={of ? `Edit ${of.name}` : 'New group'}
       word={of ? 'Save' : 'Make it'}
       pending={make.isPending || change.isPending}
       error={make.error ?? change.error}
-      line={of ? `corral groups change ${quote(of.name)}` : `corral groups make ${quote(name || 'NAME')}`}
+      line={line}
       onSubmit={submit}
       onClose={onClose}
     >
@@ -50,6 +60,7 @@ export function GroupDialog({ of, onDone, onClose }: Props) {
         {!of && <TextField label="Name" first required max={126} value={name} onChange={setName} hint="vision" />}
         <TextField label="Description" first={of !== null} value={description} onChange={setDescription} />
         {of && <TextField label="What the sign-in provider calls it" value={externalName} onChange={setExternalName} />}
+        <TextField label="Highest priority of its members' jobs; empty bounds nothing" type="number" value={priority} onChange={setPriority} hint="as the queue says" />
         {of && of.name !== ADMIN_GROUP && (
           <Tick checked={admin} onChange={setAdmin}>
             Its members are administrators

@@ -33,15 +33,16 @@ export function UserDialog({ of, onDone, onClose }: Props) {
       if (of && email !== of.email) change.email = email;
       if (of && groups.join(' ') !== of.groups.join(' ')) change.groups = groups;
       if (maxPriority !== (of?.maxPriority ?? '')) change.maxPriority = maxPriority;
-      if (!of) await call('/users', { method: 'POST', json: { name, role, groups, email } });
-      if (!of) delete change.role;
-      if (Object.keys(change).length > 0) await call(`/users/${part(name)}`, { method: 'POST', json: change });
+      if (!of) await call('/users', { method: 'POST', json: { name, role, groups, email, ...(priority !== '' && { maxPriority }) } });
+      else if (Object.keys(change).length > 0) await call(`/users/${part(name)}`, { method: 'POST', json: change });
     },
     onSuccess: () => onDone(name, of === null),
     onSettled: () => client.invalidateQueries({ predicate: ({ queryKey: [kind] }) => kind === 'users' || kind === 'groups' || kind === 'me' }),
   });
   const toggle = (group: string) => setGroups(groups.includes(group) ? groups.filter((each) => each !== group) : [...groups, group]);
   const words = of ? ['corral users change', quote(of.name), role !== of.role && `--role ${role}`] : ['corral users add', quote(name || 'NAME'), admin && '--admin'];
+  if (email !== (of?.email ?? '')) words.push(`--email ${quote(email)}`);
+  if (priority !== (of?.maxPriority?.toString() ?? '')) words.push(`--max-priority ${priority === '' ? 'none' : priority}`);
   const line = [...words, ...(groups.join(' ') === of?.groups.join(' ') ? [] : groups.map((group) => `-g ${quote(group)}`))].filter(Boolean).join(' ');
   return (
     <FormDialog

@@ -12,6 +12,8 @@ export interface GroupChange {
   description?: string;
   externalName?: string;
   admin?: boolean;
+  /** "" takes it away. */
+  maxPriority?: number | '';
 }
 
 export function useGroupChange() {
