@@ -22,6 +22,7 @@ _SECRET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 _SHORTEST: Final = 8
 _LONGEST: Final = 1024
 _LONGEST_EMAIL: Final = 254
+_EMAIL: Final = re.compile(r"[^\s@\x00-\x1f\x7f]+@[^\s@\x00-\x1f\x7f]+")
 _SECRET_BYTES: Final = 64 * 1024
 _MAX_SECRETS: Final = 1000
 
@@ -289,8 +290,9 @@ def check_email(address: str) -> None:
 
     Raises InvalidInput.
     """
-    if address and (len(address) > _LONGEST_EMAIL or "@" not in address):
-        raise InvalidInput("bad-email", f"{address[:100]} is no address.")
+    if address and (len(address) > _LONGEST_EMAIL or not _EMAIL.fullmatch(address)):
+        shown = address[:100] if address.isprintable() else ascii(address[:100])
+        raise InvalidInput("bad-email", f"{shown} is no address.")
 
 
 def _owner(actor: Actor) -> str:

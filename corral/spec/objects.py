@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, Final, Literal
 
+from corral.spec.dialects.hived_pod import SCHEDULING_SPEC
 from corral.spec.dialects.translation import PRIORITY_ANNOTATION
 from corral.spec.job import API_VERSION, KIND, UnifiedJob
 from corral.spec.reading import load_job
@@ -182,8 +183,12 @@ class ObjectKind(ABC):
         return _without_counts(document.get("spec"), ("replicas", "targetReplicas"))
 
     def granted(self, document: Document) -> bool:
-        """Whether the cluster has granted the job's priority, by a PriorityClass: an annotation is anybody's word."""
-        return PRIORITY_ANNOTATION not in (document.get("metadata", {}).get("annotations") or {})
+        """Whether the cluster has granted the job's priority, by a PriorityClass.
+
+        A number and an annotation are anybody's word: Kubernetes judges neither in a pod template.
+        """
+        said = set(_said(document))
+        return "priorityClassName" in said and not said & {"priority", SCHEDULING_SPEC, PRIORITY_ANNOTATION}
 
     def fingerprint(self, document: Document) -> str:
         """The same for as long as the lasting part is the same."""
@@ -334,6 +339,16 @@ def _status(document: Document) -> Mapping[str, Any]:
 
 def _bare(document: Document) -> dict[str, Any]:
     return {key: value for key, value in document.items() if key in ("apiVersion", "kind", "spec")}
+
+
+def _said(value: Any) -> Iterator[str]:
+    """The keys, at any depth, that have a value."""
+    if isinstance(value, Mapping):
+        yield from (key for key, inner in value.items() if inner not in (None, ""))
+        value = tuple(value.values())
+    if isinstance(value, list | tuple):
+        for inner in value:
+            yield from _said(inner)
 
 
 def _without_counts(spec: Any, names: tuple[str, ...]) -> Any:

@@ -29,6 +29,25 @@ _ASKED: Final = 500
 _USER: Final = select(_users).where(_users.c.name == bindparam("n"))
 
 
+def insert_user(transaction: Transaction, user: User, password_hash: str = "") -> str:
+    """Write the row of a new account, whose name no other has; its id, which is given here."""
+    row = {
+        "name": user.name,
+        "role": user.role,
+        "groups": encode(user.groups),
+        "password_hash": password_hash,
+        "uid": user.uid,
+        "created_at": user.created_at,
+        "disabled": user.disabled,
+        "email": clean(user.email),
+        "extension": encode(user.extension),
+        "id": give_id(transaction, user.name, user.created_at),
+        "max_priority": user.max_priority,
+    }
+    transaction.write(insert(_users), row)
+    return str(row["id"])
+
+
 class Accounts(Database):
     """Users, groups, tokens and one-time links. Hashes are made by the service."""
 
@@ -41,21 +60,7 @@ class Accounts(Database):
         def run(transaction: Transaction) -> str:
             if transaction.read(_USER, {"n": user.name}).first() is not None:
                 raise Conflict("user-exists", f"There is a user {user.name} already; choose another name.")
-            row = {
-                "name": user.name,
-                "role": user.role,
-                "groups": encode(user.groups),
-                "password_hash": password_hash,
-                "uid": user.uid,
-                "created_at": user.created_at,
-                "disabled": user.disabled,
-                "email": clean(user.email),
-                "extension": encode(user.extension),
-                "id": give_id(transaction, user.name, user.created_at),
-                "max_priority": user.max_priority,
-            }
-            transaction.write(insert(_users), row)
-            return str(row["id"])
+            return insert_user(transaction, user, password_hash)
 
         return await self.write(run)
 

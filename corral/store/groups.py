@@ -11,7 +11,7 @@ from sqlalchemy import func, insert, select, update
 from corral.kernel.errors import Conflict, NotFound
 from corral.model.accounts import ADMIN_GROUP, AuditWrite, Group, User
 from corral.store import tables
-from corral.store.accounts import Accounts, group_of, group_row, keep_an_admin, user_of
+from corral.store.accounts import Accounts, group_of, group_row, insert_user, keep_an_admin, user_of
 from corral.store.audit import write_audit
 from corral.store.rows import clean, encode, put
 from corral.store.writer import Transaction
@@ -91,18 +91,12 @@ class Groups(Accounts):
                 row = transaction.read(select(_users).where(_users.c.name == name)).first()
                 if (None if row is None else user_of(row)) != before[name]:
                     raise Conflict("accounts-changed", f"{name} was changed meanwhile; look at the list again.")
+                if row is None:
+                    insert_user(transaction, user)
+                    continue
                 said: dict[str, Any] = {"role": user.role, "groups": encode(user.groups), "email": clean(user.email)}
                 said |= {"disabled": user.disabled}
-                if row is None:
-                    new: dict[str, Any] = {
-                        "name": name,
-                        "password_hash": "",
-                        "uid": None,
-                        "created_at": user.created_at,
-                    }
-                    transaction.write(insert(_users), {**new, **said, "extension": encode(user.extension)})
-                else:
-                    transaction.write(update(_users).where(_users.c.name == name).values(**said))
+                transaction.write(update(_users).where(_users.c.name == name).values(**said))
             admins = select(func.count()).where(_users.c.role == "admin", ~_users.c.disabled)
             if not transaction.read(admins).scalar_one():
                 raise Conflict("last-admin", "No administrator would be left; keep one who is not disabled.")

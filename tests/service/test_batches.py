@@ -50,6 +50,7 @@ async def test_each_line_says_what_it_would_do_before_all_is_done(service: Servi
         ("ann,boss,,,", "admin or user"),
         ("../x,,,,", "A user name has"),
         ("carla,,,nowhere,", "is no address"),
+        ("carla,,,@,", "is no address"),
         ("carla,,,,maybe", "yes or no"),
         ("carla,,+vision vision,,", "not both"),
         ("carla,,admingroup,,", "Write admin under role"),
@@ -95,3 +96,12 @@ async def test_the_last_administrator_stays_one_and_others_send_no_lists(service
 async def test_a_name_stands_once_in_a_list(service: Service) -> None:
     tried = await service.batch_users(ROOT, b"name\ncarla\ncarla\n", dry_run=True)
     assert tried.lines[1].message == "carla stands in line 2 already."
+
+
+async def test_an_account_of_a_list_never_has_the_id_of_another(service: Service) -> None:
+    """Its folders go by the id: a namesake of a deleted account would read what that one left."""
+    await service.create_user(ROOT, "old")
+    await service.delete_user(ROOT, "old")
+    await service.batch_users(ROOT, b"name\nold\nnew\n")
+    users = {user.name: user for user in await service.store.all_users()}
+    assert (users["old"].id, users["old"].folder, users["new"].id) == ("old-2", "old-2", "new")

@@ -19,6 +19,7 @@ from corral.spec.dialects import object_kinds
 from corral.spec.dialects.alnair_object import AlnairKind
 from corral.spec.dialects.definitions import definition_files, definitions
 from corral.spec.dialects.framework_object import FrameworkKind
+from corral.spec.dialects.hived_pod import SCHEDULING_SPEC
 from corral.spec.objects import NOW, Condition, ObjectState, RoleState, TaskState, UnifiedJobKind, Wish
 from corral.spec.reading import load_job
 from tests.spec import test_alnair_documents as alnair
@@ -110,6 +111,10 @@ def test_a_priority_is_the_clusters_grant_unless_an_annotation_says_it() -> None
     kind = FrameworkKind()
     assert kind.job(document).priority == kind.job(annotated).priority == 120
     assert kind.granted(document) and not kind.granted(annotated)
+    hived = {SCHEDULING_SPEC: "virtualCluster: default\npriority: 1000\nleafCellNumber: 1\nleafCellType: X\n"}
+    pod = document["spec"]["taskRoles"][0]["task"]["pod"]
+    for anybodys in (pod | {"metadata": {"annotations": hived}}, pod | {"spec": pod["spec"] | {"priority": 999_999_999}}):
+        assert not kind.granted(frameworks.framework(frameworks.role() | {"task": {"pod": anybodys}}))
     assert not AlnairKind().granted(alnair.document() | {"metadata": {"name": "sample", "annotations": said}})
     assert not UnifiedJobKind().granted(load_job(frameworks.framework()).to_document())
 
