@@ -9,7 +9,7 @@ import structlog
 
 from corral.control.fold import Folder
 from corral.control.receipts import Yielded
-from corral.control.turns import turn_of
+from corral.control.turns import turns_at
 from corral.control.world import Job
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.cordons import CORDONS_CHANGED
@@ -117,7 +117,7 @@ class Intents:
         """What concerns jobs that hold nothing."""
         match intent.kind:
             case IntentKind.ORDER:
-                self._order(job, intent)
+                self._order(job, intent, now)
             case IntentKind.EDIT:
                 self._edit(job, intent, now)
             case IntentKind.DELETE:
@@ -153,19 +153,22 @@ class Intents:
         remove = tuple(int(index) for index in data.get("remove", ()))
         self._folder.event(job, ScaleRequested(str(data["role"]), int(data["replicas"]), intent.actor, remove), now)
 
-    def _order(self, job: Job, intent: Intent) -> None:
+    def _order(self, job: Job, intent: Intent, now: float) -> None:
         """Put a job elsewhere among the waiting ones of its queue; one that runs by now waits there next time."""
         if job.completed:
             return
-        jobs = self._folder.world.jobs
-        others = [
-            each
-            for each in jobs.values()
-            if each is not job and each.terms.queue == job.terms.queue and each.unplaced()
-        ]
+        jobs, queue = self._folder.world.jobs, job.terms.queue
         other = jobs.get(JobId(str(intent.data.get("before", ""))))
+        if intent.data.get("queue", queue) != queue or (other is not None and other.terms.queue != queue):
+            elsewhere = "It, or the job that it was to come before, went to another queue meanwhile."
+            self._folder.tell(job.id, now, Fact("job.order-refused", elsewhere), intent.actor)
+            return
+        others = [each for each in jobs.values() if each is not job and each.terms.queue == queue and each.unplaced()]
         before = None if other is None else other.run.turn
-        self._folder.take_turn(job, turn_of(str(intent.data["place"]), (each.run.turn for each in others), before))
+        turn, moved = turns_at(str(intent.data["place"]), {each.id: each.run.turn for each in others}, before)
+        for each, at in moved.items():
+            self._folder.take_turn(jobs[each], at)
+        self._folder.take_turn(job, turn)
 
     def _edit(self, job: Job, intent: Intent, now: float) -> None:
         """Have a job wait on other terms; one that has begun or is over by now keeps its own."""
@@ -173,8 +176,15 @@ class Intents:
             begun = Fact("job.edit-refused", "It no longer waits, so it keeps its priority, maxDuration and queue.")
             self._folder.tell(job.id, now, begun, intent.actor)
             return
-        before = job.document
-        self._folder.edit(job, edited(job.text, msgspec.convert(intent.data, Edit)))
+        before, asked = job.document, msgspec.convert(intent.data, Edit)
+        judged = intent.data.get("judged", {})
+        queue, priority = judged.get("queue", job.terms.queue), judged.get("priority", job.terms.priority)
+        elsewhere = queue != job.terms.queue and bool(asked.queue or asked.priority)
+        if elsewhere or (asked.queue and priority != job.terms.priority):
+            other = "Its queue or priority changed before this was carried out; ask again."
+            self._folder.tell(job.id, now, Fact("job.edit-refused", other), intent.actor)
+            return
+        self._folder.edit(job, edited(job.text, asked))
         if changes := edited_fields(before, job.document):
             said = f"{intent.actor} changed its {edits_in_words(changes)}."
             self._folder.tell(job.id, now, Fact("job.edited", said), intent.actor)

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
+from corral.kernel.ids import JobId
+
 STEP: Final = 1.0
+
+
+def turns_at(place: str, others: Mapping[JobId, float], before: float | None) -> tuple[float, dict[JobId, float]]:
+    """The turn at a place, as `turn_of` says it, and the new turns of those that have to make room for it.
+
+    Between two turns there is room for some fifty others; then those of the higher ones go up by a step.
+    """
+    turn = turn_of(place, others.values(), before)
+    if place != "before" or before is None or (turn > before and turn not in others.values()):
+        return turn, {}
+    return before + STEP / 2, {job: at + STEP for job, at in others.items() if at > before}
 
 
 def turn_of(place: str, others: Iterable[float], before: float | None) -> float:

@@ -103,7 +103,7 @@ def configuration_of(documents: Iterable[Document], change: int = 0) -> Configur
             policy = document
     queues = {"default": QueueDocument(name="default")}
     for _, cluster in sorted(clusters.items()):
-        queues |= {queue.name: queue for queue in cluster.queues if queue.name != "default" or _writes(cluster)}
+        queues |= {queue.name: queue for queue in cluster.queues if queue.name != "default" or writes_default(cluster)}
     return Configuration(clusters, queues | named, policy, storages, change)
 
 
@@ -137,6 +137,6 @@ def to_document(document: Document) -> dict[str, Any]:
     return head | {key: value for key, value in body.items() if key not in head}
 
 
-def _writes(cluster: ClusterDocument) -> bool:
-    """Whether the document itself says what the queue `default` is."""
+def writes_default(cluster: ClusterDocument) -> bool:
+    """Whether a Cluster document itself says what the queue `default` is."""
     return "default" in cluster.queue_shapes

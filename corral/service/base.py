@@ -98,16 +98,21 @@ class ServiceBase:
         self._ids = JobIds(secrets.randbits)
         self._background: set[asyncio.Task[None]] = set()
 
-    async def check(self, actor: Actor, action: str, resource: Resource, **detail: Any) -> Decision:
-        """Refuse what no rule allows, and note the refusal.
+    async def check(
+        self, actor: Actor, action: str, resource: Resource, *, by: Actor | None = None, **detail: Any
+    ) -> Decision:
+        """Refuse what no rule allows, and note the refusal; `by` is who asked where that is not `actor`.
 
         Raises Forbidden naming the rule.
         """
         decision = decide(actor, action, resource)
         if not decision.allowed:
-            left = self._refusals.left(f"{actor.kind}:{actor.job or actor.user}", self.clock.now())
+            asked = by or actor
+            if asked.user != actor.user:
+                detail["of"] = actor.user
+            left = self._refusals.left(f"{asked.kind}:{asked.job or asked.user}", self.clock.now())
             if left is not None:
-                await self.note(actor, action, resource, decision, **detail, **left)
+                await self.note(asked, action, resource, decision, **detail, **left)
             raise Forbidden("not-allowed", refusal(actor, action, resource, decision.rule), rule=decision.rule)
         return decision
 

@@ -60,6 +60,7 @@ class Editing(Submitting, Jobs):
         told = {each.field: {"from": each.before, "to": each.after} for each in view.changes}
         line, at = self.line(actor, "job.edit", job_resource(record), decision, **told), self.clock.now()
         data: dict[str, object] = msgspec.to_builtins(edit)
+        data["judged"] = {"queue": before.spec.queue, "priority": before.priority}
         await self.store.intend(record.id, IntentKind.EDIT, data, actor=actor.user, at=at, audit=line)
         return view
 
@@ -85,6 +86,7 @@ class Editing(Submitting, Jobs):
         owner = await self._owner_of(record)
         own = decide(actor, "job.restart", job_resource(record)).allowed
         bound = actor if own else owner
+        rises = after.priority > before.priority
         if moves and not own and not decide(actor, "job.order", Resource("queue", queue, queue=queue)).allowed:
             message = (
                 f"{actor.user} does not manage the queue {queue}, so only the job's owner and administrators may move "
@@ -92,11 +94,11 @@ class Editing(Submitting, Jobs):
             )
             raise Forbidden("not-allowed", message, rule="managers-only")
         if moves:
-            await self._check_queue(bound, after, admission)
-        if moves or after.priority > before.priority:
+            await self._check_queue(bound, after, admission, by=actor)
+        if moves or rises:
             check_priority(bound, after.priority, queue, admission.most_priority)
-        if not moves:
-            return
+        if not moves and not (rises and before.priority < 0):
+            return  # its queue is held against what it asks for already; below 0 it was a guest, whom less is promised
         if await self._in_cells(after, admission) != after:
             message = f"In the queue {queue} a job of OpenPAI has whole cells; submit {record.name} there anew."
             raise Conflict("counted-in-cells", message)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
-from corral.model.configuration import canonical, read_configuration
+from corral.model.configuration import canonical, read_configuration, writes_default
 from corral.model.documents import DocumentChange
 from corral.model.views import JobDetail
 from corral.model.writes import IntentKind, JobRecord
@@ -44,7 +44,7 @@ class Managing(Yielding, Configuring):
             raise InvalidInput("bad-place", message)
         _refuse_unless_waiting(record)
         await self._check_policy(actor, record)
-        data: dict[str, Any] = {"place": place}
+        data: dict[str, Any] = {"place": place, "queue": record.queue}
         if before:
             other = await self.find(actor, before)
             _refuse_unless_waiting(other)
@@ -84,7 +84,9 @@ class Managing(Yielding, Configuring):
         found: QueueDocument | None = configured.queues.get(queue)
         if found is None:
             raise NotFound("queue-not-found", f"There is no queue {queue[:100]}; `corral queues` lists them.")
-        if queue != "default" and not any(each.kind == "Queue" and each.name == queue for each in documents.revisions):
+        own = any(each.kind == "Queue" and each.name == queue for each in documents.revisions)
+        implied = queue == "default" and not any(map(writes_default, configured.clusters.values()))
+        if not own and not implied:
             message = (
                 f"The queue {queue} is a part of a Cluster document; give it a Queue document first (corral apply)."
             )
@@ -94,9 +96,7 @@ class Managing(Yielding, Configuring):
         if above:
             said = "; ".join(f"{path_text(path)}: {what}" for path, what in above[:10])
             raise InvalidInput("above-queue-limit", f"Managers set limits below the queue's own. {said}.")
-        guard = next(
-            (each.revision for each in documents.revisions if (each.kind, each.name) == ("Queue", queue)), None
-        )
+        guard = next((each.revision for each in documents.revisions if (each.kind, each.name) == ("Queue", queue)), 0)
         note = f"limits by {actor.user}"
         change = DocumentChange("Queue", queue, canonical(changed), guard, note)
         await self._change(actor, "queue.limit", [change], dry_run=dry_run, preempt=False, decision=decision)

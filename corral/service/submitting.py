@@ -235,7 +235,10 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
                 annotations[SSH_KEYS] = keys
         return job.model_copy(update={"metadata": job.metadata.model_copy(update={"annotations": annotations})})
 
-    async def _check_queue(self, actor: Actor, job: UnifiedJob, admission: Admission) -> Decision:
+    async def _check_queue(
+        self, actor: Actor, job: UnifiedJob, admission: Admission, *, by: Actor | None = None
+    ) -> Decision:
+        """Whether a user may submit to the job's queue; `by` is who asks for it, and whose refusal it is."""
         queue = job.spec.queue
         there = admission.queues or ("default",)
         if queue not in there:
@@ -244,7 +247,7 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
             raise InvalidInput("unknown-queue", f'There is no queue "{queue}"{near}{end}')
         restricted = queue in admission.granted
         resource = Resource("queue", queue, queue=queue, restricted=restricted)
-        decision = await self.check(actor, "job.submit", resource)
+        decision = await self.check(actor, "job.submit", resource, by=by)
         if queue in admission.closed:
             message = f"The queue {queue} takes no new jobs now; choose another, or ask an administrator to open it."
             raise Conflict("queue-closed", message)

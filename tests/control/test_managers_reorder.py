@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from corral.control.turns import turn_of
+from corral.control.turns import turn_of, turns_at
 from corral.kernel.ids import JobId, parse_attempt_id
 from corral.model.writes import IntentKind
 from tests.control.harness import House, short
@@ -101,3 +101,13 @@ def test_turns_leave_room_between() -> None:
     assert turn_of("before", [2.0, 1.0], 1.0) == 1.5
     assert turn_of("before", [1.0], 1.0) == 2.0
     assert turn_of("own", [5.0], None) == 0
+
+
+def test_any_number_of_jobs_come_right_before_the_same_one() -> None:
+    """Half of the way between two turns is one of them after some fifty times."""
+    turns = {JobId("x"): 0.0, JobId("above"): 1.0}
+    for number in range(200):
+        turn, moved = turns_at("before", turns, turns[JobId("x")])
+        turns |= moved | {JobId(f"j{number}"): turn}
+        assert turns[JobId("x")] < turn and sorted(turns.values())[1] == turn
+        assert len(set(turns.values())) == len(turns)

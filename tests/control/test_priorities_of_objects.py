@@ -7,14 +7,17 @@ from typing import Any
 import pytest
 
 from corral.spec.dialects.translation import PRIORITY_ANNOTATION
-from corral.spec.objects import ObjectKind, UnifiedJobKind
+from corral.spec.objects import Document, ObjectKind, UnifiedJobKind
 from tests.control.bridged import Bridged, spec
 
 
 class Foreign(UnifiedJobKind):
     """An object of another controller, whose priority is its PriorityClass's."""
 
-    granted = ObjectKind.granted
+    def granted(self, document: Document) -> bool:
+        return ObjectKind.granted(
+            self, {"metadata": document["metadata"], "pod": {"priorityClassName": "crit-priority"}}
+        )
 
 
 async def begun(bridged: Bridged, kind: ObjectKind, annotations: dict[str, str]) -> dict[str, Any]:

@@ -143,3 +143,22 @@ def test_an_edited_document_is_canonical_and_otherwise_the_same() -> None:
     assert changed.to_json() == text
     assert (changed.priority, changed.spec.max_duration_seconds, changed.spec.queue) == (100, 90, "vision")
     assert edited(text, Edit(priority=job.spec.priority, max_duration_seconds=0, queue="default")) == job.to_json()
+
+
+async def test_terms_that_were_judged_in_another_queue_are_not_carried_out(house: House) -> None:
+    """Each of two changes may be allowed alone: a priority is held to the ceiling of the queue that the job was in."""
+    site = "kind: Queue\nname: vision\n---\nkind: Queue\nname: wide\n"
+    await seed(house.store, load_document(site), file="site.yaml", clock=house.clock)
+    await house.begin()
+    _, (job,) = await full(house, "mine", queue="vision")
+    judged = {"queue": "vision", "priority": 10}
+    await edit(house, job, queue="wide", judged=judged)
+    await edit(house, job, priority="100", judged=judged)
+    order = {"place": "first", "queue": "vision"}
+    await house.store.intend(job, IntentKind.ORDER, order, actor="ann", at=house.clock.now())
+    async with house.patience():
+        while "job.order-refused" not in (kinds := [kind for kind, _ in await told(house, job)]):
+            await house.store.wakeup.wait(0.05)
+    record = await _record(house, job)
+    assert "job.edit-refused" in kinds
+    assert (record.queue, record.priority, record.run.turn) == ("wide", 10, 0.0)

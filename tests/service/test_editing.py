@@ -53,7 +53,8 @@ async def submitted(service: Service, name: str = "digits", queue: str = "defaul
 
 
 async def asked(store: Store) -> list[dict[str, Any]]:
-    return [intent.data for intent in await store.intents(0) if intent.kind == IntentKind.EDIT]
+    asked = [intent.data for intent in await store.intents(0) if intent.kind == IntentKind.EDIT]
+    return [{field: value for field, value in each.items() if field != "judged"} for each in asked]
 
 
 async def test_an_edit_is_handed_to_control_and_audited_with_old_and_new(teams: Service, store: Store) -> None:
@@ -195,3 +196,26 @@ async def test_bad_terms_are_refused_in_one_sentence(
     with pytest.raises(Forbidden):
         await service.edit(BOB, made.detail.id, **terms)
     assert await asked(store) == []
+
+
+async def test_a_refused_queue_is_noted_as_the_managers_who_asked_for_it(teams: Service, store: Store) -> None:
+    await store.put_group(Group("keepers", manages=("secret",)))
+    await teams.change_group(ROOT, "keepers", add=("bob",))
+    job = await submitted(teams, queue="vision")
+    with pytest.raises(Forbidden):
+        await teams.edit(await bob(teams), job, queue="secret")
+    line = (await store.audit()).items[0]
+    assert (line.actor, line.resource, line.allowed, line.detail["of"]) == ("bob", "queue:secret", False, "ann")
+
+
+async def test_a_guest_that_wants_its_queues_own_cells_is_held_against_them(
+    teams: Service, store: Store, door: Door, machines: list[Node]
+) -> None:
+    caller = await ann(teams)
+    made = await teams.submit(caller, job_text("wide", devices=2, more="priority: oppo\n"))
+    assert made.detail is not None
+    said = "Queue default owns room for 1 of 2 devices."
+    door.answers["/fit"] = {"binding": {"code": "own-cells", "message": said, "counts": {}}}
+    with pytest.raises(Conflict, match="owns room for 1") as refused:
+        await teams.edit(caller, made.detail.id, priority="test")
+    assert refused.value.code == "impossible-request"

@@ -181,6 +181,18 @@ async def test_managers_limit_below_the_queues_own_and_no_apply_forgets_it(teams
     assert {line.actor for line in lines} == {"bob"}
 
 
+async def test_a_manager_writes_no_document_of_a_queue_that_a_cluster_document_defines(teams: Service) -> None:
+    """It would hide what administrators write there from then on."""
+    await teams.apply_documents(
+        ROOT, "kind: Cluster\napiVersion: corral.dev/v1alpha1\nqueues:\n  default: {limit: {devices: 8}}\n"
+    )
+    await teams.change_group(ROOT, "vision-leads", grant=Grants(manages=("default",)))
+    bob = await signed_in(teams, "bob")
+    with pytest.raises(Conflict) as refused:
+        await teams.limit_queue(bob, "default", QueueLimits(limit={"devices": "4"}))
+    assert refused.value.code == "queue-without-document"
+
+
 async def test_a_manager_of_everything_manages_every_queue(service: Service) -> None:
     await service.store.put_group(Group("ops", manages=("*",)))
     await service.store.add_user(User("ops", groups=("ops",)))

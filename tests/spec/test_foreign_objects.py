@@ -113,7 +113,10 @@ def test_a_priority_is_the_clusters_grant_unless_an_annotation_says_it() -> None
     assert kind.granted(document) and not kind.granted(annotated)
     hived = {SCHEDULING_SPEC: "virtualCluster: default\npriority: 1000\nleafCellNumber: 1\nleafCellType: X\n"}
     pod = document["spec"]["taskRoles"][0]["task"]["pod"]
-    for anybodys in (pod | {"metadata": {"annotations": hived}}, pod | {"spec": pod["spec"] | {"priority": 999_999_999}}):
+    for anybodys in (
+        pod | {"metadata": {"annotations": hived}},
+        pod | {"spec": pod["spec"] | {"priority": 999_999_999}},
+    ):
         assert not kind.granted(frameworks.framework(frameworks.role() | {"task": {"pod": anybodys}}))
     assert not AlnairKind().granted(alnair.document() | {"metadata": {"name": "sample", "annotations": said}})
     assert not UnifiedJobKind().granted(load_job(frameworks.framework()).to_document())
