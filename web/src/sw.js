@@ -33,7 +33,8 @@ self.addEventListener('fetch', (event) => {
 
 async function fill() {
   const cache = await caches.open(PREFIX + VERSION);
-  await cache.addAll([new Request('/', { cache: 'reload' }), ...FILES]);
+  // Not what a sign-in proxy leads to: that page would stand for the portal's while the server is down.
+  await cache.addAll([new Request('/', { cache: 'reload', redirect: 'error' }), ...FILES]);
 }
 
 /** Remove all caches but the newest two: a tab of the build before may still need its files. */
