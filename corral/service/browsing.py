@@ -59,8 +59,8 @@ class Browsing(Storages):
         return self._browser
 
     async def _folder(self, actor: Actor, name: str) -> Folder:
-        storage = (await self.storage(actor, name)).storage
-        own = "" if storage.share else actor.user
+        granted = await self.storage(actor, name)
+        storage, own = granted.storage, granted.folder
         if own:
             await self._check_own_folder(actor, name)
         if storage.type == "uri":
