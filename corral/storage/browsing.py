@@ -220,7 +220,7 @@ class RemoteStorage:
         return data
 
     def _at(self, parts: tuple[str, ...]) -> tuple[Any, str]:
-        filesystem, root = place(self._uri)
+        filesystem, root = place(self._uri, use_listings_cache=False)
         return filesystem, "/".join((root.rstrip("/"), *((self._own,) if self._own else ()), *parts))
 
 

@@ -7,6 +7,7 @@ import os
 import threading
 from pathlib import Path
 
+import fsspec
 import pytest
 
 from corral.kernel.errors import CorralError, Forbidden, InvalidInput, NotFound, Unavailable
@@ -147,6 +148,28 @@ async def test_a_folder_at_a_uri_is_looked_into_as_well(root: Path) -> None:
     assert b"".join([piece async for piece in pieces]) == b"12345"
     with pytest.raises(NotFound):
         await browser.entries("mem", RemoteStorage(root.as_uri(), "bob"), "sub", "", 10)
+
+
+async def test_an_object_store_is_shown_as_it_is_now(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    tasks = fsspec.filesystem("s3", skip_instance_cache=True, use_listings_cache=False)
+    browser, folder = Browser(), RemoteStorage("s3://data/browsed", "ann")
+
+    async def seen() -> list[tuple[str, int]]:
+        return [(each.name, each.size) for each in (await browser.entries("s3", folder, "", "", 10)).entries]
+
+    tasks.pipe_file("data/browsed/ann/one", b"1")
+    assert await seen() == [("one", 1)]
+    tasks.pipe_file("data/browsed/ann/one", b"1 and more")
+    tasks.pipe_file("data/browsed/ann/two", b"22")
+    assert await seen() == [("one", 10), ("two", 2)]
+    size, pieces = await browser.file("s3", folder, "one")
+    assert (size, [piece async for piece in pieces]) == (10, [b"1 and more"])
+    tasks.rm_file("data/browsed/ann/one")
+    assert await seen() == [("two", 2)]
 
 
 def test_a_path_is_taken_apart() -> None:
