@@ -73,7 +73,7 @@ class Browsing(Storages):
             )
             raise Conflict("storage-not-here", message)
         user = await self.store.user(actor.user)
-        return LocalFolder(root, own, account_of(None if user is None else user.uid))
+        return LocalFolder(root, own, lambda: account_of(None if user is None else user.uid))
 
 
 def _root(storage: StorageDocument) -> str:

@@ -66,7 +66,10 @@ class Account(NamedTuple):
 
 
 def account_of(uid: int | None) -> Account | None:
-    """As whom a user's tasks read files; None where the server itself has no more rights than they."""
+    """As whom a user's tasks read files; None where the server itself has no more rights than they.
+
+    Blocks: the system's account database may be a directory server (LDAP).
+    """
     if os.geteuid() != 0:
         return None
     if uid is None:
@@ -109,9 +112,10 @@ class Folder(Protocol):
 class LocalFolder:
     """A folder of this machine."""
 
-    def __init__(self, root: str, own: str, account: Account | None) -> None:
-        """`own` is the user's folder in it; "" is all of it."""
-        self._root, self._own, self._account = root, own, account
+    def __init__(self, root: str, own: str, account: Callable[[], Account | None] | None) -> None:
+        """`own` is the user's folder in it; "" is all of it. `account` may block: it is called once, by the first call."""
+        self._root, self._own, self._ask = root, own, account
+        self._account: Account | None = None
 
     def entries(self, parts: tuple[str, ...], after: str, limit: int) -> Listing:
         """The entries of a folder in it.
@@ -148,6 +152,8 @@ class LocalFolder:
         shown = "/".join(parts)[-200:] or "/"
         descriptor = -1
         try:
+            if self._ask is not None:
+                self._account, self._ask = self._ask(), None
             descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             status = self._checked(descriptor, shown)
             for at, part in enumerate(ways, 1):

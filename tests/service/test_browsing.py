@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,8 @@ import pytest
 from corral.kernel.errors import CorralError
 from corral.service.actor import Actor
 from corral.service.service import Service
+from corral.storage.browsing import PIECE
+from corral.store import Store
 from tests.service.conftest import ROOT
 
 ANN = Actor("ann", storages=("home",))
@@ -43,3 +47,23 @@ async def test_a_namesake_looks_into_its_own_folder_and_not_that_of_the_one_befo
     assert [each.name for each in (await service.storage_files(ANN, "home", "")).items] == ["key"]
     with pytest.raises(CorralError, match="no old in the storage"):
         await read(service, ANN, "old")
+
+
+async def test_the_account_database_is_asked_outside_of_the_event_loop(
+    service: Service, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await storage(service, tmp_path, share=True)
+    await store.allot_uid("ann", 70_000)
+    asked: list[threading.Thread] = []
+
+    def unknown(_: int) -> None:
+        asked.append(threading.current_thread())
+        raise KeyError
+
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    tmp_path.chmod(0o755)
+    (tmp_path / "key").write_bytes(b"x" * (PIECE + 1))
+    (tmp_path / "key").chmod(0o644)
+    assert len(await read(service, ANN, "key")) == PIECE + 1
+    assert len(asked) == 1 and asked[0] is not threading.current_thread()

@@ -91,14 +91,14 @@ async def test_what_the_account_may_not_read_the_server_does_not_give(root: Path
         folder.chmod(0o755)
     file.chmod(0o640)
     with pytest.raises(Forbidden):
-        await read(browser, LocalFolder(str(root), "", stranger), "sets/a.txt")
+        await read(browser, LocalFolder(str(root), "", lambda: stranger), "sets/a.txt")
     file.chmod(0o644)
-    assert await read(browser, LocalFolder(str(root), "", stranger), "sets/a.txt") == b"hello"
+    assert await read(browser, LocalFolder(str(root), "", lambda: stranger), "sets/a.txt") == b"hello"
     (root / "sets").chmod(0o700)
     with pytest.raises(Forbidden):
-        await browser.entries("data", LocalFolder(str(root), "", stranger), "sets", "", 10)
+        await browser.entries("data", LocalFolder(str(root), "", lambda: stranger), "sets", "", 10)
     owner = Account(os.stat(file).st_uid, frozenset())
-    assert await read(browser, LocalFolder(str(root), "", owner), "sets/a.txt") == b"hello"
+    assert await read(browser, LocalFolder(str(root), "", lambda: owner), "sets/a.txt") == b"hello"
 
 
 async def test_a_large_file_comes_in_pieces(root: Path) -> None:
