@@ -37,7 +37,7 @@ class Browsing(Storages):
         `storage-not-here`; Unavailable when the storage does not answer.
         """
         folder = await self._folder(actor, name)
-        found = await self._looker().entries(name, folder, path, after, limit)
+        found = await self._looker().entries(name, folder, path, after, limit, user=actor.user)
         shown = [FileView(each.name, each.kind, each.size, rfc3339(each.changed_at)) for each in found.entries]
         return Page(shown, shown[-1].name if found.more and shown else None)
 
@@ -47,7 +47,7 @@ class Browsing(Storages):
         Raises like `storage_files`, and InvalidInput `not-a-file`.
         """
         folder = await self._folder(actor, name)
-        found = await self._looker().file(name, folder, path)
+        found = await self._looker().file(name, folder, path, user=actor.user)
         resource = Resource("storage", name)
         decision = await self.check(actor, "storage.use", resource)
         await self.note(actor, "storage.read", resource, decision, path=path[:500], bytes=found[0])
