@@ -49,10 +49,11 @@ class Entry(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """Some entries by name, and whether there are more."""
+    """Some entries by name."""
 
     entries: list[Entry]
-    more: bool
+    next: str = ""
+    """The name, as the storage has it, after which the next ones come; "" when there are no more."""
 
 
 class Account(NamedTuple):
@@ -129,7 +130,9 @@ class LocalFolder:
             names = (entry.name for _, entry in zip(range(MOST_SEEN), found, strict=False))
             wanted = heapq.nsmallest(limit + 1, (name for name in names if name > after))
             shown = [_entry(descriptor, name) for name in wanted[:limit]]
-            return Listing([each for each in shown if each is not None], len(wanted) > limit)
+            return Listing(
+                [each for each in shown if each is not None], wanted[limit - 1] if len(wanted) > limit else ""
+            )
 
     def size(self, parts: tuple[str, ...]) -> int:
         """The bytes of a file in it.
@@ -199,7 +202,7 @@ class RemoteStorage:
             raise _away(words_of(error)) from None
         found = [_remote_entry(info) for info in infos[:MOST_SEEN] if info["name"].rstrip("/") != path.rstrip("/")]
         wanted = heapq.nsmallest(limit + 1, (each for each in found if each.name > after))
-        return Listing(wanted[:limit], len(wanted) > limit)
+        return Listing(wanted[:limit], wanted[limit - 1].name if len(wanted) > limit else "")
 
     def size(self, parts: tuple[str, ...]) -> int:
         """The bytes of a file in it.

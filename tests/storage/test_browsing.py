@@ -44,9 +44,9 @@ async def test_a_folder_is_listed_by_name_and_a_file_is_read(root: Path) -> None
     ]
     assert await read(browser, folder, "sets/a.txt") == b"hello"
     first = await browser.entries("data", folder, "sets", "", 1)
-    assert ([each.name for each in first.entries], first.more) == (["a.txt"], True)
-    rest = await browser.entries("data", folder, "sets", "a.txt", 5)
-    assert ([each.name for each in rest.entries], rest.more) == (["deep", "passwd"], False)
+    assert ([each.name for each in first.entries], first.next) == (["a.txt"], "a.txt")
+    rest = await browser.entries("data", folder, "sets", first.next, 5)
+    assert ([each.name for each in rest.entries], rest.next) == (["deep", "passwd"], "")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ class Hanging(LocalFolder):
     def entries(self, parts: tuple[str, ...], after: str, limit: int) -> Listing:
         self.inside.append("/".join(parts))
         self.go.wait()
-        return Listing([], False)
+        return Listing([])
 
     async def fill(self, browser: Browser, users: int) -> list[asyncio.Task[Listing]]:
         """Have so many users take all the slots that each of them may have."""
@@ -183,7 +183,7 @@ async def test_one_user_leaves_slots_of_a_storage_to_others(root: Path) -> None:
     with pytest.raises(Unavailable, match="You have 2 calls"):
         await browser.entries("away", folder, "", "", 1, user="user-0")
     there = LocalFolder(str(root), "", None)
-    assert (await browser.entries("away", there, "sets", "", 1, user="bob")).more
+    assert (await browser.entries("away", there, "sets", "", 1, user="bob")).next
     folder.go.set()
     await asyncio.gather(*calls)
 
