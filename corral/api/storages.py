@@ -8,7 +8,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from corral.api.bounds import After, Limit, Name
+from corral.api.bounds import Limit, Name
 from corral.api.callers import Caller, service_of
 from corral.api.streams import EndingResponse, HoldsLogs
 from corral.api.wire import Json, answers
@@ -18,6 +18,8 @@ from corral.model.views import FileView, StorageView
 router = APIRouter(tags=["storages"])
 
 Path = Annotated[str, Query(max_length=4096, description="A path in the storage; empty is its folder itself.")]
+AfterName = Annotated[str, Query(max_length=2000, description="The `next` of the page before.")]
+"""Long enough for a name of 1,024 bytes, which S3 allows."""
 _BYTES: Final = "application/octet-stream"
 _ANSWERS: Final = answers(None, 200, text="The bytes of the file", also=(409,)) | {
     200: {
@@ -35,7 +37,7 @@ async def list_storages(request: Request, actor: Caller) -> Json:
 
 @router.get("/storages/{name}/files", responses=answers(Page[FileView], also=(409,)))
 async def list_files(
-    request: Request, actor: Caller, name: Name, path: Path = "", limit: Limit = 200, after: After = ""
+    request: Request, actor: Caller, name: Name, path: Path = "", limit: Limit = 200, after: AfterName = ""
 ) -> Json:
     """What is in a folder of a storage, by name; links are listed and not followed."""
     return Json(await service_of(request).storage_files(actor, name, path, limit=limit, after=after))

@@ -10,6 +10,7 @@ from corral.model.accounts import Group
 from corral.model.records import Page, rfc3339
 from corral.model.views import FileView, StorageView
 from corral.service.actor import Actor
+from corral.service.paging import name_at, name_cursor
 from corral.service.rules import Resource
 from corral.service.storages import Granted, Storages
 from corral.spec.storage import StorageDocument
@@ -33,13 +34,14 @@ class Browsing(Storages):
     ) -> Page[FileView]:
         """One page of what is in a folder of a storage, by name.
 
-        Raises NotFound `storage-not-found`, `path-not-found`; Forbidden; InvalidInput `bad-path`, `path-is-link`; Conflict
-        `storage-not-here`; Unavailable when the storage does not answer.
+        Raises NotFound `storage-not-found`, `path-not-found`; Forbidden; InvalidInput `bad-path`, `path-is-link`,
+        `bad-cursor`; Conflict `storage-not-here`; Unavailable when the storage does not answer.
         """
+        begin = name_at(after)
         folder = await self._folder(actor, name)
-        found = await self._looker().entries(name, folder, path, after, limit)
+        found = await self._looker().entries(name, folder, path, begin, limit, user=actor.user)
         shown = [FileView(each.name, each.kind, each.size, rfc3339(each.changed_at)) for each in found.entries]
-        return Page(shown, shown[-1].name if found.more and shown else None)
+        return Page(shown, name_cursor(found.next) if found.next else None)
 
     async def storage_file(self, actor: Actor, name: str, path: str) -> tuple[int, AsyncIterator[bytes]]:
         """The size of a file of a storage, and its bytes; noted in the audit log.
@@ -47,7 +49,7 @@ class Browsing(Storages):
         Raises like `storage_files`, and InvalidInput `not-a-file`.
         """
         folder = await self._folder(actor, name)
-        found = await self._looker().file(name, folder, path)
+        found = await self._looker().file(name, folder, path, user=actor.user)
         resource = Resource("storage", name)
         decision = await self.check(actor, "storage.use", resource)
         await self.note(actor, "storage.read", resource, decision, path=path[:500], bytes=found[0])
@@ -59,8 +61,8 @@ class Browsing(Storages):
         return self._browser
 
     async def _folder(self, actor: Actor, name: str) -> Folder:
-        storage = (await self.storage(actor, name)).storage
-        own = "" if storage.share else actor.user
+        granted = await self.storage(actor, name)
+        storage, own = granted.storage, granted.folder
         if own:
             await self._check_own_folder(actor, name)
         if storage.type == "uri":
@@ -73,7 +75,7 @@ class Browsing(Storages):
             )
             raise Conflict("storage-not-here", message)
         user = await self.store.user(actor.user)
-        return LocalFolder(root, own, account_of(None if user is None else user.uid))
+        return LocalFolder(root, own, lambda: account_of(None if user is None else user.uid))
 
 
 def _root(storage: StorageDocument) -> str:

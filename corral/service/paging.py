@@ -1,6 +1,8 @@
-"""Why: lists that are made anew for each page are paged by position, and say what they refuse alike."""
+"""Why: lists that are made anew for each page are paged by position and folders by name; all refuse alike."""
 
 from __future__ import annotations
+
+import base64
 
 from corral.kernel.errors import InvalidInput
 
@@ -11,5 +13,26 @@ def page_start(after: str, length: int) -> int:
     Raises InvalidInput for what no list has given.
     """
     if after and not (after.isascii() and after.isdigit() and len(after) < 10):
-        raise InvalidInput("bad-cursor", "The value of `after` was not given by this list; begin without it.")
+        raise _unknown()
     return min(int(after or 0), length)
+
+
+def name_cursor(name: str) -> str:
+    """A cursor for the place after a file's name, which may have any characters and bytes that are no UTF-8."""
+    return base64.urlsafe_b64encode(name.encode("utf-8", "surrogatepass")).decode().rstrip("=")
+
+
+def name_at(cursor: str) -> str:
+    """The name that a cursor of `name_cursor` stands for.
+
+    Raises InvalidInput for what no list has given.
+    """
+    try:
+        data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        return data.decode("utf-8", "surrogatepass")
+    except ValueError:
+        raise _unknown() from None
+
+
+def _unknown() -> InvalidInput:
+    return InvalidInput("bad-cursor", "The value of `after` was not given by this list; begin without it.")

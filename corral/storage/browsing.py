@@ -15,19 +15,22 @@ import os
 import pwd
 import stat
 import threading
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
 
 from corral.kernel.errors import Forbidden, InvalidInput, NotFound, Unavailable
+from corral.storage.call_slots import CallSlots
 from corral.storage.stage import place, words_of
 
 Answer = TypeVar("Answer")
 SECONDS: Final = 10.0
 """How long a folder or a piece of a file may take."""
-AT_ONCE: Final = 8
-"""Calls under way in one storage; one that hangs counts until it ends."""
+WAIT: Final = 2.0
+"""Seconds that a listing or a file's first call waits for one of the storage's slots."""
+PIECE_WAIT: Final = 60.0
+"""Seconds that a piece of a file waits for one, because a file that breaks off is of no use."""
 PIECE: Final = 1 << 20
 """Bytes of a file that are read at once."""
 MOST_SEEN: Final = 200_000
@@ -46,10 +49,11 @@ class Entry(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """Some entries by name, and whether there are more."""
+    """Some entries by name."""
 
     entries: list[Entry]
-    more: bool
+    next: str = ""
+    """The name, as the storage has it, after which the next ones come; "" when there are no more."""
 
 
 class Account(NamedTuple):
@@ -66,7 +70,10 @@ class Account(NamedTuple):
 
 
 def account_of(uid: int | None) -> Account | None:
-    """As whom a user's tasks read files; None where the server itself has no more rights than they."""
+    """As whom a user's tasks read files; None where the server itself has no more rights than they.
+
+    Blocks: the system's account database may be a directory server (LDAP).
+    """
     if os.geteuid() != 0:
         return None
     if uid is None:
@@ -109,9 +116,10 @@ class Folder(Protocol):
 class LocalFolder:
     """A folder of this machine."""
 
-    def __init__(self, root: str, own: str, account: Account | None) -> None:
-        """`own` is the user's folder in it; "" is all of it."""
-        self._root, self._own, self._account = root, own, account
+    def __init__(self, root: str, own: str, account: Callable[[], Account | None] | None) -> None:
+        """`own` is the user's folder in it; "" is all of it. `account` may block: it is called once, by the first call."""
+        self._root, self._own, self._ask = root, own, account
+        self._account: Account | None = None
 
     def entries(self, parts: tuple[str, ...], after: str, limit: int) -> Listing:
         """The entries of a folder in it.
@@ -122,7 +130,9 @@ class LocalFolder:
             names = (entry.name for _, entry in zip(range(MOST_SEEN), found, strict=False))
             wanted = heapq.nsmallest(limit + 1, (name for name in names if name > after))
             shown = [_entry(descriptor, name) for name in wanted[:limit]]
-            return Listing([each for each in shown if each is not None], len(wanted) > limit)
+            return Listing(
+                [each for each in shown if each is not None], wanted[limit - 1] if len(wanted) > limit else ""
+            )
 
     def size(self, parts: tuple[str, ...]) -> int:
         """The bytes of a file in it.
@@ -148,6 +158,8 @@ class LocalFolder:
         shown = "/".join(parts)[-200:] or "/"
         descriptor = -1
         try:
+            if self._ask is not None:
+                self._account, self._ask = self._ask(), None
             descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             status = self._checked(descriptor, shown)
             for at, part in enumerate(ways, 1):
@@ -190,7 +202,7 @@ class RemoteStorage:
             raise _away(words_of(error)) from None
         found = [_remote_entry(info) for info in infos[:MOST_SEEN] if info["name"].rstrip("/") != path.rstrip("/")]
         wanted = heapq.nsmallest(limit + 1, (each for each in found if each.name > after))
-        return Listing(wanted[:limit], len(wanted) > limit)
+        return Listing(wanted[:limit], wanted[limit - 1].name if len(wanted) > limit else "")
 
     def size(self, parts: tuple[str, ...]) -> int:
         """The bytes of a file in it.
@@ -220,54 +232,59 @@ class RemoteStorage:
         return data
 
     def _at(self, parts: tuple[str, ...]) -> tuple[Any, str]:
-        filesystem, root = place(self._uri)
+        filesystem, root = place(self._uri, use_listings_cache=False)
         return filesystem, "/".join((root.rstrip("/"), *((self._own,) if self._own else ()), *parts))
 
 
 class Browser:
     """Calls to storages' folders, each in a thread of its own, and few at once in each storage."""
 
-    def __init__(self, seconds: float = SECONDS) -> None:
-        self._seconds = seconds
-        self._under_way: Counter[str] = Counter()
+    def __init__(self, seconds: float = SECONDS, wait: float = WAIT, piece_wait: float = PIECE_WAIT) -> None:
+        self._seconds, self._wait, self._piece_wait = seconds, wait, piece_wait
+        self._slots: dict[str, CallSlots] = {}
 
-    async def entries(self, storage: str, folder: Folder, path: str, after: str, limit: int) -> Listing:
+    async def entries(
+        self, storage: str, folder: Folder, path: str, after: str, limit: int, *, user: str = ""
+    ) -> Listing:
         """Some entries of a folder.
 
-        Raises what the folder does, and Unavailable when it does not answer in time.
+        Raises what the folder does, and Unavailable when it does not answer in time, or the storage or user is busy.
         """
         parts = parts_of(path)
-        return await self._call(storage, lambda: folder.entries(parts, after, limit))
+        return await self._call(storage, user, self._wait, lambda: folder.entries(parts, after, limit))
 
-    async def file(self, storage: str, folder: Folder, path: str) -> tuple[int, AsyncIterator[bytes]]:
+    async def file(
+        self, storage: str, folder: Folder, path: str, *, user: str = ""
+    ) -> tuple[int, AsyncIterator[bytes]]:
         """The size of a file, and its bytes piece by piece: as many as it had at first.
 
         Raises like `entries`.
         """
         parts = parts_of(path)
-        size = await self._call(storage, lambda: folder.size(parts))
-        return size, self._pieces(storage, folder, parts, size)
+        size = await self._call(storage, user, self._wait, lambda: folder.size(parts))
 
-    async def _pieces(self, storage: str, folder: Folder, parts: tuple[str, ...], size: int) -> AsyncIterator[bytes]:
+        def piece(at: int) -> bytes:
+            return folder.read(parts, at, min(size, at + PIECE))
+
+        return size, self._pieces(storage, user, piece, size)
+
+    async def _pieces(self, storage: str, user: str, read: Callable[[int], bytes], size: int) -> AsyncIterator[bytes]:
         at = 0
         while at < size:
-            piece = await self._call(storage, lambda: folder.read(parts, at, min(size, at + PIECE)))  # noqa: B023
+            piece = await self._call(storage, user, self._piece_wait, partial(read, at))
             if not piece:
                 raise Unavailable("file-changed", f"The file became shorter while it was read: {at} of {size} bytes.")
             yield piece
             at += len(piece)
 
-    async def _call(self, storage: str, function: Callable[[], Answer]) -> Answer:
-        if self._under_way[storage] >= AT_ONCE:
-            message = f"The storage {storage} is busy with {AT_ONCE} calls or does not answer; try again in a moment."
-            raise Unavailable("storage-busy", message, retry_after=5)
+    async def _call(self, storage: str, user: str, wait: float, function: Callable[[], Answer]) -> Answer:
+        slots = self._slots.setdefault(storage, CallSlots(storage))
+        await slots.take(user, wait)
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Answer] = loop.create_future()
 
         def done(result: Answer | None, error: BaseException | None) -> None:
-            self._under_way[storage] -= 1
-            if not self._under_way[storage]:
-                del self._under_way[storage]
+            self._free(storage, user)
             if answer.done():
                 return
             if error is not None:
@@ -286,13 +303,22 @@ class Browser:
             except RuntimeError:
                 return  # the server has ended meanwhile
 
-        self._under_way[storage] += 1
-        threading.Thread(target=run, name=f"browse {storage}", daemon=True).start()
+        try:
+            threading.Thread(target=run, name=f"browse {storage}", daemon=True).start()
+        except RuntimeError:
+            self._free(storage, user)
+            raise Unavailable("server-busy", "The server can begin no more threads; try again in a moment.") from None
         try:
             async with asyncio.timeout(self._seconds):
                 return await answer
         except TimeoutError:
             raise _away(f"no answer in {self._seconds:g} seconds") from None
+
+    def _free(self, storage: str, user: str) -> None:
+        slots = self._slots[storage]
+        slots.give_back(user)
+        if slots.idle:
+            del self._slots[storage]
 
 
 def _entry(folder: int, name: str) -> Entry | None:

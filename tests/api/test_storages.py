@@ -9,6 +9,7 @@ import pytest
 
 from corral.client.sync import Client
 from corral.kernel.errors import CorralError
+from corral.service.paging import name_cursor
 from tests.api.harness import Server
 
 
@@ -36,3 +37,16 @@ def test_a_file_is_a_download_for_who_may_read_it(server: Server, alice: Client,
     assert "sandbox" in answer.headers["content-security-policy"]
     with pytest.raises(CorralError, match="none of them"):
         alice.storage_files("shelf", "../..")
+
+
+def test_a_folder_is_paged_by_names_as_long_as_those_of_object_stores(
+    server: Server, root: Client, tmp_path: Path
+) -> None:
+    tmp_path.chmod(0o755)
+    for name in ("b", "z" * 255):
+        (tmp_path / name).touch()
+    root.apply(f"kind: Storage\nname: long\ntype: folder\npath: {tmp_path}\n")
+    first = root.storage_files("long", limit=1)
+    assert [each["name"] for each in first["items"]] == ["b"]
+    assert [each["name"] for each in root.storage_files("long", after=first["next"])["items"]] == ["z" * 255]
+    assert root.storage_files("long", after=name_cursor("zé" * 341))["items"] == []

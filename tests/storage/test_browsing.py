@@ -7,10 +7,12 @@ import os
 import threading
 from pathlib import Path
 
+import fsspec
 import pytest
 
 from corral.kernel.errors import CorralError, Forbidden, InvalidInput, NotFound, Unavailable
-from corral.storage.browsing import AT_ONCE, PIECE, Account, Browser, Listing, LocalFolder, RemoteStorage, parts_of
+from corral.storage.browsing import PIECE, Account, Browser, Listing, LocalFolder, RemoteStorage, parts_of
+from corral.storage.call_slots import AT_ONCE, PER_USER, CallSlots
 
 
 @pytest.fixture
@@ -42,9 +44,9 @@ async def test_a_folder_is_listed_by_name_and_a_file_is_read(root: Path) -> None
     ]
     assert await read(browser, folder, "sets/a.txt") == b"hello"
     first = await browser.entries("data", folder, "sets", "", 1)
-    assert ([each.name for each in first.entries], first.more) == (["a.txt"], True)
-    rest = await browser.entries("data", folder, "sets", "a.txt", 5)
-    assert ([each.name for each in rest.entries], rest.more) == (["deep", "passwd"], False)
+    assert ([each.name for each in first.entries], first.next) == (["a.txt"], "a.txt")
+    rest = await browser.entries("data", folder, "sets", first.next, 5)
+    assert ([each.name for each in rest.entries], rest.next) == (["deep", "passwd"], "")
 
 
 @pytest.mark.parametrize(
@@ -90,14 +92,14 @@ async def test_what_the_account_may_not_read_the_server_does_not_give(root: Path
         folder.chmod(0o755)
     file.chmod(0o640)
     with pytest.raises(Forbidden):
-        await read(browser, LocalFolder(str(root), "", stranger), "sets/a.txt")
+        await read(browser, LocalFolder(str(root), "", lambda: stranger), "sets/a.txt")
     file.chmod(0o644)
-    assert await read(browser, LocalFolder(str(root), "", stranger), "sets/a.txt") == b"hello"
+    assert await read(browser, LocalFolder(str(root), "", lambda: stranger), "sets/a.txt") == b"hello"
     (root / "sets").chmod(0o700)
     with pytest.raises(Forbidden):
-        await browser.entries("data", LocalFolder(str(root), "", stranger), "sets", "", 10)
+        await browser.entries("data", LocalFolder(str(root), "", lambda: stranger), "sets", "", 10)
     owner = Account(os.stat(file).st_uid, frozenset())
-    assert await read(browser, LocalFolder(str(root), "", owner), "sets/a.txt") == b"hello"
+    assert await read(browser, LocalFolder(str(root), "", lambda: owner), "sets/a.txt") == b"hello"
 
 
 async def test_a_large_file_comes_in_pieces(root: Path) -> None:
@@ -113,18 +115,32 @@ class Hanging(LocalFolder):
     def __init__(self) -> None:
         super().__init__("/", "", None)
         self.go = threading.Event()
+        self.inside: list[str] = []
 
     def entries(self, parts: tuple[str, ...], after: str, limit: int) -> Listing:
+        self.inside.append("/".join(parts))
         self.go.wait()
-        return Listing([], False)
+        return Listing([])
+
+    async def fill(self, browser: Browser, users: int) -> list[asyncio.Task[Listing]]:
+        """Have so many users take all the slots that each of them may have."""
+        calls = [
+            asyncio.create_task(browser.entries("away", self, "", "", 1, user=f"user-{user}"))
+            for user in range(users)
+            for _ in range(PER_USER)
+        ]
+        async with asyncio.timeout(20):
+            while len(self.inside) < len(calls):
+                await asyncio.sleep(0)
+        return calls
 
 
 async def test_a_storage_that_hangs_holds_up_few_and_not_for_long() -> None:
-    browser, folder = Browser(seconds=0.05), Hanging()
-    asked = (browser.entries("away", folder, "", "", 1) for _ in range(AT_ONCE))
-    answers = await asyncio.gather(*asked, return_exceptions=True)
+    browser, folder = Browser(seconds=0.05, wait=0.05), Hanging()
+    calls = await folder.fill(browser, AT_ONCE // PER_USER)
+    answers = await asyncio.gather(*calls, return_exceptions=True)
     assert all(isinstance(each, Unavailable) and each.code == "storage-away" for each in answers)
-    with pytest.raises(Unavailable, match="is busy with 8 calls"):
+    with pytest.raises(Unavailable, match="There are 8 calls"):
         await browser.entries("away", folder, "", "", 1)
     folder.go.set()
     async with asyncio.timeout(20):
@@ -134,6 +150,68 @@ async def test_a_storage_that_hangs_holds_up_few_and_not_for_long() -> None:
                 return
             except Unavailable:
                 await asyncio.sleep(0)
+
+
+async def test_a_file_that_is_being_fetched_waits_for_the_storage_and_goes_on(root: Path) -> None:
+    (root / "big").write_bytes(b"x" * (PIECE + 5))
+    browser, folder = Browser(seconds=60, wait=0.01), Hanging()
+    _, pieces = await browser.file("away", LocalFolder(str(root), "", None), "big", user="ann")
+    assert len(await anext(pieces)) == PIECE
+    calls = await folder.fill(browser, AT_ONCE // PER_USER)
+    last = asyncio.ensure_future(anext(pieces))
+    with pytest.raises(Unavailable) as refused:
+        await browser.entries("away", folder, "", "", 1, user="bob")
+    assert (refused.value.code, last.done()) == ("storage-busy", False)
+    folder.go.set()
+    assert await last == b"x" * 5
+    await asyncio.gather(*calls)
+
+
+async def test_a_file_does_not_wait_for_ever(root: Path) -> None:
+    browser, folder = Browser(piece_wait=0.01), Hanging()
+    _, pieces = await browser.file("away", LocalFolder(str(root), "", None), "sets/a.txt", user="ann")
+    calls = await folder.fill(browser, AT_ONCE // PER_USER)
+    with pytest.raises(Unavailable, match="try again in a moment"):
+        await anext(pieces)
+    folder.go.set()
+    await asyncio.gather(*calls)
+
+
+async def test_one_user_leaves_slots_of_a_storage_to_others(root: Path) -> None:
+    browser, folder = Browser(wait=0.01), Hanging()
+    calls = await folder.fill(browser, 1)
+    with pytest.raises(Unavailable, match="You have 2 calls"):
+        await browser.entries("away", folder, "", "", 1, user="user-0")
+    there = LocalFolder(str(root), "", None)
+    assert (await browser.entries("away", there, "sets", "", 1, user="bob")).next
+    folder.go.set()
+    await asyncio.gather(*calls)
+
+
+async def test_many_files_that_are_fetched_at_once_all_come_whole(root: Path) -> None:
+    (root / "big").write_bytes(b"x" * (3 * PIECE + 5))
+    browser = Browser(wait=60)
+
+    async def fetch(user: int) -> int:
+        _, pieces = await browser.file("data", LocalFolder(str(root), "", None), "big", user=str(user % 6))
+        return sum([len(piece) async for piece in pieces])
+
+    assert set(await asyncio.gather(*map(fetch, range(24)))) == {3 * PIECE + 5}
+
+
+async def test_who_waits_no_more_holds_no_slot() -> None:
+    slots = CallSlots("data")
+    for user in ("ann", "ann"):
+        await slots.take(user, 1)
+    waiting = [asyncio.ensure_future(slots.take("ann", 60)) for _ in range(2)]
+    await asyncio.sleep(0)
+    slots.give_back("ann")
+    waiting[0].cancel()  # it was given the slot and never ran again
+    await asyncio.wait_for(waiting[1], 20)
+    for _ in range(2):
+        assert not slots.idle
+        slots.give_back("ann")
+    assert slots.idle
 
 
 async def test_a_folder_at_a_uri_is_looked_into_as_well(root: Path) -> None:
@@ -147,6 +225,28 @@ async def test_a_folder_at_a_uri_is_looked_into_as_well(root: Path) -> None:
     assert b"".join([piece async for piece in pieces]) == b"12345"
     with pytest.raises(NotFound):
         await browser.entries("mem", RemoteStorage(root.as_uri(), "bob"), "sub", "", 10)
+
+
+async def test_an_object_store_is_shown_as_it_is_now(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    tasks = fsspec.filesystem("s3", skip_instance_cache=True, use_listings_cache=False)
+    browser, folder = Browser(), RemoteStorage("s3://data/browsed", "ann")
+
+    async def seen() -> list[tuple[str, int]]:
+        return [(each.name, each.size) for each in (await browser.entries("s3", folder, "", "", 10)).entries]
+
+    tasks.pipe_file("data/browsed/ann/one", b"1")
+    assert await seen() == [("one", 1)]
+    tasks.pipe_file("data/browsed/ann/one", b"1 and more")
+    tasks.pipe_file("data/browsed/ann/two", b"22")
+    assert await seen() == [("one", 10), ("two", 2)]
+    size, pieces = await browser.file("s3", folder, "one")
+    assert (size, [piece async for piece in pieces]) == (10, [b"1 and more"])
+    tasks.rm_file("data/browsed/ann/one")
+    assert await seen() == [("two", 2)]
 
 
 def test_a_path_is_taken_apart() -> None:

@@ -7,36 +7,14 @@ import io
 import os
 import subprocess
 import sys
-import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import fsspec
 import pytest
-from moto.server import ThreadedMotoServer
 
 from corral.storage.stage import _copy
 
 pytestmark = pytest.mark.timeout(120)
-
-
-@pytest.fixture(scope="module")
-def environment() -> Iterator[dict[str, str]]:
-    """A store with the bucket `data`."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    env = {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_ACCESS_KEY_ID": "somebody",
-        "AWS_SECRET_ACCESS_KEY": "hunter2",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }
-    asked = urllib.request.Request(f"{env['AWS_ENDPOINT_URL']}/data", method="PUT")
-    with urllib.request.urlopen(asked):
-        pass
-    yield env
-    server.stop()
 
 
 def stage(source: object, target: object, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
