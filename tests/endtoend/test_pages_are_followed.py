@@ -137,7 +137,7 @@ def test_the_page_of_the_command_line_and_those_that_tend_a_server(reader: Reade
     reader.write("job.yaml", JOB.replace("COMMAND", "echo lr <% $parameters.lr %>"))
     reader.write("train.py", "import os\nprint('rank', os.environ['RANK'])\n")
     said = reader.follows(page["Submit"])
-    assert "lr 0.1" in said[1] and "rank 1" in said[3]
+    assert "lr 0.1" in said[1] and "rank 1" in said[5]
     reader.write("job.yaml", JOB.replace("COMMAND", "echo epoch; echo 42 > model.pt; exec sleep 1000"))
     reader.write("notebook.yaml", NOTEBOOK)
     for file, name in (("job.yaml", "digits"), ("notebook.yaml", "mynotebook")):
