@@ -146,7 +146,8 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
         `unique_name` says who may not have the job's name already: see `NewJob`. `own_tags` are given by the server, that
         knows the job by them; its document may have none of their kind. `own_priority`: it was given elsewhere, and no
         maxPriority is asked. `file`: what the submitter wrote, to be kept beside the document; True: this text. `source`:
-        the submitter's own job whose file the text came from, which has the secrets of its placeholders.
+        the submitter's own job whose file the text came from, which has the secrets of its placeholders. `dry_run`: say
+        what would become of it, or refuse it, and store nothing.
 
         Raises SpecError with every problem, InvalidInput, Forbidden, Conflict (a name taken, an impossible request).
         """
@@ -158,7 +159,7 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
         terms = _Terms(
             idempotency_key,
             hashlib.sha256(data + b"\0" + asked.encode()).hexdigest(),
-            waits or dry_run,
+            waits,
             no_image,
             code_digest,
             birth,
@@ -179,11 +180,11 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
         sealed = await self._sealed_secrets(actor, job, own_secrets, source)
         job, needs = await self._with_dependencies(actor, await self._with_storages(actor, job))
         obstacle = await self._obstacle(actor, job, admission)
+        if obstacle and not waits:
+            raise Conflict("impossible-request", f"{obstacle} Ask for less, or submit with --wait-for-capacity.")
         if dry_run:
             trial = await self._try(actor, job, needs, obstacle)
             return SubmitResult(False, trial=msgspec.structs.replace(trial, notes=notes))
-        if obstacle and not waits:
-            raise Conflict("impossible-request", f"{obstacle} Ask for less, or submit with --wait-for-capacity.")
         new = self._new_jobs(actor, job, terms, needs, sealed)
         audit = self.line(
             actor, "job.submit", Resource("job", new[0].id, queue=job.spec.queue), decision, name=job.name
