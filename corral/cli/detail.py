@@ -88,8 +88,8 @@ def _reasons(job: Job) -> str:
     if reasons:
         lines = [f"{because} {reasons['binding']['message']}"]
         lines += [f"  also: {other['message']}" for other in reasons["others"]]
-        if reasons["ahead"]:
-            lines.append(f"  {reasons['ahead']} ahead of it in order")
+        if job["state"] == "waiting":
+            lines.append(f"  Who is ahead of it, and when it may start: corral explain {job['id']}")
         if not reasons["possible"]:
             lines.append("  it never starts as it is")
         return "\n".join(lines)
