@@ -49,6 +49,7 @@ from corral.spec.openpai.names import (
     USER,
     VERSION,
 )
+from corral.spec.openpai.own_file import no_secret_because
 from corral.spec.openpai.translation import public_keys, secret_name
 from corral.spec.parts import Array, Dependency
 from corral.spec.reading import OwnFile, ReadJob
@@ -215,7 +216,11 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
         asked["fs_uri"], asked["sealed"] = self.openpai_fs_uri, await self.file_secrets(actor, source)
         if (b"jobName" if isinstance(text, bytes) else "jobName") in text:  # type: ignore[operator]  # OpenPAI's version 1
             asked["folder"] = await self._folder_of(actor)
-        read = await self.aside(len(text) <= LIGHT, partial(read_runnable_job, text, **asked))
+        try:
+            read = await self.aside(len(text) <= LIGHT, partial(read_runnable_job, text, **asked))
+        except SpecError as error:
+            why = await self.why_no_secret(actor, source)
+            raise no_secret_because(error, why) if why else error from None
         _refuse_hidden(read.job, filename)
         job = read.job.with_targets({}) if read.job.spec.replica_spec.target_replicas else read.job
         return replace(read, job=job)
@@ -359,10 +364,11 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
         missing = sorted(names - stored.keys())
         if missing and missing[0].startswith(SECRET_PREFIX):
             name = missing[0].removeprefix(SECRET_PREFIX)[:100]
+            why = await self.why_no_secret(actor, source)
             raise InvalidInput(
                 "unknown-secret",
-                f"The document needs the secret {name} of the job that it came from; name that job, if it is yours "
-                "(`corral submit FILE --from JOB`).",
+                f"The document needs the secret {name} of the job that it came from{why and f': {why}'}; name that job, "
+                "if it is yours (`corral submit FILE --from JOB`).",
             )
         if missing:
             raise InvalidInput(
