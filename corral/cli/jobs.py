@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from corral.cli.arrays import counted_states, each_job, job_or_array
+from corral.cli.arrays import counted_states, each_job, job_or_array, one_job
 from corral.cli.output import age, devices_of, output_option, paint, say, show, span, state, table
 from corral.cli.pages import one_page
 from corral.cli.server_of import connect
@@ -177,7 +177,7 @@ def _print_file(job: str, revision: int | None, output: str) -> None:
 @output_option
 def explain_command(job: str, output: str) -> None:
     """Say why a job waits: what binds, who is ahead, when it is likely to start, and what would start it now."""
-    with connect() as client:
+    with connect() as client, one_job(client, job):
         found = client.explain(job)
     if show(found, output, names=[found["job"]]):
         return
@@ -238,7 +238,7 @@ def restart_command(jobs: Sequence[str]) -> None:
 @click.option("--role", default="", help="The role to scale; default: the one that replicaSpec names.")
 def scale_command(job: str, replicas: int, role: str) -> None:
     """Set how many replicas an elastic job asks for, within its bounds."""
-    with connect() as client:
+    with connect() as client, one_job(client, job):
         scaled = client.scale(job, replicas, role=role)
     say(f"{scaled['name']} ({scaled['id']}) asks for {replicas} replicas.")
 

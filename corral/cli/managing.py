@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import click
 
+from corral.cli.arrays import one_job
 from corral.cli.output import output_option, say, show, table
 from corral.cli.server_of import connect
 
@@ -25,7 +26,7 @@ def order_command(job: str, place: str | None, before: str) -> None:
     """
     if bool(place) == bool(before):
         raise click.UsageError("Say one of --first, --last, --before JOB and --own.")
-    with connect() as client:
+    with connect() as client, one_job(client, job):
         found = client.order_job(job, place or "before", before=before)
     say(f"{found['name']} is put {'before ' + before if before else place} in queue {found['queue']}.")
 
