@@ -37,7 +37,7 @@ def _head(job: Job) -> str:
         "Waited": _waited(job),
         "Ran": age(job["startedAt"], job["endedAt"]),
         "Checkpoint": _checkpoint(job),
-        "Attempt": f"{job['attempt'] + 1} (corral attempts {job['id']})" if job["attempt"] else "",
+        "Attempt": f"{job['attempt']}, counted from 0 (corral attempts {job['id']})" if job["attempt"] else "",
         "Retries": _retries(job),
         "Depends on": ", ".join(job.get("dependsOn", ())),
         "Tags": ", ".join(job["tags"]),
