@@ -53,7 +53,10 @@ Until = Annotated[datetime | None, Query(alias="createdBefore", description="Onl
 Wait = Annotated[
     bool, Query(alias="waitForCapacity", description="Accept what is larger than the whole inventory, and wait for it.")
 ]
-DryRun = Annotated[bool, Query(alias="dryRun", description="Store nothing; say whether it would start, and why not.")]
+DryRun = Annotated[
+    bool,
+    Query(alias="dryRun", description="Store nothing; say whether it would start, or refuse what a submit refuses."),
+]
 DryEdit = Annotated[bool, Query(alias="dryRun", description="Store nothing; say what would change.")]
 NoImage = Annotated[
     bool, Query(alias="noImage", description="Ignore the images and run in the node's own environment.")

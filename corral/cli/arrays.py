@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from corral.cli.pages import items
-from corral.kernel.errors import NotFound
+from corral.kernel.errors import Conflict, NotFound
+from corral.kernel.units import counted
 
 if TYPE_CHECKING:
     from corral.client.sync import Client
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 _TAG: Final = "array:"
 _ENDED: Final = ("succeeded", "failed", "stopped")
+_NAMED: Final = 3
+"""Jobs of an array that are named where one of them is asked for."""
 _LOOKED_AT: Final = 1000
 """Jobs with such a name that are looked through for an array's."""
 
@@ -50,12 +54,38 @@ def job_or_array(client: Client, ref: str) -> Job | list[Job]:
         return found
 
 
+@contextlib.contextmanager
+def one_job(client: Client, ref: str) -> Iterator[None]:
+    """Have what is asked of the job `ref` name the jobs of an array, where `ref` is one.
+
+    Raises NotFound.
+    """
+    try:
+        yield
+    except NotFound as error:
+        found = members(client, ref) if error.code == "job-not-found" else []
+        if not found:
+            raise
+        names = ", ".join(job["name"] for job in found[:_NAMED]) + (", …" if len(found) > _NAMED else "")
+        message = f"{ref} is an array of {counted(len(found), 'job')}; name one of them: {names}."
+        raise NotFound("job-is-array", message) from None
+
+
 def each_job(client: Client, refs: Sequence[str], *, live: bool | None = None) -> Iterable[str]:
-    """The jobs that `refs` name, for an array each of its jobs; of arrays only the live or, if False, the ended ones."""
+    """The jobs that `refs` name, for an array each of its jobs; of arrays only the live or, if False, the ended ones.
+
+    Raises NotFound, and Conflict for an array that has no such job.
+    """
     for ref in refs:
         found = job_or_array(client, ref)
         if isinstance(found, list):
-            yield from (job["id"] for job in found if live is None or (job["state"] not in _ENDED) is live)
+            wanted = [job["id"] for job in found if live is None or (job["state"] not in _ENDED) is live]
+            if not wanted and live:
+                raise Conflict("job-over", f"All jobs of {ref} are over already ({counted_states(found)}).")
+            if not wanted:
+                message = f"No job of {ref} is over ({counted_states(found)}); stop them first, or use --stop."
+                raise Conflict("job-live", message)
+            yield from wanted
         else:
             yield ref
 

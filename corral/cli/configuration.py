@@ -96,8 +96,10 @@ def _submit_too(client: Client, jobs: list[bytes], file: str, output: str, *, dr
         _try_too(jobs, file)
         return 0
     folder = Path.cwd() if file == "-" else Path(file).resolve().parent
-    sent: dict[str, Any] = dict.fromkeys(("wait_for_capacity", "no_image", "follow"), False) | {"source": ""}
-    return submit_jobs(client, jobs, folder, {}, {**sent, "dry_run": False, "idempotency_key": "", "output": output})
+    sent = dict.fromkeys(("wait_for_capacity", "no_image", "follow"), False)
+    return submit_jobs(
+        client, jobs, folder, {}, {**sent, "dry_run": False, "source": "", "idempotency_key": "", "output": output}
+    )
 
 
 @click.command("diff")

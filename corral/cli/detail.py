@@ -37,7 +37,7 @@ def _head(job: Job) -> str:
         "Waited": _waited(job),
         "Ran": age(job["startedAt"], job["endedAt"]),
         "Checkpoint": _checkpoint(job),
-        "Attempt": f"{job['attempt'] + 1} (corral attempts {job['id']})" if job["attempt"] else "",
+        "Attempt": f"{job['attempt']}, counted from 0 (corral attempts {job['id']})" if job["attempt"] else "",
         "Retries": _retries(job),
         "Depends on": ", ".join(job.get("dependsOn", ())),
         "Tags": ", ".join(job["tags"]),
@@ -88,8 +88,8 @@ def _reasons(job: Job) -> str:
     if reasons:
         lines = [f"{because} {reasons['binding']['message']}"]
         lines += [f"  also: {other['message']}" for other in reasons["others"]]
-        if reasons["ahead"]:
-            lines.append(f"  {reasons['ahead']} ahead of it in order")
+        if job["state"] == "waiting":
+            lines.append(f"  Who is ahead of it, and when it may start: corral explain {job['id']}")
         if not reasons["possible"]:
             lines.append("  it never starts as it is")
         return "\n".join(lines)

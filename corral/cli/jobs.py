@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from corral.cli.arrays import counted_states, each_job, job_or_array
+from corral.cli.arrays import counted_states, each_job, job_or_array, one_job
 from corral.cli.output import age, devices_of, output_option, paint, say, show, span, state, table
 from corral.cli.pages import one_page
 from corral.cli.server_of import connect
+from corral.kernel.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
     from corral.client.types import Job
@@ -20,6 +22,8 @@ STATES = ("waiting", "starting", "running", "stopping", "succeeded", "failed", "
 _SHOWN = 50
 _MOST = 100_000
 """Jobs that a table, and what programs read, has at most unless -n says otherwise."""
+_REASON = 80
+"""Characters of a reason at the end of a job's line."""
 jobs_argument = click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
 
 
@@ -111,7 +115,7 @@ def _jobs_table(found: Sequence[Job]) -> str:
         )
         for job in found
     ]
-    headings = ("NAME", "STATE", "TASKS", "DEVICES", "USER", "QUEUE", "AGE", "RAN", "ID", "")
+    headings = ("NAME", "STATE", "TASKS", "DEVICES", "USER", "QUEUE", "AGE", "RAN", "ID", "REASON")
     return table(headings, rows, right=frozenset({2, 3, 6, 7}))
 
 
@@ -124,7 +128,10 @@ def get_command(thing: str, revision: int | None, as_file: bool, output: str) ->
     """Show one job: where its tasks run, why it waits, how it ended; or an array's jobs, or a configuration document.
 
     JOB is an id, a name (the latest job of that name), or USER~NAME. With -o yaml the document is included;
-    what is printed can be submitted again. KIND is cluster, queue or policy: alone it lists them.
+    what is printed can be submitted again.
+
+    KIND is cluster, queue, policy or storage, or clusters, queues, policies, storages; virtualcluster, virtualclusters
+    and vc are other words for queue. Alone it lists them, also where a job is called so: name that by its id.
 
     \b
     corral get digits                          a job
@@ -140,6 +147,8 @@ def get_command(thing: str, revision: int | None, as_file: bool, output: str) ->
         return
     if names_configuration(thing):
         show_document(thing, revision, output) if "/" in thing else list_documents(thing, output)
+        if "/" not in thing:
+            _tell_of_namesake(thing)
         return
     if revision is not None:
         raise click.UsageError("Only configuration documents (KIND/NAME) have revisions.")
@@ -154,6 +163,13 @@ def get_command(thing: str, revision: int | None, as_file: bool, output: str) ->
         return
     if not show(found, output, names=[found["id"]]):
         click.echo(detail_text(found))
+
+
+def _tell_of_namesake(kind: str) -> None:
+    """Tell of a job that is called as a kind of documents is."""
+    with connect() as client, contextlib.suppress(NotFound, Forbidden):
+        job = client.job(kind)
+        say(f"There is a job called {kind}, too: corral get {job['id']}")
 
 
 def _print_file(job: str, revision: int | None, output: str) -> None:
@@ -177,7 +193,7 @@ def _print_file(job: str, revision: int | None, output: str) -> None:
 @output_option
 def explain_command(job: str, output: str) -> None:
     """Say why a job waits: what binds, who is ahead, when it is likely to start, and what would start it now."""
-    with connect() as client:
+    with connect() as client, one_job(client, job):
         found = client.explain(job)
     if show(found, output, names=[found["job"]]):
         return
@@ -238,7 +254,7 @@ def restart_command(jobs: Sequence[str]) -> None:
 @click.option("--role", default="", help="The role to scale; default: the one that replicaSpec names.")
 def scale_command(job: str, replicas: int, role: str) -> None:
     """Set how many replicas an elastic job asks for, within its bounds."""
-    with connect() as client:
+    with connect() as client, one_job(client, job):
         scaled = client.scale(job, replicas, role=role)
     say(f"{scaled['name']} ({scaled['id']}) asks for {replicas} replicas.")
 
@@ -257,10 +273,18 @@ def rm_command(jobs: Sequence[str], stop: bool) -> None:
 def short_reason(job: Job) -> str:
     """What stands at the end of a job's line: why it waits, or how it failed."""
     if (waiting := job["waiting"]) is not None:
-        return paint(waiting["message"][:80], dim=True)
+        return paint(_cut(waiting["message"]), dim=True)
     if job["state"] == "failed" and (end := job["exit"]) is not None:
-        return paint(f"{end['phrase']} ({end['code']})"[:80], dim=True)
+        return paint(_cut(f"{end['phrase']} ({end['code']})"), dim=True)
     return ""
+
+
+def _cut(reason: str) -> str:
+    """The beginning of a reason, whole words and a mark where it goes on."""
+    if len(reason) <= _REASON:
+        return reason
+    begin = reason[:_REASON]
+    return (begin.rpartition(" ")[0] or begin[:-1]).rstrip(".,;: ") + "…"
 
 
 def _names(ahead: Sequence[Any]) -> str:

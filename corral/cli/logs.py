@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from corral.cli.arrays import job_or_array
+from corral.cli.arrays import job_or_array, one_job
 from corral.cli.output import age, output_option, paint, say, show, table
 from corral.cli.pages import items, one_page
 from corral.cli.server_of import connect
@@ -59,7 +59,8 @@ def logs_command(
         succeeded = True
         for ref, name in [(each["id"], each["name"]) for each in found] if isinstance(found, list) else [(job, "")]:
             if name:
-                say(f"==> {name} <==")
+                click.echo(f"==> {name} <==")  # where the lines go, so that a file has it too
+                sys.stdout.flush()
             if follow and tail is None and prefix is None:
                 succeeded &= follow_job(client, ref)["state"] == "succeeded"
             else:
@@ -79,7 +80,7 @@ def attempts_command(job: str, task: str, limit: int, output: str) -> None:
 
     The number is the job's attempt and, in it, the task's: 1.0 is the first attempt of the task in the job's second.
     """
-    with connect() as client:
+    with connect() as client, one_job(client, job):
         page = one_page(partial(client.tasks, job), limit) if not task else None
         tasks = [task] if page is None else [_name(each) for each in page["items"]]
         found = []
@@ -111,7 +112,7 @@ def events_command(job: str, follow: bool, limit: int, server: bool, output: str
         raise click.UsageError("--server lists what happened to the server; -f without a job follows that, too.")
     if not job and not follow and not server:
         raise click.UsageError("Name a job, follow all jobs with -f, or ask for --server.")
-    with connect() as client:
+    with connect() as client, one_job(client, job):
         last = 0
         if server:
             found = client.server_events(limit=limit)["items"][::-1]

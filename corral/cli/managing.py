@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import click
 
+from corral.cli.arrays import one_job
 from corral.cli.output import output_option, say, show, table
 from corral.cli.server_of import connect
 
 
 @click.command("order")
 @click.argument("job")
-@click.option("--first", "place", flag_value="first", help="Before all waiting jobs of its queue.")
+@click.option("--first", "place", flag_value="first", help="Before all other waiting jobs of its queue.")
 @click.option("--last", "place", flag_value="last", help="Behind all of them.")
 @click.option("--own", "place", flag_value="own", help="Back where the queue's order has it.")
 @click.option("--before", default="", metavar="JOB", help="Before this waiting job, and those that are equal to it.")
@@ -20,11 +21,12 @@ def order_command(job: str, place: str | None, before: str) -> None:
     """Put a waiting job elsewhere in its queue.
 
     For managers of the queue (corral groups grant GROUP --manage QUEUE). What was moved ahead comes before all jobs that
-    nobody moved, whatever their priority; what may be preempted follows from priorities as before.
+    nobody moved, whatever their priority; what may be preempted follows from priorities as before. Under the policy fair
+    jobs with a priority below 0 still come after all others: of them the one that was moved is first.
     """
     if bool(place) == bool(before):
         raise click.UsageError("Say one of --first, --last, --before JOB and --own.")
-    with connect() as client:
+    with connect() as client, one_job(client, job):
         found = client.order_job(job, place or "before", before=before)
     say(f"{found['name']} is put {'before ' + before if before else place} in queue {found['queue']}.")
 

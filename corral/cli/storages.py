@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from corral.cli.accounts import Listing
 from corral.cli.output import output_option, say, show, table
 from corral.cli.pages import items
 from corral.cli.server_of import connect
+from corral.kernel.errors import Conflict
 
 
 @click.group("storages", cls=Listing, invoke_without_command=True)
@@ -62,15 +64,18 @@ def browse_storage(storage: str, path: str, output: str) -> None:
 @click.argument("storage")
 @click.argument("path")
 @click.option("-o", "--output", "to", default="", help="Where to write it (- is standard output); its name, if unsaid.")
-def get_file(storage: str, path: str, to: str) -> None:
+@click.option("--force", is_flag=True, help="Write over a file that is there already.")
+def get_file(storage: str, path: str, to: str, force: bool) -> None:
     """Fetch a file out of a storage."""
+    target = Path(to or path.rstrip("/").rpartition("/")[2])
+    if to != "-" and not force and os.path.lexists(target):
+        raise Conflict("file-exists", f"{target} is there already; write over it with --force, or elsewhere with -o.")
     with connect() as client:
         pieces = client.storage_file(storage, path)
         if to == "-":
             for piece in pieces:
                 sys.stdout.buffer.write(piece)
             return
-        target = Path(to or path.rstrip("/").rpartition("/")[2])
         part = target.with_name(target.name + ".part")
         try:
             with part.open("xb") as file:

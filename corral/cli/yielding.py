@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from corral.cli.arrays import each_job
+from corral.cli.arrays import each_job, one_job
 from corral.cli.output import age, output_option, paint, say, show, span, table
 from corral.cli.pages import items
 from corral.cli.server_of import connect
@@ -56,7 +56,7 @@ def receipts_command(job: str, queue: str, since: str, limit: int, output: str) 
     """
     if job and (queue or since):
         raise click.UsageError("--queue and --since go without a JOB.")
-    with connect() as client:
+    with connect() as client, one_job(client, job):
         found = items(client.receipts, limit, ref=job, queue=queue, since=since)
     if show(found, output, names=[receipt["id"] for receipt in found]):
         return

@@ -9,7 +9,7 @@ KINDS: Final = ("Cluster", "Queue", "Policy", "Storage")
 VIRTUAL_CLUSTER: Final = "VirtualCluster"
 """Read as a Queue that owns cells, and stored as a Queue."""
 
-_WORDS: Final = {
+KIND_WORDS: Final = {
     "cluster": "Cluster",
     "clusters": "Cluster",
     "queue": "Queue",
@@ -22,8 +22,9 @@ _WORDS: Final = {
     "storage": "Storage",
     "storages": "Storage",
 }
+"""What people write for a kind, in lower case."""
 
 
 def kind_of(word: str) -> str:
     """The kind that a word means, in any case, singular or plural; "" when it is none."""
-    return _WORDS.get(word.lower(), "")
+    return KIND_WORDS.get(word.lower(), "")

@@ -77,6 +77,7 @@ class WaitingView(Record, frozen=True):
     code: str
     message: str
     ahead: int = 0
+    """As of the time when the reason was found; `explain` counts anew."""
     possible: bool = True
     """Whether the machines known when it was written could hold the job if they were empty."""
 

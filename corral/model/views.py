@@ -61,6 +61,7 @@ class ReasonsView(Record, frozen=True):
     binding: ReasonView
     others: tuple[ReasonView, ...] = ()
     ahead: int = 0
+    """How many gangs are before it; in what is stored of a job, as of the time when the reason was found."""
     possible: bool = True
 
 

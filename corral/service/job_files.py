@@ -13,7 +13,8 @@ from corral.kernel.errors import NotFound
 from corral.model.views import JobFile
 from corral.model.writes import JobRecord, StoredFile, file_owner
 from corral.service.actor import Actor
-from corral.service.base import ServiceBase
+from corral.service.base import ServiceBase, job_resource
+from corral.service.rules import decide
 from corral.spec.reading import OwnFile
 from corral.storage.blobs import BLOB_SCHEME
 
@@ -50,6 +51,23 @@ class JobFiles(ServiceBase):
         """The secrets that a job of the actor's own runs with; nothing for another's, or none."""
         record = await self._own_job(actor, ref)
         return {} if record is None else await self._opened(f"job:{record.id}")
+
+    async def why_no_secret(self, actor: Actor, ref: str) -> str:
+        """Why the job that a submitter names has no secret for a placeholder; "" when none is named."""
+        if not ref:
+            return ""
+        shown = ref[:100]
+        try:
+            record = await self.find(actor, ref)
+        except NotFound:
+            return f"there is no job {shown}"
+        if not decide(actor, "job.read", job_resource(record)).allowed:
+            return f"there is no job {shown}"
+        if record.user != actor.user:
+            return f"job {shown} is {record.user}'s, and only its owner has its secrets"
+        if record.orphaned:
+            return f"job {shown} is of an account that was deleted"
+        return f"job {shown} has no secret for this place"
 
     async def _own_job(self, actor: Actor, ref: str) -> JobRecord | None:
         record = await self.store.find_job(ref, actor.user) if ref else None

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
+from corral.kernel.units import counted as number_of
 from corral.model import wording
 from corral.model.accounts import Token
 from corral.model.outlook import Estimate
@@ -372,7 +373,8 @@ def _standing(record: JobRecord) -> str:
         case "waiting":
             return "It is suspended, and waits until somebody resumes it."
         case "running":
-            return f"It runs: {record.summary.tasks.running} of {record.summary.tasks.total} tasks."
+            tasks = record.summary.tasks
+            return f"It runs: {tasks.running} of {number_of(tasks.total, 'task')}."
         case "starting":
             return "Its devices are given and its tasks are being started."
         case "stopping":

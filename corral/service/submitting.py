@@ -49,6 +49,7 @@ from corral.spec.openpai.names import (
     USER,
     VERSION,
 )
+from corral.spec.openpai.own_file import no_secret_because
 from corral.spec.openpai.translation import public_keys, secret_name
 from corral.spec.parts import Array, Dependency
 from corral.spec.reading import OwnFile, ReadJob
@@ -146,7 +147,8 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
         `unique_name` says who may not have the job's name already: see `NewJob`. `own_tags` are given by the server, that
         knows the job by them; its document may have none of their kind. `own_priority`: it was given elsewhere, and no
         maxPriority is asked. `file`: what the submitter wrote, to be kept beside the document; True: this text. `source`:
-        the submitter's own job whose file the text came from, which has the secrets of its placeholders.
+        the submitter's own job whose file the text came from, which has the secrets of its placeholders. `dry_run`: say
+        what would become of it, or refuse it, and store nothing.
 
         Raises SpecError with every problem, InvalidInput, Forbidden, Conflict (a name taken, an impossible request).
         """
@@ -158,7 +160,7 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
         terms = _Terms(
             idempotency_key,
             hashlib.sha256(data + b"\0" + asked.encode()).hexdigest(),
-            waits or dry_run,
+            waits,
             no_image,
             code_digest,
             birth,
@@ -179,11 +181,11 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
         sealed = await self._sealed_secrets(actor, job, own_secrets, source)
         job, needs = await self._with_dependencies(actor, await self._with_storages(actor, job))
         obstacle = await self._obstacle(actor, job, admission)
+        if obstacle and not waits:
+            raise Conflict("impossible-request", f"{obstacle} Ask for less, or submit with --wait-for-capacity.")
         if dry_run:
             trial = await self._try(actor, job, needs, obstacle)
             return SubmitResult(False, trial=msgspec.structs.replace(trial, notes=notes))
-        if obstacle and not waits:
-            raise Conflict("impossible-request", f"{obstacle} Ask for less, or submit with --wait-for-capacity.")
         new = self._new_jobs(actor, job, terms, needs, sealed)
         audit = self.line(
             actor, "job.submit", Resource("job", new[0].id, queue=job.spec.queue), decision, name=job.name
@@ -214,7 +216,11 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
         asked["fs_uri"], asked["sealed"] = self.openpai_fs_uri, await self.file_secrets(actor, source)
         if (b"jobName" if isinstance(text, bytes) else "jobName") in text:  # type: ignore[operator]  # OpenPAI's version 1
             asked["folder"] = await self._folder_of(actor)
-        read = await self.aside(len(text) <= LIGHT, partial(read_runnable_job, text, **asked))
+        try:
+            read = await self.aside(len(text) <= LIGHT, partial(read_runnable_job, text, **asked))
+        except SpecError as error:
+            why = await self.why_no_secret(actor, source)
+            raise no_secret_because(error, why) if why else error from None
         _refuse_hidden(read.job, filename)
         job = read.job.with_targets({}) if read.job.spec.replica_spec.target_replicas else read.job
         return replace(read, job=job)
@@ -358,10 +364,11 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
         missing = sorted(names - stored.keys())
         if missing and missing[0].startswith(SECRET_PREFIX):
             name = missing[0].removeprefix(SECRET_PREFIX)[:100]
+            why = await self.why_no_secret(actor, source)
             raise InvalidInput(
                 "unknown-secret",
-                f"The document needs the secret {name} of the job that it came from; name that job, if it is yours "
-                "(`corral submit FILE --from JOB`).",
+                f"The document needs the secret {name} of the job that it came from{why and f': {why}'}; name that job, "
+                "if it is yours (`corral submit FILE --from JOB`).",
             )
         if missing:
             raise InvalidInput(

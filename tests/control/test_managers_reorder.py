@@ -82,6 +82,17 @@ async def test_jobs_start_in_the_order_that_a_manager_says(
     assert await order_of_starts(house, holder, waiting) == starts
 
 
+async def test_an_opportunist_that_was_moved_first_is_the_first_of_its_kind(house: House) -> None:
+    await house.begin()
+    holder, waiting = await full(house)
+    for name in ("guest", "moved"):
+        waiting.append(await house.submit(short(name, devices=4, priority="oppo"), user="cyd"))
+        await house.explained(waiting[-1])
+    await order(house, waiting[-1], "first")
+    await turned(house, waiting[-1])
+    assert await order_of_starts(house, holder, waiting) == ["one", "two", "three", "moved", "guest"]
+
+
 async def test_the_order_outlives_control_and_can_be_taken_back(house: House) -> None:
     await house.begin()
     holder, waiting = await full(house)

@@ -92,11 +92,15 @@ def test_commands_take_the_name_of_an_array_for_all_its_jobs(platform: Platform)
     shown = platform.corral("get", "seeds")
     assert "An array of 3 jobs: 3 running." in shown and "seeds-2" in shown
     logs = platform.run("logs", "seeds")
-    assert logs.stdout == "seed 0\nseed 1\nseed 2\n" and "==> seeds-1 <==" in logs.stderr
+    assert logs.stdout == "".join(f"==> seeds-{index} <==\nseed {index}\n" for index in range(3))
+    for command in ("explain", "events", "attempts", "receipts"):
+        assert "seeds is an array of 3 jobs; name one of them: seeds-0, " in platform.refused(command, "seeds", code=3)
+    assert "No job of seeds is over (3 running); stop them first, or use --stop." in platform.refused("rm", "seeds")
     platform.corral("suspend", "seeds")
     platform.corral("resume", "seeds")
     platform.corral("stop", "--wait", "seeds")
     assert {platform.client.job(f"seeds-{index}")["state"] for index in range(3)} == {"stopped"}
+    assert "All jobs of seeds are over already (3 stopped)." in platform.refused("stop", "seeds")
     platform.corral("rm", "seeds")
     platform.refused("get", "seeds", code=3)
     platform.refused("stop", "seeds", code=3)

@@ -138,7 +138,11 @@ def test_what_no_machine_can_hold_is_refused_unless_one_waits_for_it(platform: P
     platform.corral("submit", "-", "--wait-for-capacity", given=text)
     found = platform.until("giant", explained)
     assert found["state"] == "waiting" and not found["reasons"]["possible"]
-    assert "would wait" in platform.corral("submit", "--dry-run", "-", given=json.dumps(on_devices("giant-2", 5)))
+    text = json.dumps(on_devices("giant-2", 5))
+    tried = platform.run("submit", "--dry-run", "-", given=text)
+    assert (tried.returncode, tried.stdout) == (4, "") and "--wait-for-capacity" in tried.stderr
+    assert platform.run("run", "--dry-run", "-d", "5", "--", "true").returncode == 4
+    assert "would wait" in platform.corral("submit", "--dry-run", "--wait-for-capacity", "-", given=text)
 
 
 def test_a_node_is_chosen_by_its_labels(tmp_path: Path) -> None:

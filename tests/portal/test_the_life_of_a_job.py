@@ -88,6 +88,15 @@ def test_a_dry_run_stores_nothing(page: Page, portal: Portal) -> None:
     assert portal.client.jobs()["items"] == []
 
 
+def test_a_dry_run_refuses_what_a_submit_refuses(page: Page, portal: Portal) -> None:
+    page.goto("/submit")
+    page.get_by_label("Replicas").fill("5")
+    page.get_by_label("Devices each").fill("4")
+    page.get_by_role("button", name="Would it start now?").click()
+    expect(page.get_by_role("alert")).to_contain_text("Ask for less, or submit with --wait-for-capacity.")
+    assert portal.client.jobs()["items"] == []
+
+
 def test_a_job_too_large_for_the_cluster_can_be_left_to_wait(page: Page, portal: Portal) -> None:
     page.goto("/submit")
     page.get_by_label("Name", exact=True).fill("too-large")

@@ -120,6 +120,12 @@ async def test_a_placeholder_is_refused_where_its_secret_is_not_known(service: S
     assert [problem.line for problem in refused.value.problems] == [5, 9]
     assert "--from JOB" in refused.value.message
     assert not (await service.validate(ANN, text, source=source)).valid
+    whys = {
+        "": "here; write",
+        "nothing": "here: there is no job nothing; write",
+        "other": "job other has no secret for",
+    }
+    assert all(whys[source] in problem.message for problem in refused.value.problems)
 
 
 async def test_a_document_whose_file_was_not_kept_is_submitted_again_with_the_secrets_of_its_job(
@@ -130,10 +136,14 @@ async def test_a_document_whose_file_was_not_kept_is_submitted_again_with_the_se
     document["metadata"] |= {"name": "again"}
     document["metadata"]["annotations"]["openpai.corral.dev/name"] = "again"
     text = json.dumps(document)
-    for actor, source in ((ANN, ""), (BOB, first), (ROOT, f"ann~{first}")):
+    for actor, source, why in (
+        (ANN, "", "from; name"),
+        (BOB, first, "is ann's"),
+        (ROOT, "ann~again", "there is no job"),
+    ):
         with pytest.raises(InvalidInput) as refused:
             await submitted(service, text, actor=actor, source=source)
-        assert "--from JOB" in refused.value.message
+        assert "--from JOB" in refused.value.message and why in refused.value.message
     second = await submitted(service, text, source=first)
     assert (await opened(service, second)) == (await opened(service, first))
 
@@ -144,8 +154,9 @@ async def test_nobody_else_has_the_secrets_of_a_file(service: Service) -> None:
     for other in (BOB, ROOT):
         with pytest.raises(SpecError):
             await submitted(service, text, actor=other, source=f"ann~{first}")
-        with pytest.raises(SpecError):
+        with pytest.raises(SpecError) as refused:
             await submitted(service, text, actor=other, source=first)
+        assert f"job {first} is ann's, and only its owner has its secrets" in refused.value.message
 
 
 async def test_the_secrets_of_a_file_go_with_its_job(service: Service, store: Store, epoch: int) -> None:

@@ -152,6 +152,7 @@ async def test_the_detail_shows_places_counts_and_the_end(service: Service, stor
     (place,) = detail.placement
     assert (place.node, place.devices, place.host, place.ports) == ("local/n1", (1,), "127.0.0.1", {"http": (8080,)})
     assert (await service.job_placement(ANN, job)).items == [place]
+    assert (await service.explain(ANN, job)).message == "It runs: 1 of 1 task."
     await _run(store, epoch, job, end=FAILED)
     detail = await service.job(BOB, job)
     assert detail.exit == ExitView(9, "Killed", "unknown", "it was killed") and detail.roles[0].failed == 1

@@ -109,7 +109,10 @@ async def test_what_no_machine_could_hold_needs_wait_for_capacity(
 ) -> None:
     error = await _refused(service, text)
     assert isinstance(error, Conflict) and error.code == "impossible-request" and word in error.message, error.message
-    trial = (await service.submit(ANN, text, dry_run=True)).trial
+    with pytest.raises(Conflict) as refused:
+        await service.submit(ANN, text, dry_run=True)
+    assert (refused.value.code, refused.value.message) == (error.code, error.message)
+    trial = (await service.submit(ANN, text, dry_run=True, wait_for_capacity=True)).trial
     assert trial is not None and trial.would_start is False and trial.reasons is not None and not trial.reasons.possible
     assert (await service.submit(ANN, text, wait_for_capacity=True)).created
 

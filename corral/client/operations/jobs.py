@@ -25,7 +25,8 @@ def submit(
     code: str = "",
     source: str = "",
 ) -> Call[Job]:
-    """Submit a job file (YAML or JSON, short or canonical); a dry run answers what would happen instead.
+    """Submit a job file (YAML or JSON, short or canonical); a dry run answers what would happen instead,
+    or raises what refuses it.
 
     `source`: the job of yours whose file it is; placeholders in it are filled in with that job's secrets.
     """

@@ -10,6 +10,7 @@ import copy
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import yaml
@@ -74,6 +75,12 @@ NO_SECRET: Final = (
     "from (`corral submit FILE --from JOB`)"
 )
 """What is said of a placeholder whose secret is not there."""
+
+
+def no_secret_because(error: SpecError, why: str) -> SpecError:
+    """The refusal of a document that also says why the job that was named has no secret for its placeholders."""
+    told = NO_SECRET.replace(" here;", f" here: {why};")
+    return SpecError([replace(each, message=told) if each.message == NO_SECRET else each for each in error.problems])
 
 
 def without_secrets(text: str, filled: Mapping[str, Any], filename: str) -> tuple[str, dict[str, str]] | None:

@@ -8,7 +8,7 @@ import { jobLine, refOf } from '../lib/cli';
 import { FormDialog } from './FormDialog';
 
 const PLACES = [
-  ['first', 'First', 'Before all waiting jobs of its queue, whatever their priority.'],
+  ['first', 'First', 'Before all others of its queue, whatever their priority; one below 0 only before others below 0, under the policy fair.'],
   ['before', 'Before another job', 'Just before that one.'],
   ['last', 'Last', 'Behind all of them.'],
   ['own', 'Its own place', 'Where it would be if nobody had moved it.'],
