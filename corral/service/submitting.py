@@ -183,7 +183,10 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
             trial = await self._try(actor, job, needs, obstacle)
             return SubmitResult(False, trial=msgspec.structs.replace(trial, notes=notes))
         if obstacle and not waits:
-            raise Conflict("impossible-request", f"{obstacle} Ask for less, or submit with --wait-for-capacity.")
+            raise Conflict(
+                "impossible-request",
+                f"{obstacle} Ask for less, or submit it all the same, to wait until it can run (--wait-for-capacity).",
+            )
         new = self._new_jobs(actor, job, terms, needs, sealed)
         audit = self.line(
             actor, "job.submit", Resource("job", new[0].id, queue=job.spec.queue), decision, name=job.name
@@ -319,7 +322,7 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
             raise Conflict(
                 "no-container-runtime",
                 f"The job names the image {images[0][:200]}, and no container runtime is here; "
-                "install Docker or Podman, or submit with --no-image to run without it.",
+                "install Docker or Podman, or submit it without the image (--no-image).",
             )
 
     async def _with_code(self, actor: Actor, job: UnifiedJob, digest: str) -> UnifiedJob:
