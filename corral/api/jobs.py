@@ -61,6 +61,7 @@ DryEdit = Annotated[bool, Query(alias="dryRun", description="Store nothing; say 
 NoImage = Annotated[
     bool, Query(alias="noImage", description="Ignore the images and run in the node's own environment.")
 ]
+Short = Annotated[bool, Query(description="The short form, which people edit and share.")]
 From = Annotated[
     str,
     Query(
@@ -234,9 +235,9 @@ async def delete_job(request: Request, actor: Caller, ref: Ref, stop: Stop = Fal
 
 
 @router.get("/jobs/{ref}/document", responses=answers(dict[str, Any]))
-async def get_document(request: Request, actor: Caller, ref: Ref) -> Json:
-    """The canonical document."""
-    return Json(await service_of(request).job_document(actor, ref))
+async def get_document(request: Request, actor: Caller, ref: Ref, short: Short = False) -> Json:
+    """The canonical document, or the short form that says the same."""
+    return Json(await service_of(request).job_document(actor, ref, short=short))
 
 
 @router.get("/jobs/{ref}/file", responses=answers(JobFile))

@@ -44,6 +44,7 @@ from corral.service.priorities import ceiling
 from corral.service.rules import Resource, decide
 from corral.service.sessions import actor_of
 from corral.spec.job import UnifiedJob
+from corral.spec.shortening import short_form
 
 _STOP_SECONDS: Final = 60.0
 """How long a delete with `stop` waits for the job's end."""
@@ -98,10 +99,11 @@ class Jobs(ServiceBase):
         shown = (receipt_view(receipt, now) for receipt in receipts)
         return tuple(msgspec.structs.replace(each, message=wording.by_name(each.message, names.get)) for each in shown)
 
-    async def job_document(self, actor: Actor, ref: str) -> dict[str, Any]:
-        """The canonical document; the environment's values are the owner's to read."""
+    async def job_document(self, actor: Actor, ref: str, *, short: bool = False) -> dict[str, Any]:
+        """The canonical document, or the short form of it; the environment's values are the owner's to read."""
         record, _ = await self.job_for(actor, ref, "job.read")
-        return document_of(record, hide=not _may_read_environment(actor, record))
+        document = document_of(record, hide=not _may_read_environment(actor, record))
+        return short_form(UnifiedJob.from_document(document)) if short else document
 
     async def job_tasks(
         self, actor: Actor, ref: str, *, role: str = "", state: str = "", limit: int = 100, after: str = ""

@@ -182,7 +182,10 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
         job, needs = await self._with_dependencies(actor, await self._with_storages(actor, job))
         obstacle = await self._obstacle(actor, job, admission)
         if obstacle and not waits:
-            raise Conflict("impossible-request", f"{obstacle} Ask for less, or submit with --wait-for-capacity.")
+            raise Conflict(
+                "impossible-request",
+                f"{obstacle} Ask for less, or submit it all the same, to wait until it can run (--wait-for-capacity).",
+            )
         if dry_run:
             trial = await self._try(actor, job, needs, obstacle)
             return SubmitResult(False, trial=msgspec.structs.replace(trial, notes=notes))
@@ -325,7 +328,7 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
             raise Conflict(
                 "no-container-runtime",
                 f"The job names the image {images[0][:200]}, and no container runtime is here; "
-                "install Docker or Podman, or submit with --no-image to run without it.",
+                "install Docker or Podman, or submit it without the image (--no-image).",
             )
 
     async def _with_code(self, actor: Actor, job: UnifiedJob, digest: str) -> UnifiedJob:

@@ -143,7 +143,7 @@ def test_a_new_document_begins_with_its_kind_and_may_not_fall_on_one_that_is_the
     vision.client.apply(queue(3, "speech"), note="at a terminal")
     dialog = page.get_by_role("dialog")
     dialog.get_by_role("button", name="Apply", exact=True).click()
-    expect(dialog.get_by_role("alert")).to_contain_text("revision-changed")
+    expect(dialog.get_by_role("alert")).to_have_attribute("title", "revision-changed")
     assert vision.client.configuration("queue", "speech")["document"]["limit"] == {"devices": "3"}
     dialog.get_by_role("button", name="Go on writing").click()
     expect(verdict(page)).to_contain_text("Queue/speech changes, from revision")
@@ -177,7 +177,7 @@ def test_who_was_faster_is_told_and_never_undone_unseen(page: Page, vision: Port
     page.get_by_role("button", name="Apply…").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_role("button", name="Apply", exact=True).click()
-    expect(dialog.get_by_role("alert")).to_contain_text("revision-changed")
+    expect(dialog.get_by_role("alert")).to_have_attribute("title", "revision-changed")
     dialog.get_by_role("button", name="Go on writing").click()
     page.get_by_role("button", name="Keep my text").click()
     expect(overtaken).to_have_count(0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
@@ -41,6 +43,7 @@ def test_a_clone_has_the_comments_and_the_form_leaves_them_alone(page: Page, por
     page.get_by_role("link", name="Clone").click()
     expect(page.get_by_label("Name", exact=True)).to_have_value("mine")
     assert lines_of(page) == TEXT
+    expect(page.get_by_text(f"corral submit -f job.yaml --set lr=0.25 --from {job}")).to_be_visible()
     page.get_by_label("Name", exact=True).fill("other")
     page.get_by_label("Replicas").fill("2")
     changed = TEXT.replace("mine", "other").replace("    resources", "    replicas: 2\n    resources")
@@ -62,6 +65,7 @@ def test_a_clone_of_a_file_with_secrets_has_them_without_showing_them(page: Page
     page.goto(f"/submit?from={job}")
     expect(page.get_by_label("Job file, YAML")).to_contain_text('token: "******"')
     expect(page.get_by_text("The file is valid.")).to_be_visible()
+    expect(page.get_by_text("stands for a secret; it is filled in from the job cloned.")).to_be_visible()
     assert "hush-hush-value" not in page.content()
     page.get_by_label("Job file, YAML").fill(portal.client.job_file(job)["text"].replace("name: j1", "name: j2"))
     expect(page.get_by_text("The file is valid.")).to_be_visible()
@@ -69,3 +73,23 @@ def test_a_clone_of_a_file_with_secrets_has_them_without_showing_them(page: Page
     page.get_by_role("button", name="Submit it without the image").click()
     expect(page.get_by_role("heading", name="j2")).to_be_visible()
     assert portal.client.wait("j2", timeout=60)["state"] == "succeeded"
+
+
+def test_a_clone_of_anothers_job_is_a_short_file_whose_form_waits_for_the_hidden_values(
+    page_of: Callable[[str], Page], portal: Portal
+) -> None:
+    job = portal.submit("theirs", "true", more='"env": {"TOKEN": "x"}, "maxDuration": "1h"')
+    page = page_of("reader")
+    page.goto(f"/submit?from={job}")
+    editor, name = page.get_by_label("Job file, YAML"), page.get_by_label("Name", exact=True)
+    expect(editor).to_contain_text("TOKEN: (hidden)")
+    expect(page.get_by_text("The form shows the file once its mistakes are corrected.")).to_be_visible()
+    expect(name).to_be_disabled()
+    text = lines_of(page)
+    assert text.startswith("name: theirs\n") and "apiVersion" not in text
+    editor.fill(text.replace("(hidden)", "mine"))
+    expect(name).to_be_enabled()
+    expect(name).to_have_value("theirs")
+    editor.fill(json.dumps(portal.client.document(job)))
+    expect(page.get_by_text("The file says more than this form can show.")).to_be_visible()
+    expect(name).to_be_disabled()

@@ -39,6 +39,16 @@ def test_rows_stay_under_the_pointer_until_the_reader_asks(page: Page, portal: P
     expect(page.locator("tr[data-job] a").first).to_have_text("second")
 
 
+def test_the_line_of_an_array_opens_all_of_its_jobs(page: Page, portal: Portal) -> None:
+    portal.submit("seeds", "true", more='"array": 8')
+    page.goto("/")
+    line = page.locator("tr[data-array]")
+    line.hover()
+    line.get_by_role("link").click()
+    expect(page.locator("tr[data-job]")).to_have_count(8)
+    expect(page.get_by_role("button", name="7 new")).to_have_count(0)
+
+
 def test_filters_are_in_the_address_and_survive_a_reload(page: Page, portal: Portal) -> None:
     portal.submit("alpha", TICKING)
     portal.client.wait(portal.submit("beta", "false"), timeout=30)

@@ -17,6 +17,10 @@ async def test_a_copy_of_anothers_job_names_the_values_that_were_hidden(service:
     seen = await service.job_document(BOB, made.detail.id)
     with pytest.raises(SpecError, match=r"TOKEN.*stands for a value of another's job"):
         await service.submit(BOB, json.dumps(seen))
+    short = await service.job_document(BOB, made.detail.id, short=True)
+    assert short["roles"]["worker"]["env"] == {"TOKEN": "(hidden)"} and "apiVersion" not in short
+    with pytest.raises(SpecError, match=r"TOKEN.*stands for a value of another's job"):
+        await service.submit(BOB, json.dumps(short))
     own = await service.job_document(ANN, made.detail.id)
     own["metadata"]["name"] = "again"
     assert (await service.submit(ANN, json.dumps(own))).created

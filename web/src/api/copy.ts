@@ -58,12 +58,13 @@ export function queryOf(given: Given, text: string): Record<string, string | rea
   };
 }
 
-/** The file of a stored job: a short one where that says all of it, else its whole document. */
+/** The file of a stored job: as the form writes it where that says all of it, else as the server shortens it. */
 async function rewritten(ref: string): Promise<string> {
   const document = await call<JobDocument>(`/jobs/${part(ref)}/document`);
   document.spec.replicaSpec = { ...document.spec.replicaSpec, targetReplicas: {} };
   const read = fromDocument(document);
   const text = read && toYaml(read);
   const again = text && (await call<Validation>('/validate', { method: 'POST', text }));
-  return text && again && same(again.document, document) ? text : `${JSON.stringify(document, null, 2)}\n`;
+  if (text && again && same(again.document, document)) return text;
+  return stringify(await call<object>(`/jobs/${part(ref)}/document`, { query: { short: true } }), { lineWidth: 0 });
 }

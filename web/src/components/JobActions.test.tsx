@@ -66,6 +66,22 @@ it('offers to edit a job that waits, and asks for what was changed alone', async
   expect(screen.queryByText('Edit')).toBeNull();
 });
 
+it('takes a refusal of an edit back once a field is changed', async () => {
+  vi.stubGlobal('fetch', async (url: string, options?: RequestInit) =>
+    options?.method === 'PATCH'
+      ? Response.json({ code: 'priority-too-high', message: 'Priority 900 is too high.' }, { status: 403 })
+      : Response.json(String(url).includes('/queues') ? { items: [], next: null } : { user: 'ada' }),
+  );
+  const document = { metadata: { name: 'digits' }, spec: { queue: 'default', priority: 'test' } } as unknown as JobDetail['document'];
+  await show(<JobActions job={job({ allowed: OWNERS, state: 'waiting', document })} />);
+  fireEvent.click(screen.getByText('Edit'));
+  fireEvent.change(screen.getByLabelText('Priority'), { target: { value: '900' } });
+  fireEvent.click(screen.getByText('Change'));
+  await screen.findByText('Priority 900 is too high.');
+  fireEvent.change(screen.getByLabelText('Priority'), { target: { value: '90' } });
+  await waitFor(() => expect(screen.queryByText('Priority 900 is too high.')).toBeNull());
+});
+
 it('offers managers of its queue to move a job that waits', async () => {
   await show(<JobActions job={job({ allowed: ['order', 'stop'], state: 'waiting' })} />);
   expect(screen.getAllByRole('button').map((each) => each.textContent)).toEqual(['Move', 'Stop']);

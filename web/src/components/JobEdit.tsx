@@ -29,7 +29,10 @@ export function JobEdit({ job, onClose }: { job: JobDetail; onClose: () => void 
       await client.invalidateQueries({ predicate: ({ queryKey: [kind] }) => kind !== 'me' });
     },
   });
-  const set = (change: Partial<JobTerms>) => setTerms({ ...terms, ...change });
+  const set = (change: Partial<JobTerms>) => {
+    setTerms({ ...terms, ...change });
+    act.reset(); // a refusal was of the terms before
+  };
   const ref = refOf(job, useQuery(ask.me).data?.user);
   return (
     <Dialog title={`Edit ${job.name}`} onClose={onClose}>

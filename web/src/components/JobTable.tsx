@@ -12,7 +12,7 @@ import { Ago, Span } from './Time';
 
 interface Props {
   jobs: JobSummary[];
-  /** Changes when another list is asked for: then nothing is held. */
+  /** Names the list that the jobs are of, "" while they are of the list before: of another list nothing is held. */
   scope: string;
   selected: string;
   onSelect: (id: string) => void;

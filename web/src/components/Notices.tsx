@@ -25,18 +25,14 @@ export function Empty({ title, children, line }: { title: string; children?: Rea
 }
 
 export function Fault({ error, retry }: { error: unknown; retry?: () => void }) {
-  const known = error instanceof ApiError;
   return (
-    <div role="alert" className="my-3 border-l-[3px] border-fail bg-fail-ground px-4 py-3 text-sm">
+    <div role="alert" title={error instanceof ApiError ? error.code : undefined} className="my-3 border-l-[3px] border-fail bg-fail-ground px-4 py-3 text-sm">
       <p className="text-text">{error instanceof Error ? error.message : 'Something went wrong.'}</p>
-      <p className="pt-1 text-xs text-muted">
-        {known && <span className="font-mono">{error.code}</span>}
-        {retry && (
-          <button type="button" className="link pl-3" onClick={retry}>
-            Try again
-          </button>
-        )}
-      </p>
+      {retry && (
+        <button type="button" className="link mt-1 text-xs" onClick={retry}>
+          Try again
+        </button>
+      )}
     </div>
   );
 }

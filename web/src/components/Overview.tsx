@@ -93,12 +93,20 @@ export function racksOf(all: Rack[], job: string): Rack[] {
   return holding.length > 0 ? holding : all;
 }
 
+const OVER: ReadonlySet<string> = new Set(['attempt-completed', 'completed']);
+
+/** What of the cluster a job holds now: tasks that have ended keep their places on record, and hold nothing. */
+export function placedOf(job: JobDetail): string {
+  const live = job.placement.filter((each) => !OVER.has(each.state));
+  const nodes = new Set(live.map((each) => each.node)).size;
+  return `${count(heldOf(job) ?? job.devices, 'device')} on ${count(nodes, 'node')}`;
+}
+
 function Placement({ job }: { job: JobDetail }) {
   const { data } = useQuery(ask.cluster);
   const { data: owners } = useQuery(overview.cells);
   const all = useMemo(() => (data ? racks(data) : []), [data]);
   const marked = useMemo(() => marks(owners?.cell), [owners]);
-  const nodes = new Set(job.placement.map((each) => each.node));
   const placed = job.placement.length > 0;
   if (all.length === 0 || (placed && job.devices === 0)) return null;
   const { required, preferred } = job.document.spec.topology;
@@ -108,7 +116,7 @@ function Placement({ job }: { job: JobDetail }) {
       <h2 className="heading">
         {placed ? 'Placement' : 'The cluster now'}
         <span className="text-xs font-normal text-muted">
-          {placed ? `${count(heldOf(job) ?? job.devices, 'device')} on ${count(nodes.size, 'node')}` : `it needs ${count(job.devices, 'device')}`}
+          {placed ? placedOf(job) : `it needs ${count(job.devices, 'device')}`}
           {asked.length > 0 && `, ${asked.join(', ')}`}
         </span>
       </h2>

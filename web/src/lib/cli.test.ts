@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { jobLine, listLine, nodeLine, quote, refOf } from './cli';
+import { jobLine, listLine, nodeLine, quote, refOf, submitLine } from './cli';
 
 it('says the filters of a list as a command', () => {
   expect(listLine({ state: 'running,waiting', user: 'ada', q: 'my job', tag: 'corpus' })).toBe("corral ls --state running --state waiting --user ada --tag corpus --search 'my job'");
@@ -30,4 +30,9 @@ it('says how a node is closed, emptied and opened', () => {
   expect(nodeLine('drain', 'local/n1', { why: "ada's cables", grace: 0 })).toBe(`corral drain local/n1 --grace 0 --why 'ada'\\''s cables'`);
   expect(nodeLine('drain', 'local/n1', { afterJobs: true })).toBe('corral drain local/n1 --after-jobs');
   expect(nodeLine('uncordon', 'local/n1', { why: 'new cables' })).toBe('corral uncordon local/n1');
+});
+
+it('says how a file is submitted, with what goes with it', () => {
+  expect(submitLine({})).toBe('corral submit -f job.yaml');
+  expect(submitLine({ from: 'j1', parameters: { lr: '0.1', note: 'my job' } })).toBe("corral submit -f job.yaml --set lr=0.1 --set 'note=my job' --from j1");
 });

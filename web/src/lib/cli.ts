@@ -24,6 +24,14 @@ export function refOf(job: Pick<JobSummary, 'id' | 'name' | 'user' | 'state'>, m
   return job.user === me ? job.name : `${job.user}~${job.name}`;
 }
 
+/** What submits a file as the page does: the flags stand for what goes with its text. */
+export function submitLine(given: { from?: string; parameters?: Record<string, string> }): string {
+  const words = ['corral', 'submit', '-f', 'job.yaml'];
+  for (const [name, value] of Object.entries(given.parameters ?? {})) words.push('--set', `${name}=${value}`);
+  if (given.from) words.push('--from', given.from);
+  return words.map(quote).join(' ');
+}
+
 export function jobLine(action: string, ref: string, ...words: (string | number)[]): string {
   return ['corral', action, ref, ...words].map((word) => quote(String(word))).join(' ');
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { JobDocument } from '../api/types';
 import { NEW_JOB, toYaml, type JobForm } from './jobform';
-import { codeOf, edited, formOf } from './jobtext';
+import { codeOf, edited, formable, formOf } from './jobtext';
 
 const TEXT = `# what I tried last
 name: digits      # the old one
@@ -101,3 +101,10 @@ it('tells what a file says of its code', () => {
   expect(codeOf(TEXT)).toBe('"."');
   expect(codeOf('name: x\n')).toBe('""');
 });
+
+it.each([
+  [TEXT, 'yes'],
+  ['name: [', 'unread'],
+  ['{"apiVersion": "corral/v1", "kind": "UnifiedJob", "spec": {"roles": []}}', 'more'],
+  ['name: x\nroles: {a: {command: "true"}, b: {command: "true"}}\n', 'more'],
+])('tells a text that a form can change from others: %#', (text, can) => expect(formable(text)).toBe(can));

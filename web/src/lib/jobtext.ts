@@ -27,6 +27,13 @@ export function formOf(text: string, document: JobDocument): JobForm | null {
   return form;
 }
 
+/** Whether a form can change a text: `unread` where it is no file that can be read, `more` where it is one of other words. */
+export function formable(text: string): 'yes' | 'more' | 'unread' {
+  const file = read(text);
+  if (!file) return 'unread';
+  return roleOf(file) ? 'yes' : 'more';
+}
+
 /** The text with what differs between two forms; null where it is no file that a form can change. */
 export function edited(text: string, before: JobForm, after: JobForm): string | null {
   if (text === toYaml(before)) return toYaml(after);

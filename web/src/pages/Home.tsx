@@ -77,7 +77,7 @@ function JobsPart({ onLight }: { onLight: (job: string) => void }) {
       {list.data && rows.length > 0 && (
         <JobTable
           jobs={rows}
-          scope={JSON.stringify(filter)}
+          scope={list.isPlaceholderData ? '' : JSON.stringify(filter)}
           selected={selected}
           onLight={onLight}
           where={where}

@@ -2,7 +2,7 @@
 
 import { useMutation } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useEffect, useRef, useState } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 import { ApiError, call } from '../api/client';
 import { copyOf, queryOf, type Given } from '../api/copy';
 import type { JobDetail, Problem, Trial } from '../api/types';
@@ -15,7 +15,11 @@ import { useValidation } from '../components/useValidation';
 import { TrialNote } from '../components/TrialNote';
 import { YamlEditor, type EditorHandle } from '../components/YamlEditor';
 import { NEW_JOB, requestKey, toYaml } from '../lib/jobform';
-import { edited } from '../lib/jobtext';
+import { submitLine } from '../lib/cli';
+import { edited, formable } from '../lib/jobtext';
+
+/** What a file that was kept has in the place of a secret. */
+const MASK = '******';
 
 const route = getRouteApi('/frame/submit');
 
@@ -30,6 +34,7 @@ export function Submit() {
   const [form, setForm] = useState(NEW_JOB);
   const [text, setText] = useState(() => toYaml(NEW_JOB));
   const [byHand, setByHand] = useState(false);
+  const [follows, setFollows] = useState(!from); // whether the form shows what the text says
   const [given, setGiven] = useState<Given>({});
   const key = useRef({ text: '', key: '' });
   const editor = useRef<EditorHandle>(null);
@@ -39,21 +44,32 @@ export function Submit() {
   const [original, setOriginal] = useState<unknown>(null);
   useEffect(() => {
     if (!from) return;
-    copyOf(from).then((copy) => {
-      setByHand(true);
-      setText(copy.text);
-      setGiven(copy.given);
-    }, setOriginal);
+    copyOf(from).then(
+      (copy) => {
+        setFollows(false);
+        setByHand(true);
+        setText(copy.text);
+        setGiven(copy.given);
+      },
+      (error: unknown) => {
+        setFollows(true);
+        setOriginal(error);
+      },
+    );
   }, [from]);
   const current = checked?.text === text;
   useEffect(() => {
-    if (byHand && current && checked.form) setForm(checked.form);
+    if (!byHand || !current) return;
+    if (checked.form) setForm(checked.form);
+    if (checked.form || checked.valid) setFollows(checked.form !== null);
   }, [byHand, current, checked]);
 
   const trial = useMutation({
+    onMutate: (): void => submit.reset(), // one answer at a time
     mutationFn: () => call<Trial>('/jobs', { method: 'POST', text, query: { ...queryOf(given, text), dryRun: true } }),
   });
   const submit = useMutation({
+    onMutate: (): void => trial.reset(),
     mutationFn: (options: Options) => {
       if (key.current.text !== text) key.current = { text, key: requestKey() };
       const headers = { 'Idempotency-Key': key.current.key };
@@ -68,7 +84,8 @@ export function Submit() {
     trial.reset();
     submit.reset();
   };
-  const unformable = byHand && current && checked.valid && !checked.form;
+  const reads = useMemo(() => formable(text), [text]);
+  const more = reads === 'more' || (current && checked.valid && !follows);
   return (
     <section className="pt-5">
       <h1 className="text-xl font-semibold tracking-tight">Submit a job</h1>
@@ -83,7 +100,7 @@ export function Submit() {
         <div className="min-w-0">
           <JobFields
             form={form}
-            disabled={unformable}
+            disabled={!follows || reads !== 'yes'}
             onChange={(next) => {
               const changed = edited(text, form, next);
               if (changed === null) return; // a file with mistakes is corrected by hand
@@ -94,15 +111,11 @@ export function Submit() {
               submit.reset();
             }}
           />
-          {unformable && (
-            <p role="status" className="pt-3 text-sm text-muted">
-              The file says more than this form can show. It is submitted as it is written.
-            </p>
-          )}
+          <WhyGreyed more={more} mistaken={reads === 'unread' || (!follows && problems.length > 0)} />
         </div>
         <div className="flex min-w-0 flex-col gap-3">
           <YamlEditor ref={editor} label="Job file, YAML" value={text} onChange={edit} problems={problems} onSubmit={() => submit.mutate({})} />
-          <Beside given={given} onDrop={() => setGiven({ ...given, parameters: {} })} />
+          <Beside given={given} secrets={text.includes(MASK)} onDrop={() => setGiven({ ...given, parameters: {} })} />
           <Verdict problems={problems} valid={checked?.valid ?? false} current={current} onPick={(problem) => editor.current?.show(problem)} />
           <LeftOut notes={current ? checked.notes : []} />
           {error && !checked ? <Fault error={error} /> : null}
@@ -119,7 +132,7 @@ export function Submit() {
               Would it start now?
             </button>
             <span className="grow" />
-            <CommandLine line="corral submit -f job.yaml" />
+            <CommandLine line={submitLine(given)} />
           </div>
         </div>
       </form>
@@ -127,18 +140,36 @@ export function Submit() {
   );
 }
 
-/** What is submitted beside the text of a copy. */
-function Beside({ given, onDrop }: { given: Given; onDrop: () => void }) {
-  const parameters = Object.entries(given.parameters ?? {});
-  if (parameters.length === 0) return null;
+/** Why the form cannot be used. */
+function WhyGreyed({ more, mistaken }: { more: boolean; mistaken: boolean }) {
+  if (!more && !mistaken) return null;
   return (
-    <p className="flex flex-wrap items-baseline gap-x-2 text-xs text-muted">
-      <span>Submitted with</span>
-      <code className="font-mono break-all">{parameters.map(([name, value]) => `--set ${name}=${value}`).join(' ')}</code>
-      <button type="button" className="link" onClick={onDrop}>
-        Take the file&apos;s own
-      </button>
+    <p role="status" className="pt-3 text-sm text-muted">
+      {more ? 'The file says more than this form can show. It is submitted as it is written.' : 'The form shows the file once its mistakes are corrected.'}
     </p>
+  );
+}
+
+/** What is submitted beside the text of a copy. */
+function Beside({ given, secrets, onDrop }: { given: Given; secrets: boolean; onDrop: () => void }) {
+  const parameters = Object.entries(given.parameters ?? {});
+  return (
+    <>
+      {parameters.length > 0 && (
+        <p className="flex flex-wrap items-baseline gap-x-2 text-xs text-muted">
+          <span>Submitted with</span>
+          <code className="font-mono break-all">{parameters.map(([name, value]) => `--set ${name}=${value}`).join(' ')}</code>
+          <button type="button" className="link" onClick={onDrop}>
+            Take the file&apos;s own
+          </button>
+        </p>
+      )}
+      {secrets && given.from && (
+        <p className="text-xs text-muted">
+          <code className="font-mono">{MASK}</code> stands for a secret; it is filled in from the job cloned.
+        </p>
+      )}
+    </>
   );
 }
 
@@ -164,15 +195,21 @@ function LeftOut({ notes }: { notes: readonly string[] }) {
   );
 }
 
+/** A refusal without the flag of the command line that the button below it stands for. */
+function asButton(error: Error): Error {
+  if (!(error instanceof ApiError)) return error;
+  return new ApiError(error.status, error.code, error.message.replace(/ \(--[a-z-]+\)/, ''), error.problems, error.findings);
+}
+
 /** A refusal that an option would lift offers that option. */
 function Refused({ error, again }: { error: Error; again: (options: Options) => void }) {
   const code = error instanceof ApiError ? error.code : '';
   return (
     <>
-      <Fault error={error} />
+      <Fault error={asButton(error)} />
       {code === 'impossible-request' && (
         <button type="button" className="btn mb-3" onClick={() => again({ waitForCapacity: true })}>
-          Submit it and wait for more machines
+          Submit it all the same; it waits until it can run
         </button>
       )}
       {code === 'no-container-runtime' && (
