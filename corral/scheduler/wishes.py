@@ -95,7 +95,10 @@ def _tasks(request: GangRequest, role: RoleAsk) -> Ladder:
     rungs: list[Wish] = []
     if role.indexes != tuple(range(len(role.indexes))):
         return rungs  # some of its tasks have ended already
-    for count in range(role.minimum - 1, 0, -1):
+    step = max(1, role.minimum // _GRAIN)
+    for count in dict.fromkeys(
+        (*range((role.minimum - 1) // step * step, 0, -step), *([1] if role.minimum > 1 else []))
+    ):
         tasks = f"{'at least ' if elastic else ''}{counted(count, 'task')}"
         words = f"with {tasks}{_of(request, role)} instead of {role.minimum}"
         fields: dict[str, object] = {"minimum": count}

@@ -16,7 +16,7 @@ from corral.model.queues import CellQuota, QueueSpec
 from corral.model.requests import Company, DeviceAsk, GangRequest, NodeRules, ShareAsk, TopologyAsk
 from corral.scheduler import GangQueued, Policy, QueuesConfigured, explain, find_policy, plan
 from corral.scheduler.changing import MOST_CHANGES, smallest_changes
-from corral.scheduler.wishes import amounts
+from corral.scheduler.wishes import amounts, ladders
 from tests.examples import examples
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, node, role
@@ -416,3 +416,12 @@ def test_whatever_change_is_told_the_next_cycle_places_the_gang_with_it(life: Li
 def test_less_shared_memory_is_proposed_where_a_job_file_has_it() -> None:
     asked = gang("j", role(shm_bytes=4 * 2**30))
     assert {wish.change.path for ladder in amounts(asked) for wish in ladder} == {"roles.worker.shm"}
+
+
+def test_a_gang_of_many_tasks_is_tried_with_few_other_numbers_of_them() -> None:
+    def counts(tasks: int) -> list[int]:
+        return [int(wish.change.after) for ladder in ladders(gang("j", role(tasks, 0)), ()) for wish in ladder]
+
+    assert counts(40) == list(range(39, 0, -1))
+    many = counts(10_000)
+    assert len(many) < 40 and many[-1] == 1 and many == sorted(set(many), reverse=True)

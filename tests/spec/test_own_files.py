@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 import yaml
@@ -10,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.spec.errors import SpecError
-from corral.spec.openpai.own_file import MASK
+from corral.spec.openpai.own_file import MASK, without_secrets
 from corral.spec.reading import OwnFile, read_job
+from corral.spec.source import parse_source
 from tests.spec.openpai_files import MINIMAL, job_file
 
 SHORT = "# my job\nname: digits   # the best\nroles:\n  worker: {command: 'echo hi'}  # that is all\n"
@@ -136,9 +138,89 @@ def test_a_text_in_which_a_secret_would_stay_is_not_kept(text: str) -> None:
     assert read.file is None and PASSWORD in read.secrets.values()
 
 
-def test_a_text_with_more_secrets_than_are_looked_for_is_not_kept() -> None:
+@pytest.mark.parametrize(
+    ("written", "repeated"),
+    [
+        ("0x75BCD15", "0x75BCD15 and 123456789"),
+        ('"correct\\x2dhorse-battery"', "correct\\x2dhorse-battery"),
+        (f">\n    {PASSWORD}\n    of the second line", "of the second line"),
+        (f">\n    {PASSWORD}\n    of the second line", PASSWORD),
+        (f'"{PASSWORD}\\\n    of the second line"', PASSWORD),
+        (f"{PASSWORD}\n    of the second line", f"{PASSWORD}   of\tthe second line"),
+        (f"{PASSWORD} of the second line", f"{PASSWORD}  of the second line"),
+    ],
+)
+def test_a_comment_that_repeats_a_secret_as_the_file_spells_it_loses_it(written: str, repeated: str) -> None:
+    file = kept(with_secrets(f"  token: {written}\n# not {repeated} any more"))
+    assert not {*repeated.split()} & {*file.text.split("secrets:")[1].split()} - {"and"}
+    assert file.text.endswith(f"{MASK} any more\n# end\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        with_secrets("  token: two words\n# two\n# words"),
+        with_secrets("  token: one two\n    six\n# one\n# two  six"),
+        with_secrets('  token: "0x75BCD15"') + "extras: {x: 0x75BCD15}\n",
+        with_secrets('  token: "    "'),
+    ],
+)
+def test_a_text_that_may_have_a_secret_in_pieces_is_not_kept(text: str) -> None:
+    assert read_job(text).file is None
+
+
+def calls(text: str) -> tuple[int, bool]:
+    """How many calls it takes to take the secrets out of a text, and whether that is kept."""
+    made, data = 0, parse_source(text).data
+
+    def count(_frame: object, event: str, _what: object) -> None:
+        nonlocal made
+        made += event.endswith("call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        found = without_secrets(text, data, "job.yaml")
+    finally:
+        sys.setprofile(before)
+    return made, found is not None
+
+
+def hostile(secrets: list[str], comment: str, size: int) -> str:
+    """A text that repeats each of its secrets in a comment, filled up with other comments."""
+    text = f"{MINIMAL}secrets:\n" + "".join(f'  k{at}: "{each}"\n' for at, each in enumerate(secrets))
+    text += "".join(f"#{each}\n" for each in secrets)
+    return text + comment * ((size - len(text)) // len(comment))
+
+
+LIKE = [f"a{number:02}b" for number in range(99)]
+NESTED = ["a" * length + "b" for length in range(9, 90)]
+
+
+@pytest.mark.parametrize("size", [16 * 1024, 256 * 1024])
+@pytest.mark.parametrize(
+    ("secrets", "comment"),
+    [(LIKE, "#\n"), (LIKE, "#a01b\n"), (LIKE, f"#{'a01' * 60}\n"), (NESTED, "#\n"), (NESTED, f"# {'a' * 99}\n")],
+)
+def test_what_a_text_costs_grows_with_its_length_alone(secrets: list[str], comment: str, size: int) -> None:
+    made, _ = calls(hostile(secrets, comment, size))
+    assert made < 20 * size
+
+
+def test_ninety_nine_secrets_that_are_repeated_in_comments_are_all_replaced() -> None:
+    text = hostile(LIKE, "#\n", 16 * 1024)
+    masked = kept(text).text
+    assert not any(each in masked for each in LIKE)
+
+
+def test_a_text_whose_comments_are_compared_with_too_many_secrets_is_not_kept() -> None:
+    assert calls(hostile(NESTED, f"# {'a' * 99}\n", 64 * 1024))[1] is False
+
+
+def test_a_secret_of_many_lines_is_looked_for_as_a_whole_and_line_by_line() -> None:
     lines = "".join(f"    line {number} of a long secret\n" for number in range(20_000))
-    assert read_job(with_secrets(f"  key: |\n{lines}")).file is None
+    file = kept(with_secrets(f"  key: |\n{lines}\n  # line 17003 of a long secret"))
+    assert file.text.endswith(f"# {MASK}\n# end\n")
 
 
 def test_a_placeholder_is_refused_at_its_place_with_what_to_do() -> None:

@@ -9,27 +9,25 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import yaml
 
 from corral.spec.errors import Path, SpecError
+from corral.spec.openpai.needles import WHOLE_WORD, Needles, TooMuchWork, folded, folded_comments
 from corral.spec.openpai.rendering import as_text
 from corral.spec.openpai.translation import MASK, is_template
 from corral.spec.source import Source, decoded, parse_source
 
 _QUOTED: Final = f'"{MASK}"'
 _BOM: Final = "\ufeff"
-_SHORT: Final = 8
-"""A secret with fewer characters is only found as a whole word: as a part of others it says nothing."""
 _LEAST: Final = 4
 """A secret with fewer characters may be a value of another field by chance."""
-_MOST_WORK: Final = 200_000_000
-"""Characters that are looked through for one text: more secrets, and longer ones, cost more than the text is worth."""
-_MOST_REPEATED: Final = 100
-"""Secrets that stand in comments, too."""
+_LEAST_WORK, _MOST_WORK = 10_000, 8
+"""So many comparisons with secrets are made for any text, and so many for each character of a long one."""
 _COMMENT: Final = re.compile(r"(?:(?<=\s)|^)#[^\n]*", re.MULTILINE)
 _ANCHOR: Final = re.compile(r"&\S+\s+")
 
@@ -93,13 +91,13 @@ def without_secrets(text: str, filled: Mapping[str, Any], filename: str) -> tupl
     if not places:
         return text, {}
     told = decoded(text, filename)
-    needles = sorted({each for value in secrets.values() for each in _written(value) if each}, key=len, reverse=True)
-    if len(needles) * len(told) > _MOST_WORK:
+    if any(value.isspace() for value in secrets.values()):
         return None
     try:
+        needles = set(_written_in(told, places)).union(*map(_written, secrets.values()))
         masked = _without_comments_of(_masked(told, places), needles)
         is_proved = _is_proved(told, masked, places, needles, filename)
-    except (SpecError, yaml.YAMLError):
+    except (SpecError, yaml.YAMLError, TooMuchWork):
         return None
     if not is_proved:
         return None
@@ -129,23 +127,26 @@ def _masked(text: str, places: Collection[Path]) -> str:
 
 
 def _without_comments_of(text: str, needles: Collection[str]) -> str:
-    """The text with placeholders in comments that repeat a secret."""
-    gaps = _gaps(text)
-    between = "\0".join(text[begin:end] for begin, end in gaps)
-    repeated = [needle for needle in needles if _stands_in(needle, between)]
-    if not repeated or len(repeated) > _MOST_REPEATED:
-        return text
+    """The text with placeholders in comments that repeat a secret.
+
+    Raises TooMuchWork.
+    """
+    looking = _looking_for(needles, text)
     parts, last = [], 0
-    for begin, end in gaps:
-        parts += [text[last:begin], _COMMENT.sub(lambda found: _blanked(found[0], repeated), text[begin:end])]
-        last = end
+    for begin, end in _gaps(text):
+        gap = text[begin:end]
+        found = deque(looking.spans(gap))
+        for comment in _COMMENT.finditer(gap) if found else ():
+            while found and found[0][1] <= comment.end():
+                first, behind = found.popleft()
+                if first >= comment.start():
+                    parts += [text[last : begin + first], MASK]
+                    last = begin + behind
     return "".join([*parts, text[last:]])
 
 
-def _blanked(comment: str, needles: Collection[str]) -> str:
-    for needle in needles:
-        comment = _pattern(needle).sub(MASK, comment)
-    return comment
+def _looking_for(needles: Iterable[str], text: str) -> Needles:
+    return Needles(needles, _LEAST_WORK + _MOST_WORK * len(text))
 
 
 def _is_proved(text: str, masked: str, places: Collection[Path], needles: Collection[str], filename: str) -> bool:
@@ -156,31 +157,42 @@ def _is_proved(text: str, masked: str, places: Collection[Path], needles: Collec
     found = parse_source(masked, filename).data
     if found != expected:
         return False
-    said = "\0".join(_texts(found))
+    said = "\0".join(map(folded, _texts(found)))
     between = "\0".join(masked[begin:end] for begin, end in _gaps(masked))
-    longer = [each for each in needles if len(each) >= _LEAST]
-    return not any(_stands_in(each, said) for each in longer) and not any(_stands_in(each, between) for each in needles)
-
-
-def _stands_in(needle: str, text: str) -> bool:
-    return needle in text and _pattern(needle).search(text) is not None
-
-
-def _pattern(needle: str) -> re.Pattern[str]:
-    """What finds a secret: anywhere, or a short one as a whole word."""
-    found = re.escape(needle)
-    return re.compile(found if len(needle) >= _SHORT else rf"(?<!\w){found}(?!\w)")
+    longer = _looking_for([each for each in needles if len(each) >= _LEAST], masked)
+    shorter = _looking_for([each for each in needles if len(each) < _LEAST], masked)
+    anywhere = longer.stand_in(said) or longer.stand_in(folded_comments(masked))
+    return not anywhere and not shorter.stand_in(folded_comments(between))
 
 
 def _written(value: str) -> Iterator[str]:
-    """The ways in which a text may have a secret, but for escapes that nobody writes."""
+    """The ways in which a text may have a secret, but for escapes that nobody writes; all of them folded."""
     if value == MASK:
         return
-    yield value
-    yield json.dumps(value)[1:-1]
-    yield json.dumps(value, ensure_ascii=False)[1:-1]
-    yield value.replace("'", "''")
-    yield from (line for each in value.splitlines() if len(line := each.strip()) >= _SHORT)
+    for each in (value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], value.replace("'", "''")):
+        yield folded(each)
+    yield folded_comments(value)
+    yield from _long_lines(value)
+
+
+def _written_in(text: str, places: Collection[Path]) -> Iterator[str]:
+    """The ways in which a text has its secrets, escapes, lines and all; all of them folded."""
+    for span in _spans(text):
+        if span.path not in places or span.value in (None, MASK):
+            continue
+        written = text[span.begin : span.end]
+        if written[:1] in ("|", ">"):
+            written = written.partition("\n")[2]
+        elif written[:1] in ("'", '"'):
+            written = written[1:-1]
+        yield folded(written)
+        yield from _long_lines(written)
+
+
+def _long_lines(text: str) -> Iterator[str]:
+    """Each line that says something on its own, without what joins it to the next one."""
+    lines = (folded(line.rstrip().removesuffix("\\")) for line in text.splitlines())
+    return (line for line in lines if len(line) >= WHOLE_WORD)
 
 
 def _gaps(text: str) -> list[tuple[int, int]]:
