@@ -28,7 +28,7 @@ from corral.model.views import ChangeView, Explanation, JobDetail, PlacementReco
 from corral.model.wording import array_index, held_by_array
 from corral.model.writes import IntentKind, JobRecord
 from corral.service.actor import Actor
-from corral.service.base import ServiceBase, allowed_to, job_resource
+from corral.service.base import LIGHT, ServiceBase, allowed_to, job_resource
 from corral.service.job_detail import (
     PLACEMENT_LIMIT,
     by_name,
@@ -44,7 +44,7 @@ from corral.service.priorities import ceiling
 from corral.service.rules import Resource, decide
 from corral.service.sessions import actor_of
 from corral.spec.job import UnifiedJob
-from corral.spec.shortening import short_form
+from corral.spec.shortening import shortened
 
 _STOP_SECONDS: Final = 60.0
 """How long a delete with `stop` waits for the job's end."""
@@ -103,7 +103,7 @@ class Jobs(ServiceBase):
         """The canonical document, or the short form of it; the environment's values are the owner's to read."""
         record, _ = await self.job_for(actor, ref, "job.read")
         document = document_of(record, hide=not _may_read_environment(actor, record))
-        return short_form(UnifiedJob.from_document(document)) if short else document
+        return await self.aside(len(record.doc) <= LIGHT, shortened, document) if short else document
 
     async def job_tasks(
         self, actor: Actor, ref: str, *, role: str = "", state: str = "", limit: int = 100, after: str = ""

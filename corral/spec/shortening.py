@@ -24,6 +24,11 @@ def short_form(job: UnifiedJob) -> dict[str, Any]:
     return {key: short[key] for key in (*_ORDER, *short) if key in short}
 
 
+def shortened(document: dict[str, Any]) -> dict[str, Any]:
+    """The short form of a canonical document; raises SpecError for what is none."""
+    return short_form(UnifiedJob.from_document(document))
+
+
 def _replicas(count: dict[str, Any]) -> int | dict[str, int]:
     least, most, asked = count["minReplicas"], count["maxReplicas"], count["replicas"]
     if least == most:

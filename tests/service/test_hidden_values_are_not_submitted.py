@@ -24,3 +24,10 @@ async def test_a_copy_of_anothers_job_names_the_values_that_were_hidden(service:
     own = await service.job_document(ANN, made.detail.id)
     own["metadata"]["name"] = "again"
     assert (await service.submit(ANN, json.dumps(own))).created
+
+
+async def test_the_short_form_of_a_long_document_is_written_too(service: Service) -> None:
+    made = await service.submit(ANN, job_text().replace("echo hello", "echo " + "x" * 20_000))
+    assert made.detail is not None
+    short = await service.job_document(BOB, made.detail.id, short=True)
+    assert short["roles"]["worker"]["command"] == "echo " + "x" * 20_000
