@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from corral.engines.local import cgroups
+from corral.engines.local.folders import AttemptFolder
 from corral.engines.local.live import MEMORY_OVER, OUTSIDE
-from tests.engines.local_harness import Harness, attempt, collect, launch
+from tests.engines.local_harness import Harness, attempt, collect, launch, until
 
 LONELY = 54_399
 """A uid that nobody else's tests use: its processes are counted."""
@@ -77,6 +78,7 @@ async def test_a_task_that_cannot_enter_its_group_is_not_begun_without_its_limit
     monkeypatch.setattr(local.engine._cgroups, "make", lambda *_: (str(local.folder / "no-group"),))
     await local.engine.start(launch("touch", str(local.folder / "begun")))
     if adopted:
+        await until(AttemptFolder(str(local.folder / "engine/attempts"), attempt()).process)
         await local.abandon()
         async with Harness(local.folder) as second:
             end = await second.exited(attempt())
