@@ -122,7 +122,7 @@ export function Submit() {
         </div>
         <div className="col-span-full border-t border-line pt-4">
           {trial.data && <TrialNote trial={trial.data} />}
-          {trial.error && <Fault error={trial.error} />}
+          {trial.error && <Refused error={trial.error} again={(options) => submit.mutate(options)} />}
           {submit.error && <Refused error={submit.error} again={(options) => submit.mutate(options)} />}
           <div className="flex flex-wrap items-center gap-2">
             <button type="submit" className="btn btn-main !h-9 !px-5" disabled={submit.isPending}>
