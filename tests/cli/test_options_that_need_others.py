@@ -16,7 +16,7 @@ from corral.cli.main import run
         (["users", "change", "eve", "--keep-tokens"], "--keep-tokens is for --password; nothing else ends API tokens."),
         (
             ["users", "change", "eve"],
-            "Say what to change: --role, --group, --password, --lock, --unlock or --max-priority.",
+            "Say what to change: --role, --group, --password, --lock, --unlock, --email or --max-priority.",
         ),
     ],
 )
