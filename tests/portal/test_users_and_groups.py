@@ -140,6 +140,7 @@ def test_a_group_is_made_filled_and_granted_and_deleted(page: Page, team: Portal
     group.get_by_role("button", name="Edit").click()
     dialog.get_by_label("Highest priority").fill("")
     dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_have_count(0)
     expect(group).not_to_contain_text("at most")
     group.get_by_label("A user").fill("uma")
     group.get_by_role("button", name="Put in").click()
