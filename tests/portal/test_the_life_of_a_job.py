@@ -104,12 +104,6 @@ def test_a_job_too_large_for_the_cluster_can_be_left_to_wait(page: Page, portal:
     page.get_by_label("Devices each").fill("4")
     page.get_by_role("button", name="Submit", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text("devices")
-    page.get_by_role("button", name="Would it start now?").click()
-    expect(page.get_by_role("alert")).to_contain_text("submit it all the same, to wait until it can run.")
-    expect(page.get_by_role("alert")).to_have_count(1)
-    page.get_by_role("button", name="Submit", exact=True).click()
-    expect(page.get_by_role("alert")).to_contain_text("submit it all the same, to wait until it can run.")
-    expect(page.get_by_role("alert")).to_have_count(1)
     page.get_by_role("button", name="Submit it all the same; it waits until it can run").click()
     expect(page.get_by_role("region", name="Why it waits")).to_be_visible()
 
