@@ -1,4 +1,4 @@
-"""Why: what may be changed of a job that waits stands in one place: front checks it, control carries it out."""
+"""What may be changed of a waiting job: its priority, longest duration and queue. Front checks it, control applies it."""
 
 from __future__ import annotations
 

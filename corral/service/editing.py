@@ -1,4 +1,4 @@
-"""Why: who waits may wait for something else: priority, maxDuration and queue change, and the time of submission stays.
+"""Changes the priority, maxDuration or queue of a waiting job; its time of submission stays.
 
 What is asked is held against what a submit would be held against; control carries it out while the job still waits.
 """

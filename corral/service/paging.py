@@ -1,4 +1,4 @@
-"""Why: lists that are made anew for each page are paged by position and folders by name; all refuse alike."""
+"""Cursors of lists that are made anew for each page: positions in lists, names in folders."""
 
 from __future__ import annotations
 

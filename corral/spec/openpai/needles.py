@@ -1,4 +1,4 @@
-"""Why: whether any of many secrets stands in a text is told at a cost that grows with the text alone.
+"""Finds which of many strings stand in a text, at a cost that grows with the length of the text alone.
 
 Whitespace is compared folded: a run of it, of any sort, is one space. What a text is compared with is counted and bounded.
 """
