@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from 'react';
 import * as ask from '../api/queries';
 import type { JobFilter } from '../api/queries';
 import { JOB_STATES } from '../api/types';
-import { useKeys } from '../lib/keys';
+import { SearchField } from './SearchField';
 import { Glyph } from './Status';
 
 interface Props {
@@ -77,7 +77,6 @@ const TYPING_MS = 200;
 
 function Search({ value, onChange }: { value: string; onChange: (value: string) => void }) {
   const [text, setText] = useState(value);
-  const field = useRef<HTMLInputElement>(null);
   const sent = useRef(value);
   useEffect(() => {
     if (value !== sent.current) setText(value);
@@ -91,23 +90,5 @@ function Search({ value, onChange }: { value: string; onChange: (value: string) 
     }, TYPING_MS);
     return () => clearTimeout(timer);
   });
-  useKeys({
-    '/': (event) => {
-      event.preventDefault();
-      field.current?.focus();
-      field.current?.select();
-    },
-  });
-  return (
-    <input
-      ref={field}
-      type="search"
-      aria-label="Search jobs by name or id"
-      placeholder="Search by name or id  ( / )"
-      className="field !w-60 max-sm:!w-full"
-      value={text}
-      onChange={(event) => setText(event.target.value)}
-      onKeyDown={(event) => event.key === 'Escape' && field.current?.blur()}
-    />
-  );
+  return <SearchField label="Search jobs by name or id" hint="Search by name or id" width="!w-60" value={text} onChange={setText} />;
 }

@@ -3,7 +3,16 @@
 import { useRef } from 'react';
 import { useKeys } from '../lib/keys';
 
-export function SearchField({ label, value, onChange }: { label: string; value: string; onChange: (value: string) => void }) {
+interface Props {
+  label: string;
+  /** What stands in the empty field. */
+  hint?: string;
+  width?: string;
+  value: string;
+  onChange: (value: string) => void;
+}
+
+export function SearchField({ label, hint = label, width = '!w-80', value, onChange }: Props) {
   const field = useRef<HTMLInputElement>(null);
   useKeys({
     '/': (event) => {
@@ -17,8 +26,8 @@ export function SearchField({ label, value, onChange }: { label: string; value: 
       ref={field}
       type="search"
       aria-label={label}
-      placeholder={`${label}  ( / )`}
-      className="field !w-80 max-sm:!w-full"
+      placeholder={`${hint}  ( / )`}
+      className={`field ${width} max-sm:!w-full`}
       value={value}
       onChange={(event) => onChange(event.target.value)}
       onKeyDown={(event) => event.key === 'Escape' && field.current?.blur()}
