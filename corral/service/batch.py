@@ -173,8 +173,9 @@ def _groups(user: User, words: list[str], known: frozenset[str]) -> tuple[str, .
         if name == ADMIN_GROUP:
             raise InvalidInput("bad-groups", "Write admin under role instead of the administrators' group.")
         if name not in known:
-            near = did_you_mean(name, tuple(known)) or "; make it first (corral groups make)."
-            raise InvalidInput("unknown-group", f"There is no group {name[:100]}{near}")
+            near = did_you_mean(name, tuple(known - {ADMIN_GROUP}))
+            end = near if near.endswith("?") else "; make it first (corral groups make)."
+            raise InvalidInput("unknown-group", f"There is no group {name[:100]}{end}")
     if not signed[0]:
         return tuple(dict.fromkeys(names))
     now = [name for name in user.memberships if name != ADMIN_GROUP or name in user.groups]

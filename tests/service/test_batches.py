@@ -51,6 +51,7 @@ async def test_each_line_says_what_it_would_do_before_all_is_done(service: Servi
         ("../x,,,,", "A user name has"),
         ("carla,,,nowhere,", "is no address"),
         ("carla,,,@,", "is no address"),
+        ("carla,,nogroup,,", "make it first"),
         ("carla,,,,maybe", "yes or no"),
         ("carla,,+vision vision,,", "not both"),
         ("carla,,admingroup,,", "Write admin under role"),
