@@ -319,11 +319,11 @@ async def _control(settings: Settings) -> None:
         api_url=settings.advertise or os.environ.get("CORRAL_LISTENING_URL", ""),
         job_token=lambda job: mint_job_token(key, JobId(job), clock.now() + JOB_TOKEN_SECONDS),
         open_secrets=accounts.secrets,
-        nodes=control.machines.node,
+        nodes=control.node,
         ready_user=accounts.ready,
         job_secret=lambda job: job_secret(key, JobId(job)),
-        queue_secrets=control.configured.image_pull_secrets,
-        storage=control.configured.storage,
+        queue_secrets=control.image_pull_secrets,
+        storage=control.storage,
         api_certificate=_own_certificate(settings),
     )
     shelf = LogShelf(logs_of, archiver.archive if archiver else None)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from corral.control.configuration import scheduler_policy
+from corral.control.core.configuration import scheduler_policy
 from corral.devices.described import described_inventory
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.configuration import configuration_of

@@ -165,7 +165,7 @@ class House:
             presenter=self.presenter,
             not_ready_seconds=self.not_ready_seconds,
         )
-        self.control.context = LaunchContext("", lambda job: "", no_secrets, self.control.machines.node, anybody, str)
+        self.control.context = LaunchContext("", lambda job: "", no_secrets, self.control.node, anybody, str)
         beside(self.control)
         self._running = asyncio.create_task(self.control.run())
         ready = asyncio.create_task(self.control.ready.wait())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.control.receipts import Held
+from corral.control.core.receipts import Held
 from corral.kernel.ids import AttemptId, JobId, TaskKey, attempt_id
 from corral.model.receipts import Receipt
 from corral.model.writes import IntentKind, JobRecord

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from corral.control.draft import Draft
-from corral.control.ledger import HEARTBEAT_SECONDS, Ledger
+from corral.control.core.draft import Draft
+from corral.control.core.ledger import HEARTBEAT_SECONDS, Ledger
 from corral.model.configuration import canonical
 from corral.model.documents import DocumentChange
 from corral.model.receipts import LedgerEntry, ledger_view

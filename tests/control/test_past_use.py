@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from corral.control import Control, seed
-from corral.control.draft import Draft
-from corral.control.past import Past
+from corral.control.core.draft import Draft
+from corral.control.core.past import Past
 from corral.kernel.ids import AttemptId, JobId
 from corral.model.accounts import User
 from corral.model.queues import QueueSpec, QueueUsage
@@ -123,13 +123,13 @@ def test_the_past_of_a_user_is_written_when_it_changes_and_forgotten_when_nothin
     queues.remember("default", "ada", 5000.0)
     queues.charge("default", "ada", (), [4000, 0, 0], -1)
     past.fold(draft := Draft(), queues, 5000.0)
-    (usage,) = draft.batch(1, (), ()).user_usage
+    (usage,) = draft.batch(()).user_usage
     again = QueueTree()
     again.users.recall([usage])
     Past(of_users=[usage]).fold(draft := Draft(), again, 6000.0)
     assert draft.empty, "what was read is not written again"
     Past(of_users=[usage]).fold(draft := Draft(), again, 90 * 86_400.0)
-    assert draft.batch(1, (), ()).user_usage_forgotten == (("default", "ada"),)
+    assert draft.batch(()).user_usage_forgotten == (("default", "ada"),)
     assert list(again.users.usages()) == []
 
 
@@ -154,7 +154,7 @@ def test_a_past_is_written_when_it_changes_and_forgotten_with_its_half_life() ->
     assert quiet.empty, "what was read is not written again"
     again.fold(draft := Draft(), tree(0.0, 100.0), 50.0)
     assert draft.usage == {"a": None} and not draft.empty
-    batch = draft.batch(1, (), ())
+    batch = draft.batch(())
     assert (batch.usage, batch.usage_forgotten) == ((), ("a",))
 
 

@@ -13,9 +13,9 @@ import pytest
 import pytest_asyncio
 
 from corral.control import Control
+from corral.control.core.world import World
 from corral.control.door import Door
 from corral.control.overview import Views
-from corral.control.world import World
 from corral.kernel.errors import CorralError, InvalidInput, NotFound
 from corral.scheduler import Cluster, Queue
 from corral.service.actor import Actor

@@ -133,10 +133,13 @@ class Bridge:
 
     # ---- what happens
 
-    async def _recovering(self) -> None:
-        """Before control looks at the machines: whose pods are there for its jobs; raises Unavailable like the store."""
+    async def _recovering(self, external: frozenset[JobId]) -> None:
+        """Before control looks at the machines: name the objects whose pods external jobs own.
+
+        Raises Unavailable like the store.
+        """
         links = await self._control.store.object_links()
-        self._tell_elsewhere({link.ref.uid for link in links if self._is_external(link)})
+        self._tell_elsewhere({link.ref.uid for link in links if link.job in external})
 
     def _is_external(self, link: ObjectLink | None) -> bool:
         job = None if link is None else self._control.world.jobs.get(link.job)

@@ -1,4 +1,4 @@
-"""Why: drains and bad hardware take places from gangs that run, each as its job wants it; the launcher ends them in order.
+"""Have gangs yield that run on drained or tainted nodes, or on broken hardware, as each job wants it.
 
 What is cordoned runs on, what is drained or tainted (`NoExecute`) yields, and what is broken yields where the job's
 `badHardware` says so.
@@ -12,10 +12,10 @@ from typing import Final
 
 import msgspec
 
-from corral.control.fold import Folder
-from corral.control.observe import Machines
-from corral.control.receipts import Yielded
-from corral.control.world import Job
+from corral.control.core.fold import Folder
+from corral.control.core.machines import Machines
+from corral.control.core.receipts import Yielded
+from corral.control.core.world import Job
 from corral.kernel.ids import TaskKey
 from corral.model.asks import node_rules
 from corral.model.cordons import Drain

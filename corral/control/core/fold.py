@@ -1,4 +1,4 @@
-"""Why: every event goes one way — through the launcher's rules into memory and into the draft — so both always agree."""
+"""Bring every event to its job through the launcher's rules, into memory and into the pending writes alike."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 
 import msgspec
-import structlog
 
 from corral import launcher, scheduler
-from corral.control.draft import Draft
-from corral.control.receipts import Held, Receipts, Yielded
-from corral.control.world import Job, World
+from corral.control.core.draft import Draft
+from corral.control.core.receipts import Held, Receipts, Yielded
+from corral.control.core.world import Job, World
 from corral.kernel.ids import AttemptId, JobId, TaskKey, parse_attempt_id
 from corral.launcher import InvalidTransition, LaunchPolicy, Step
 from corral.model.commands import ForgetTask, ReleasePlacement, RequestPlacement, StopTask
@@ -38,19 +37,17 @@ from corral.model.writes import AttemptWrite
 from corral.scheduler import GangQueued, GangWithdrawn, NominationLapsed, TasksReleased, gang_placed
 from corral.scheduler.events import TasksLeaving
 
-log = structlog.get_logger()
-
 DEPENDENCY = "dependency"
 
 
 class Folder:
     """Brings events to jobs, and what follows from them to the world and the draft."""
 
-    def __init__(self, world: World, policy: LaunchPolicy) -> None:
+    def __init__(self, world: World, policy: LaunchPolicy, receipts: Receipts) -> None:
         self.world = world
         self.policy = policy
         self.draft = Draft()
-        self.receipts = Receipts()
+        self.receipts = receipts
 
     def take_draft(self) -> Draft:
         """What was gathered since the last call."""
@@ -90,7 +87,7 @@ class Folder:
         try:
             step = launcher.step(job.view, job.run, job.tasks, event, now, self.policy)
         except InvalidTransition as error:
-            log.error(
+            self.draft.warn(
                 "an event that cannot be was dropped", job=job.id, message=error.message, story=str(error.details)
             )
             return

@@ -1,42 +1,40 @@
-"""Why: the cluster index changes only when the machines were seen to change, and what was seen is stored for everybody.
+"""The nodes of all engines as they were last seen, and which of them people closed.
 
-A cordon is laid over what an engine reports: the scheduler sees a node that is not ready, `Machines` knows why. A node
-that its Cluster document describes no more is kept, closed, for as long as tasks of it run on.
+A cordon is laid over what an engine reports: the scheduler sees a node that is not ready, `Machines` knows the reason. A
+node that its Cluster document describes no more is kept, closed, for as long as tasks of it run on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
 import msgspec
-import structlog
 
-from corral.engines.base import Engine
-from corral.kernel.errors import CorralError, Unavailable
-from corral.kernel.ids import AttemptId
 from corral.model.cordons import Cordon
 from corral.model.inventory import Device, Inventory, Node, Taint
-from corral.scheduler import EngineUnknown, NodesSeen
-from corral.store import Store
-
-log = structlog.get_logger()
+from corral.scheduler import NodesSeen
 
 REMOVED = "no Cluster document describes it any more; its tasks run on"
 
 
-class Machines:
-    """All engines, what was last seen of their nodes, and which of those people closed."""
+class MachinesSeen(msgspec.Struct, frozen=True):
+    """What an engine says of its nodes, with those that left its document while tasks of them run on."""
 
-    def __init__(self, store: Store, engines: Mapping[str, Engine], *, not_ready_seconds: float = 60.0) -> None:
+    inventory: Inventory
+    removed: frozenset[str] = frozenset()
+    """The nodes of the inventory that no document describes any more."""
+
+
+class Machines:
+    """The nodes of all engines, the broken ones among them, and the cordons."""
+
+    def __init__(self, not_ready_seconds: float = 60.0) -> None:
         """`not_ready_seconds`: how long a node is not ready before it counts as lost."""
-        self._store = store
-        self._engines = engines
         self._patience = not_ready_seconds
         self._seen: dict[str, Inventory] = {}
         self._not_ready_since: dict[str, float] = {}
-        self.stale = False
         self.nodes: dict[str, Node] = {}
-        self.cordons: dict[str, Cordon] = {}
+        self.cordons: Mapping[str, Cordon] = {}
         self.unhealthy: dict[str, dict[int, str]] = {}
         """By node, the devices that are not healthy, with the reason."""
         self.tainted: dict[str, dict[Taint, float]] = {}
@@ -45,55 +43,33 @@ class Machines:
         """The engines whose nodes are those that documents describe: what they lack was removed, not lost."""
         self.removed: frozenset[str] = frozenset()
         """The nodes that no document describes any more, and whose tasks run on."""
-        self.held: Callable[[], set[str]] = set
-        """The nodes on which tasks hold something."""
 
-    async def look(self, epoch: int, now: float) -> list[NodesSeen | EngineUnknown]:
-        """Ask every engine for its nodes, store them, and say what the cluster index has to learn."""
-        self.stale = False
-        learned: list[NodesSeen | EngineUnknown] = []
-        for engine in self._engines.values():
-            try:
-                inventory = await engine.inventory()
-            except Unavailable as error:
-                log.warning("engine does not answer", engine=engine.name, message=error.message)
-                learned.append(EngineUnknown(engine.name, error.message))
-                continue
-            inventory = await self._with_removed(inventory)
-            await self._store.put_nodes(epoch, engine.name, list(inventory.nodes), now)
-            self._remember(inventory, now)
-            learned.append(self._overlaid(inventory))
-        return learned
+    def fork(self) -> Machines:
+        """An independent copy."""
+        twin = Machines(self._patience)
+        twin._seen, twin._not_ready_since = dict(self._seen), dict(self._not_ready_since)
+        twin.nodes, twin.cordons, twin.unhealthy = dict(self.nodes), dict(self.cordons), dict(self.unhealthy)
+        twin.tainted, twin.following, twin.removed = dict(self.tainted), self.following, self.removed
+        return twin
 
-    async def _with_removed(self, inventory: Inventory) -> Inventory:
-        """The inventory of an engine with those nodes that were removed from its document, and whose tasks run on."""
+    def removed_from(self, inventory: Inventory, held: Set[str]) -> list[str]:
+        """The nodes that an engine's document describes no more; `held` are those on which tasks hold something."""
         if inventory.engine not in self.following:
-            return inventory
+            return []
         prefix, there = f"{inventory.engine}/", {node.name for node in inventory.nodes}
-        gone = sorted(name for name in self.held() if name.startswith(prefix) and name not in there)
-        others = {name for name in self.removed if not name.startswith(prefix)}
-        kept = [node for node in [await self._last_seen(name) for name in gone] if node is not None]
-        self.removed = frozenset(others | {node.name for node in kept})
-        if not kept:
-            return inventory
-        closed = (msgspec.structs.replace(node, ready=False, ready_reason=REMOVED) for node in kept)
-        return msgspec.structs.replace(inventory, nodes=(*inventory.nodes, *closed))
+        return sorted(name for name in held if name.startswith(prefix) and name not in there)
 
-    async def _last_seen(self, name: str) -> Node | None:
-        """A node as it was seen last, by this control or one before it."""
-        if name in self.nodes:
-            return self.nodes[name]
-        row = await self._store.node(name)
-        return None if row is None else row.node
+    def see(self, seen: MachinesSeen, now: float) -> NodesSeen:
+        """Take over what an engine says of its nodes, and say what the cluster index has to learn."""
+        prefix = f"{seen.inventory.engine}/"
+        others = frozenset(name for name in self.removed if not name.startswith(prefix))
+        self.removed = others | seen.removed
+        self._remember(seen.inventory, now)
+        return self._overlaid(seen.inventory)
 
-    def forget_removed(self) -> None:
-        """Look again once the last task of a removed node is over."""
-        if self.removed and not self.removed <= self.held():
-            self.stale = True
-
-    async def read_cordons(self) -> list[NodesSeen]:
-        """Read which nodes are closed to new tasks, and say what the cluster index has to learn of it."""
-        self.cordons = await self._store.cordons()
+    def close(self, cordons: Mapping[str, Cordon]) -> list[NodesSeen]:
+        """Take over which nodes are closed to new tasks, and say what the cluster index has to learn of it."""
+        self.cordons = cordons
         return [self._overlaid(inventory) for inventory in self._seen.values()]
 
     @property
@@ -118,15 +94,6 @@ class Machines:
     def node(self, name: str) -> Node | None:
         """A node by its name, as last seen."""
         return self.nodes.get(name)
-
-    def engine_of(self, attempt: AttemptId) -> str:
-        """The engine that has this attempt.
-
-        Raises CorralError when there is none.
-        """
-        if len(self._engines) == 1:
-            return next(iter(self._engines))
-        raise CorralError("unknown-engine", f"No engine is known to have {attempt}.")
 
     def _remember(self, inventory: Inventory, now: float) -> None:
         before = self._seen.get(inventory.engine)
@@ -171,3 +138,12 @@ def _evicts(taint: Taint) -> bool:
 
 def _unhealthy(devices: Iterable[Device]) -> dict[int, str]:
     return {device.index: device.health_reason or "no reason given" for device in devices if not device.healthy}
+
+
+def with_removed(inventory: Inventory, kept: Iterable[Node]) -> MachinesSeen:
+    """An inventory with those nodes, closed, that its document describes no more."""
+    closed = tuple(msgspec.structs.replace(node, ready=False, ready_reason=REMOVED) for node in kept)
+    if not closed:
+        return MachinesSeen(inventory)
+    whole = msgspec.structs.replace(inventory, nodes=(*inventory.nodes, *closed))
+    return MachinesSeen(whole, frozenset(node.name for node in closed))
