@@ -25,7 +25,7 @@ from corral.spec.source import parse_source
 from corral.spec.translate import problems_of
 
 MOST_DEVICES: Final = 1024
-"""Devices of one node."""
+"""Maximum devices of one node."""
 DEFAULT_DRIVER: Final = "devices.corral.dev"
 _DRIVER: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 _PATH: Final = r"^/[^\x00]*$"

@@ -14,7 +14,7 @@ Path = tuple[str | int, ...]
 """The path of a value in its document, such as `("roles", "worker", "ports", 0)`."""
 
 MAX_PROBLEMS: Final = 100
-"""Problems examined per document, so that the work on a hostile text is bounded."""
+"""Maximum problems examined per document, which bounds the work on hostile text."""
 _SHOWN: Final = 20
 _FEW: Final = 1000
 _MEANT: Final = '; did you mean "'

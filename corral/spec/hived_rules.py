@@ -22,9 +22,9 @@ Finding = tuple[Path, str]
 """The path of the error, and its message."""
 
 MAX_DEPTH = 32
-"""Levels of nested cells."""
+"""Maximum levels of nested cells."""
 MAX_LEAVES = 1_000_000
-"""Devices of a cluster."""
+"""Maximum devices of a cluster."""
 _CELLS: Path = ("physicalCluster", "physicalCells")
 _TYPES: Path = ("physicalCluster", "cellTypes")
 
@@ -117,7 +117,10 @@ class _Walk:
         self, cell: HivedPhysicalCell | None, depth: int, path: Path, place: tuple[int, ...], prefix: str, node: str,
         default: int, pinned: bool = False,
     ) -> Iterator[Finding]:  # fmt: skip
-        """Errors of one cell; `default` is its number among its siblings' type, its address when it has none."""
+        """Errors of one cell and the cells below it.
+
+        `default` is its running number among cells of its type, and its address when it has none.
+        """
         name, chain = self.names[depth], self.names[0]
         address = (cell.cell_address if cell else "") or str(default)
         if cell is not None:

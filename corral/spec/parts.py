@@ -25,7 +25,7 @@ from corral.spec.errors import describe, did_you_mean
 SIGNALS: Final = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT", "SIGALRM")
 """Signals that a job may choose as its request for a checkpoint."""
 MAX_REPLICAS: Final = 10_000
-"""Tasks of one job, all roles together."""
+"""Maximum tasks of one job, all roles together."""
 
 
 def _inside(value: str) -> str:

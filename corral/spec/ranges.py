@@ -9,7 +9,7 @@ import re
 from typing import Final
 
 MOST_NAMES: Final = 200_000
-"""Names that one expression may expand to."""
+"""Maximum names that one expression may expand to."""
 MOST_DEVICES: Final = 1024
 _GROUP: Final = re.compile(r"\[([^\[\]]*)\]")
 _OUTER: Final = re.compile(r",(?![^\[\]]*\])")

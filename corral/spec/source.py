@@ -18,13 +18,13 @@ from corral.spec.errors import Path, Problem, SpecError, describe, shorten
 from corral.spec.scalars import Scalar, resolve
 
 MAX_BYTES: Final = 1024 * 1024
-"""Bytes of a document."""
+"""Maximum size of a document in bytes."""
 MAX_DEPTH: Final = 64
-"""Nesting depth of mappings and lists."""
+"""Maximum nesting depth of mappings and lists."""
 MAX_DOCUMENTS: Final = 1000
-"""Documents in one text."""
+"""Maximum documents in one text."""
 MAX_NODES: Final = 100_000
-"""Values in a document; an aliased value counts once per use."""
+"""Maximum values in a document; an aliased value counts once per use."""
 
 Mark = tuple[int, int]
 _JSON: Final = re.compile(r'\s*(?:[{\[]\s*(?:["{}\[\]]|-?\d|(?:true|false|null)\b)|"(?:[^"\\]|\\.)*"\s*$)')

@@ -24,7 +24,7 @@ _GROUP: Final = f"{API_VERSION.partition('/')[0]}/"
 _JOB_GROUPS: Final = tuple(f"{each.partition('/')[0]}/" for each in (alnair.API_VERSION, framework.API_VERSION))
 _JOBS: Final = frozenset({KIND, alnair.KIND, framework.KIND})
 _MOST_NAMED: Final = 10
-"""Documents that one sentence names."""
+"""Maximum documents named in one message."""
 
 
 class Sort(StrEnum):
