@@ -2,7 +2,7 @@
 
 ```yaml
 cellTypes:
-  v100-switch: {level: pcie-switch, child: V100, count: 2}      # V100 is no type: so it is a device model
+  v100-switch: {level: pcie-switch, child: V100, count: 2}      # V100 is not a type, so it is a device model
   v100-socket: {level: numa, child: v100-switch, count: 2}
   dgx1: {child: v100-socket, count: 2, node: true}
   dgx1-rack: {level: rack, child: dgx1, count: 16}

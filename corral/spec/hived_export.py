@@ -21,8 +21,8 @@ from corral.spec.typerules import Rule, rules_of
 def hived_from(cluster: ClusterDocument, queues: Iterable[QueueDocument]) -> HivedCluster:
     """HiveD's configuration of a cluster written as cell types, with each queue as a virtual cluster.
 
-    A queue that owns no cells becomes a virtual cluster without quota. Raises SpecError for racks without types, for an
-    owned type of several chains, and for everything that HiveD's own rules forbid, such as owning more than there is.
+    A queue that owns no cells becomes a virtual cluster without quota. Raises SpecError for racks without types and for
+    an owned type of several chains. The result must also keep HiveD's own rules, such as owning no more than there is.
     """
     if not cluster.cells or cluster.blocks or cluster.racks or cluster.free_nodes:
         raise _refused(("cells",), "HiveD knows cells of types only; write the machines as cellTypes and cells")

@@ -25,10 +25,7 @@ class DeviceDescription:
 
 @dataclass(frozen=True, slots=True)
 class NodeDescription:
-    """One node, named without its engine's prefix.
-
-    An amount of 0 stands for the machine's own amount.
-    """
+    """One node, named without its engine's prefix; an amount of 0 means the machine's own."""
 
     name: str
     cells: Cells = ()

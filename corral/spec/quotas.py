@@ -122,7 +122,7 @@ def _pins(queues: Mapping[str, QueueShape]) -> Iterator[tuple[Path, str]]:
 def _above(cluster: ClusterDocument, queues: Mapping[str, QueueDocument]) -> Iterator[tuple[Path, str]]:
     """Top-level queues that are promised more together than the cluster has.
 
-    Resources whose amounts the cluster leaves open are not checked.
+    A resource without an amount in the cluster document is not checked.
     """
     has = capacity(cluster)
     for promise in ("guaranteed", "deserved"):

@@ -87,11 +87,11 @@ def read_job(
     """Read a job and the secrets in its file from YAML, JSON or data.
 
     `parameters` override the document's own, `name` replaces its name, and `job_types`, when given, are the only
-    frameworks accepted. For files of OpenPAI, `user` is the submitter, `fs_uri` the file system of paths that name
-    none, `folder` the user's own on storages, and `sealed` the secrets of its placeholders.
+    frameworks accepted. The other arguments are for files of OpenPAI: `user` is the submitter, `fs_uri` the file system
+    of paths that name none, `folder` the user's own on storages, and `sealed` the secrets of its placeholders.
 
-    Raises SpecError with every problem, each with file, line and column when text was given, and for a text of several
-    documents without exactly one job.
+    Raises SpecError with every problem, each with file, line and column when text was given. A text of several
+    documents must have exactly one job.
     """
     openpai = _OpenPai(user, fs_uri, folder, sealed)
     if not isinstance(document, str | bytes):

@@ -106,7 +106,7 @@ def cluster_configuration(data: Any) -> dict[str, Any]:
 
 
 def acl_configuration(data: Any) -> dict[str, Any]:
-    """An AclConfiguration: the users besides its owner who may write into each namespace.
+    """An AclConfiguration: additional users with write access, by namespace.
 
     Raises SpecError when it is invalid.
     """

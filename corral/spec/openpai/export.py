@@ -1,7 +1,7 @@
-"""Recognise the files of an OpenPAI cluster's export by their content.
+"""Recognise the files of an OpenPAI cluster's export by their content, under any name.
 
 They are lists of Kubernetes objects (`kubectl get secrets -n pai-user-v2 -o yaml`), saved answers of the REST API, and
-the files that `paictl` takes, under any name. Unrecognised files are listed, so that none is overlooked.
+`paictl`'s files. Unrecognised files are listed, so that none is overlooked.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 WHOLE_WORD: Final = 8
-"""Characters from which a secret is also found inside other words.
+"""Characters from which a secret is also found inside longer words.
 
-A shorter secret is found only as a whole word, because its occurrence inside one proves nothing.
+A shorter secret is found only as a whole word, because a match inside one proves nothing.
 """
 _BLANK: Final = re.compile(r"\s+")
 _LINE: Final = re.compile(r"[^\S\n]+")
