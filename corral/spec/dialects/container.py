@@ -94,7 +94,7 @@ def _is_hiveds(variable: Mapping[str, Any]) -> bool:
 
 
 def _ports(container: Fields) -> list[Any]:
-    """The named ports, which probes and services refer to; unnamed ones have no effect and are dropped."""
+    """The named ports, which probes and services refer to; others are dropped, and a hostPort is refused."""
     named = []
     for at, port in enumerate(container.array("ports")):
         if isinstance(port, dict) and port.get("hostPort"):

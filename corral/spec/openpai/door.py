@@ -73,7 +73,7 @@ def read_openpai(
     """The job of `user` in a file of OpenPAI, and the source positions of its parts.
 
     `parameters` override the protocol's own, `folder` is the user's own on storages, and `sealed` has the secrets of
-    placeholders (`own_file`). Raises SpecError with every problem.
+    placeholders (`own_file`). Raises SpecError for an invalid file.
     """
     if isinstance(document, Mapping):
         source = Source(filename, dict(document))
