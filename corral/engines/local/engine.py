@@ -346,9 +346,7 @@ class LocalEngine:
         folder, record = live.folder, live.record
         own_work = bool(launch.image) or not os.path.isabs(launch.working_dir)
         folder.create(record, work=own_work)
-        if (
-            own_work and record.uid >= 0 and not launch.image
-        ):  # a container's folder is given away, with its files, by the runtime
+        if own_work and record.uid >= 0 and not launch.image:  # the runtime does it for a container, files included
             os.chown(f"{folder.path}/work", record.uid, record.uid)
         stdout, stderr = self._logs.prepare(launch.attempt, split=env.get(SPLIT_LOGS) == "split", uid=record.uid)
         task = prepare(launch, folder, record, env, stderr, self._means)
