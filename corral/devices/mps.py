@@ -1,4 +1,4 @@
-"""Detect NVIDIA's Multi-Process Service, the only one that confines tasks to their fraction of a device."""
+"""Detect NVIDIA's Multi-Process Service, which alone confines tasks to their fraction of a device."""
 
 from __future__ import annotations
 

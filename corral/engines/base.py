@@ -67,7 +67,7 @@ class Engine(Protocol):
     async def stop(self, attempt: AttemptId, *, grace_seconds: float, signal: str = "TERM") -> None:
         """End the attempt: send `signal`, then KILL after the grace.
 
-        An attempt never started can never start afterwards.
+        One never started ends at once and cannot start.
         """
         ...
 
@@ -152,8 +152,9 @@ class Documents(Protocol):
         """Write these fields by server-side apply with force, and return the object's new version.
 
         Each `part` is a field manager of its own: fields left out of it are given up, other parts stay. `version` is
-        the one that the fields were computed for. Raises NotFound when the object is gone, Conflict when it was
-        replaced or has another version by now, Unavailable `lease-over` when this server may no longer write.
+        the one that the fields were computed for.
+        Raises NotFound when the object is gone, Conflict when it was replaced or has another version by now,
+        Unavailable `lease-over` when this server may no longer write.
         """
         ...
 

@@ -147,7 +147,7 @@ class Driver:
             await asyncio.to_thread(self._ledger.keep, entry)
             await asyncio.to_thread(self._cdi.write, entry.uid, entry.cdi)
         except BaseException:
-            self._ledger.reserve(structs.replace(entry, boot=""))  # no devices held; the entry may be on disk
+            self._ledger.reserve(structs.replace(entry, boot=""))  # no container has them; the entry may be on disk
             await self._erase(entry.uid)
             raise
         log.info(
@@ -197,8 +197,9 @@ class Driver:
             mine.add(each.device)
 
     async def _forget_ended(self, given: tuple[Given, ...], uid: str) -> None:
-        """Forget claims of an earlier boot that hold one of the devices and no longer exist: nobody will unprepare
-        them.
+        """Forget claims of an earlier boot that hold one of the devices and no longer exist.
+
+        The kubelet will never unprepare them.
         """
         for _, entry in self._ledger.holders(given, uid):
             if entry.boot == self._boot:

@@ -75,8 +75,8 @@ def known_devices(
 ) -> dict[str, Known]:
     """Return the devices of a node by name.
 
-    `missing` returns whether a path is no device file; by default it checks this machine. Raises InvalidInput when a
-    node has more devices than allowed.
+    `missing` returns whether a path is no device file; by default it checks this machine.
+    Raises InvalidInput when a node has more devices than allowed.
     """
     groups = document.of_node(node)
     total = sum(group.count for group in groups)

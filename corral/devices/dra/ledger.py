@@ -1,9 +1,8 @@
-"""The driver's durable record of prepared claims. It keeps a device out of two claims, which Kubernetes does not
-refuse.
+"""The driver's durable record of prepared claims, which keeps a device out of a second claim.
 
-One file per prepared claim, written atomically (temporary file, fsync, rename, fsync of the folder). The files lie in
-the kubelet's root, so wiping that also wipes the records of its containers. An unreadable file stops the start:
-ignoring it could give a device twice.
+Kubernetes does not refuse a device in two claims. One file per prepared claim is written atomically (temporary file,
+fsync, rename, fsync of the folder). The files lie in the kubelet's root, so wiping that also wipes the records of its
+containers. An unreadable file stops the start: ignoring it could give a device twice.
 """
 
 from __future__ import annotations

@@ -26,7 +26,10 @@ READ_AGAIN_SECONDS: Final = 60.0
 _READ_BYTES: Final = 2**21
 """Bytes of the read buffer, the library's own setting: an object may be larger than aiohttp's default buffer."""
 RENEW_SECONDS: Final = 5.0
-"""Seconds between renewals. A server that also refuses new credentials must not start a plug-in for every call."""
+"""Least seconds between renewals.
+
+A server that also refuses new credentials must not start a plug-in for every call.
+"""
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
@@ -89,8 +92,7 @@ class Access:
                     raise Unauthenticated(error.code, error.message) from None
 
     def session(self, connections: int) -> tuple[aiohttp.ClientSession, dict[str, Any]]:
-        """Return a session of at most `connections` connections and the extra arguments of its requests (proxy, server
-        name).
+        """Return a session of at most `connections` connections, and extra request arguments (proxy, server name).
 
         Renewed certificates get new connections. The old ones stay open until the next renewal.
         """

@@ -61,7 +61,7 @@ class Endings:
     async def stop(self, record: Record, grace_seconds: float, signal: str) -> None:
         """End an attempt by deletion: TERM, then KILL after the grace. Another signal is sent first.
 
-        The deadline is stored on the pod, so that the next server goes on. A repeated call can only bring it forward.
+        The deadline is stored on the pod, so that the next server continues. A repeated call can only bring it forward.
         It sends the signal again if the first try had no effect.
         """
         record.stopping = True

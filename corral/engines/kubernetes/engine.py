@@ -65,8 +65,7 @@ class KubernetesEngine:
         wall: Callable[[], float] = time.time,
         lease_left: Callable[[], float] = lambda: CALL_SECONDS,
     ) -> None:
-        """`blobs` holds code; `archiver` copies logs to where all replicas read them; `wall` returns seconds since
-        1970.
+        """`blobs` holds code; `archiver` copies logs for all replicas; `wall` returns seconds since 1970.
 
         `seed` seeds the random waits. `lease_left` returns the seconds for which this server may still act.
         """

@@ -208,7 +208,7 @@ def _told(message: str) -> str:
 
 
 def explained(end: PodExit, log: bytes, *, openpai: bool = False) -> PodExit:
-    """Add the fault that the last bytes of the log show to the end. Without a known fault it stays as it is.
+    """Return the end with the known fault that the log's last bytes show, or unchanged without one.
 
     With `openpai`, the error block that OpenPAI's clients read follows the sentence, whether or not a fault is known.
     """

@@ -1,6 +1,6 @@
 """Limit the concurrent calls to the API server to the number that it answers in time.
 
-A call that times out is wasted work and is repeated, so many of them can keep a busy server from finishing any. The
+A call that times out is wasted work and is repeated. Many such calls can keep a busy server from finishing any. The
 number of concurrent calls therefore follows the results, like TCP's window (additive increase, multiplicative decrease:
 Chiu and Jain, Computer Networks 17, 1989). A call's deadline starts when it is let through.
 """

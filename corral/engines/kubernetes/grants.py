@@ -1,8 +1,8 @@
 """The plan, manifest, allocation and status of Corral's ResourceClaims.
 
 The plan is stored in the claim, so the next server recovers it from there. A claim is written in two steps, as the API
-server requires: first its requests and plan (an annotation), then, once its pods have UIDs, allocation and reservation
-in one write. Source: Kubernetes `resource.k8s.io/v1` ResourceClaim, with its limits.
+server requires. First come its requests and plan (an annotation). Once its pods have UIDs, allocation and reservation
+follow in one write. Source: Kubernetes `resource.k8s.io/v1` ResourceClaim, with its limits.
 """
 
 from __future__ import annotations
@@ -128,8 +128,9 @@ def as_planned(claim: ResourceClaim, plan: Plan) -> bool:
 
 
 def status_patch(uid: str, plan: Plan, users: Mapping[str, str], *, allocate: bool) -> dict[str, Any]:
-    """Return the status patch that reserves the claim of this UID for pods (name by UID), and with `allocate` allocates
-    it.
+    """Return the status patch that reserves a claim (its UID) for pods (name by UID).
+
+    `allocate` adds the allocation.
     """
     reserved = [{"resource": "pods", "name": name, "uid": pod} for pod, name in users.items()]
     status: dict[str, Any] = {"reservedFor": reserved}

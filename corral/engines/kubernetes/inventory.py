@@ -85,8 +85,7 @@ class Nodes:
         self._touched.update(self._seen)
 
     def inventory(self, held: Others, mine: Callable[[str], frozenset[int]]) -> Inventory:
-        """Return all nodes, less the resources that others hold; `mine` returns the device indexes of Corral's pods on
-        a node.
+        """Return all nodes, less resources held by others. `mine` returns the devices held by Corral's pods on a node.
 
         It returns the same object while nothing changed: most node updates are heartbeats. A node that fails to
         translate is left out and does not affect others.
@@ -177,7 +176,7 @@ def _devices(
 ) -> tuple[Device, ...]:
     """Return the node's devices, named ones first, `MOST_DEVICES` at most.
 
-    A kind with named devices is not counted too.
+    Devices of a kind that has named ones are not counted in addition.
     """
     labels, status = node.metadata.labels, node.status
     model = next((labels[label] for label in _MODELS if label in labels), "")
@@ -240,7 +239,7 @@ def _ready(node: kubernetes.Node) -> tuple[bool, str]:
 
 
 def _taints(node: kubernetes.Node) -> Iterable[Taint]:
-    """Yield the taints that jobs must tolerate, without readiness taints and the managed taint that all jobs tolerate."""
+    """Yield the taints that jobs must tolerate, without readiness taints and the managed taint, which all tolerate."""
     keys = {taint.key for taint in node.spec.taints}
     if node.spec.unschedulable and _UNSCHEDULABLE not in keys:
         yield Taint(_UNSCHEDULABLE)

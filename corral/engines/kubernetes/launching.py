@@ -85,8 +85,9 @@ class Launching:
     async def create(self, launch: TaskLaunch, node: str, given: Given = NOTHING, rdma: tuple[str, ...] = ()) -> Begun:
         """Return the attempt's new or existing pod; the attempt's end if the cluster refuses it for now; or both.
 
-        `given` says how the node's named devices are given, `rdma` names the resources of its RDMA network. Raises
-        Unavailable when it is unknown whether the pod exists; InvalidInput, Forbidden and Conflict when it never will.
+        `given` says how the node's named devices are given, `rdma` names the resources of its RDMA network.
+        Raises Unavailable when it is unknown whether the pod exists; InvalidInput, Forbidden and Conflict when it never
+        will.
         """
         manifest = self._manifest(launch, node, given, rdma)
         gone = [each.id for each in launch.devices if not (resource_of(each.id) or given.has(each.id))]
@@ -181,7 +182,7 @@ def _refused(why: str) -> Begun:
 
 
 def _check(launch: TaskLaunch) -> None:
-    """Raise InvalidInput if this engine cannot give the task what it requests, before anything is written."""
+    """Raise InvalidInput if this engine cannot fulfil the task's request, before anything is written."""
     if launch.share is not None and any(resource_of(device.id) for device in launch.devices):
         message = "A part of a device cannot be had on a shared node: its device plugin gives whole ones."
         raise InvalidInput("share-on-shared-node", message)

@@ -1,8 +1,8 @@
-"""The attempts' records: derive from pod changes what to report and to do, without waiting for any call.
+"""The attempts' records: derive events to report and actions from pod changes, without waiting for any call.
 
 At most one instance of an attempt runs. Its pod name is taken once and the UID of that pod is recorded; any other pod
-of that name is not the attempt. An end is reported when the pod's phase says that its containers have ended for good,
-or when the pod is gone, never because a deletion was requested.
+of that name is not the attempt. An end is reported only when the pod's phase says that its containers have ended for
+good, or when the pod is gone. A requested deletion is not an end.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Deed(Enum):
     """An action after a pod changed."""
 
     TELL_START = "tell-start"
-    """Report `started`, which is new."""
+    """`started` is new: report it."""
     DELETE = "delete"
-    """Delete the pod: it can never start."""
+    """The pod can never start: delete it."""
     REMOVE = "remove"
-    """Delete this pod: it is a second one of the attempt's name, created by others."""
+    """The pod is a second one of the attempt's name, created by others: delete it."""
     CLOSE = "close"
-    """Complete the log and report `end`, which is known."""
+    """`end` is known: complete the log and report it."""
 
 
 @dataclass(slots=True)

@@ -1,8 +1,8 @@
 """Resume reading a pod's log by the timestamps of its lines, since Kubernetes has no offsets.
 
 The kubelet puts a time with nanoseconds before each line (`timestamps`) and can start at a whole second (`sinceTime`).
-Reading resumes at that second and skips what was read: lines of earlier times, the counted lines of the last time, and
-the bytes of a partial line. The last line must appear again. If it does not, the kubelet has rotated it away, and a
+Reading resumes at that second. It skips lines of earlier times, the counted lines of the last time, and the bytes
+already read of a partial line. The last line must appear again. If it does not, the kubelet has rotated it away, and a
 marker in the copy says that something may be missing.
 """
 

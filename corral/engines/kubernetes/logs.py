@@ -187,7 +187,7 @@ class LogCopies:
         return self._nodes.setdefault(name, _Node(Backoff(low=2.0, high=60.0, seed=name, ids=("logs",))))
 
     async def _restore(self, copy: _Copy) -> None:
-        """Restore what an earlier server archived, and resume at its end."""
+        """Restore the part that an earlier server archived, and resume at its end."""
         if self._archiver is not None and not copy.restored:
             mark, at = await self._archiver.restore(copy.attempt)
             if at > copy.position.size:

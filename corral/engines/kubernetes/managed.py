@@ -1,8 +1,8 @@
 """Give devices by name on managed nodes, which are labelled and tainted for Corral alone.
 
-There a device is given by a claim (its driver publishes it in a ResourceSlice), or by its vendor's variable (an
-annotation of the node lists the ids, and the device plugin's resource is not requested). On all other nodes a plugin or
-kube-scheduler chooses the device, and Corral only counts.
+There a device is given by a claim (its driver publishes it in a ResourceSlice), or by its vendor's variable. For the
+variable, an annotation of the node lists the ids, and the device plugin's resource is not requested. On all other nodes
+a plugin or kube-scheduler chooses the device, and Corral only counts.
 """
 
 from __future__ import annotations

@@ -109,8 +109,9 @@ def kill_at_of(pod: Pod) -> float | None:
 
 
 def forced_at_of(pod: Pod) -> float | None:
-    """Return when to force the pod's deletion, in seconds since 1970; None if it is not deleted or its job sets no
-    limit.
+    """Return when to force the pod's deletion, in seconds since 1970.
+
+    None if nobody requested its deletion, or its job sets no limit.
     """
     meta = pod.metadata
     asked, word = seconds(meta.deletion_timestamp), meta.labels.get(FORCE_AFTER, "")

@@ -90,8 +90,8 @@ class PodCalls:
     ) -> bytes:
         """Make one call with a JSON body, with the rest of the lease as its limit.
 
-        `strict` refuses fields unknown to the cluster, for bodies that are not all Corral's own. Raises Unavailable
-        when the lease is over.
+        `strict` refuses fields unknown to the cluster, for bodies that are not all Corral's own.
+        Raises Unavailable when the lease is over.
         """
         async with self._gate.call():
             left = self._lease_left()
@@ -109,8 +109,9 @@ class PodCalls:
 
 
 def passing(error: CorralError) -> CorralError:
-    """Turn temporary errors into Unavailable: a busy cluster, expired credentials, or a conflicting write (often of a
-    quota).
+    """Turn temporary errors into Unavailable.
+
+    They are a busy cluster, expired credentials, and a write conflict on an object (often a quota).
     """
     if isinstance(error, TooManyRequests | Unauthenticated) or error.code == "kubernetes-conflict":
         return Unavailable(error.code, error.message)

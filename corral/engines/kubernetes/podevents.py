@@ -1,4 +1,4 @@
-"""Report Kubernetes' warning Events about pods at their jobs, such as a failing image, volume or probe.
+"""Report Kubernetes' warning Events about a job's pods, such as a failing image, volume or probe.
 
 Normal Events are not followed: a cluster writes five for every healthy pod. A repeated Event is reported at its first,
 tenth, hundredth … time. Events from before this server opened were reported by the previous one.

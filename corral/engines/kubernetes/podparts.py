@@ -56,7 +56,7 @@ class PodParts(msgspec.Struct, frozen=True):
     """The engine's decisions for one task."""
 
     node: str
-    """The node's name in the cluster, without the engine's."""
+    """The node's name in the cluster, without the engine's prefix."""
     owner: Owner | None = None
     secret: str = ""
     """The name of the job's Secret, whose keys are `secret_keys`."""

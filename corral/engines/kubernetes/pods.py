@@ -52,7 +52,7 @@ def secret_keys(launch: TaskLaunch) -> dict[str, SecretDelivery]:
 def pod_manifest(launch: TaskLaunch, settings: PodSettings, parts: PodParts) -> dict[str, Any]:
     """Build the pod of one attempt.
 
-    Raises InvalidInput for a template that sets fields of Corral's, and for a task without an image.
+    Raises InvalidInput for a template that sets fields reserved for Corral, and for a task without an image.
     """
     check_template(parts.template, entry=not launch.command)
     image = launch.image or settings.default_image

@@ -1,8 +1,11 @@
 """Translate an API server's refusals to CorralErrors, with one clear sentence each.
 
-Source of the reasons: apimachinery's `metav1.StatusReason`. Messages are told apart by the texts of the RBAC authorizer
-("User … cannot VERB resource …"), the quota admission plug-in ("exceeded quota: NAME") and admission webhooks
-("admission webhook "NAME" denied the request: …", with any code, and "failed calling webhook "NAME": …").
+Source of the reasons: apimachinery's `metav1.StatusReason`. Some refusals are distinguished by their messages:
+
+* the RBAC authorizer: "User … cannot VERB resource …"
+* the quota admission plug-in: "exceeded quota: NAME"
+* admission webhooks: "admission webhook "NAME" denied the request: …", with any code
+* unavailable webhooks: "failed calling webhook "NAME": …"
 """
 
 from __future__ import annotations

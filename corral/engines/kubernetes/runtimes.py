@@ -1,9 +1,9 @@
 """Add Corral's runtime to pods for a task's peers, code and barrier.
 
 The runtime is one file for any Python 3, the same for all tasks, in an immutable ConfigMap. An attempt's own plan,
-token and code are a Secret with the pod's name, owned by the pod and deleted with it. A shell copies it into memory of
-the container, because the runtime removes what it has read. A task that needs none of this runs unchanged. If an image
-of Corral's own is set, the runtime works in a sidecar of it (`beside`).
+token and code are a Secret with the pod's name, owned by the pod and deleted with it. A shell copies the Secret into
+the container's memory, because the runtime removes the files that it has read. A task that needs none of this runs
+unchanged. If an image of Corral's own is set, the runtime works in a sidecar of it (`beside`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Translate the ResourceSlices of drivers to the nodes' devices.
 
-A pool counts once all slices of its newest generation exist; until then the previous state stays. If a pool is gone
-(kubelets delete their node's slices at every start), its devices stay listed as unavailable until it is back or its
-node is gone, so that a short absence does not look like removed devices. Source of the rules: Kubernetes
-`resource.k8s.io/v1` ResourceSlice.
+A pool counts once all slices of its newest generation exist; until then the previous state stays. Kubelets delete their
+node's slices at every start. So devices of a missing pool stay listed as unavailable until it is back or its node is
+gone, and a short absence does not look like removed devices. Source of the rules: Kubernetes `resource.k8s.io/v1`
+ResourceSlice.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _pool(found: ResourceSlice) -> PoolName:
 
 
 def _numbers(devices: list[SliceDevice]) -> list[int]:
-    """Return the drivers' own numbers (attribute `index`, or the end of the name) if they are unique, else the order."""
+    """Return the drivers' own numbers (attribute `index`, or the end of the name) if they are unique, else their order."""
     own = [_own_number(device) for device in devices]
     if None not in own and len(set(own)) == len(own):
         return [number for number in own if number is not None]
@@ -146,7 +146,7 @@ def _translated(index: int, name: PoolName, device: SliceDevice, *, away: bool) 
 
 
 def _cells(device: SliceDevice, driver: str) -> Iterable[tuple[str, str]]:
-    """Yield the device's cells: the levels that the driver lists, or else known attributes for NUMA node and PCIe root."""
+    """Yield the device's cells: the driver's own levels, or else known attributes for NUMA node and PCIe root."""
     levels = [level for level in _attribute(device, driver, "levels").split(",") if level]
     for level in levels:
         first, *others = level.split("-")

@@ -62,7 +62,7 @@ def check_rights(
 
 
 def _wishes(template: Mapping[str, Any], places: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
-    """Yield each field that reaches beyond the pod: the field, the word it needs, and why it is refused to everybody."""
+    """Yield each field that reaches beyond the pod: the field, the word it needs, and why nobody may set it."""
     metadata, spec = _map(template.get("metadata")), _map(template.get("spec"))
     for name, profile in _map(metadata.get("annotations")).items():
         if str(name).startswith(_APPARMOR) and profile == "unconfined":

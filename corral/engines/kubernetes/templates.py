@@ -1,9 +1,9 @@
 """Check `roles[].kubernetes.podTemplate` and merge it below Corral's own pod.
 
 A template may set fields that Corral has no setting for. In the strategic merge it is the lower layer and Corral's pod
-the upper one: maps are merged, lists of named elements are merged by name, other lists are joined. A template that sets
-a field of Corral's is refused with the field's name, because dropping it silently would confuse its author. Privileges
-and host paths are checked in `templatepolicy`.
+the upper one. Maps are merged, lists of named elements are merged by name, other lists are joined. A template that sets
+a field reserved for Corral is refused with the field's name, because dropping it silently would confuse its author.
+Privileges and host paths are checked in `templatepolicy`.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 _NEVER_CONNECTED: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 _WRITING_SECONDS: Final = 3.0
-"""The least seconds to wait for a write: a busy server takes that long, and a repeat before that adds load."""
+"""Least seconds before a write is repeated: a busy server takes that long, and an earlier repeat adds load."""
 _MIXED_UP: Final = "is used by transport"
 """Event loops' message for a new connection whose descriptor an open one has: a file was closed by the wrong owner."""
 _REFUSAL_BYTES: Final = 2**20
@@ -74,7 +74,8 @@ class Transport:
         """Return the API server's answer to one call within `deadline` seconds, including waits and repeats.
 
         `repeatable` means that repeating the call has no further effect. The default is true for reads, false for other
-        verbs. Raises CorralError. For Unavailable, `details["sent"]` says whether the call may have had an effect.
+        verbs.
+        Raises CorralError. For Unavailable, `details["sent"]` says whether the call may have had an effect.
         """
         seconds = self._limits.deadline_seconds if deadline is None else deadline
         repeatable = call.method == "GET" if repeatable is None else repeatable

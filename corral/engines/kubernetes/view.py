@@ -102,7 +102,10 @@ class ClusterView:
             self._changed.set()
 
     def inventory(self) -> Inventory:
-        """Return all nodes as last seen, less what others hold. Raises Unavailable while the cluster is lost."""
+        """Return all nodes as last seen, less resources held by others.
+
+        Raises Unavailable while the cluster is lost.
+        """
         if self._lost:
             raise Unavailable("kubernetes-lost", self._lost)
         return self._nodes.inventory(self._others, self._devices_on)

@@ -1,9 +1,9 @@
 """Tell which nodes cannot reach the volume of a claim, so that jobs that mount it avoid them.
 
-A disk is in one zone or on one machine, and a pod bound elsewhere waits for it for ever. Corral bypasses
-kube-scheduler, which would check this. So each node gets a label per claim that it cannot reach
-(`model.inventory.ELSEWHERE` and the claim's name). Source of the rule: `PersistentVolume.spec.nodeAffinity`
-(component-helpers, storage/volume, `CheckNodeAffinity`).
+A disk is in one zone or on one machine, and a pod bound elsewhere waits for it forever. Corral bypasses kube-scheduler,
+which would check this. So each node gets a label per claim that it cannot reach (`model.inventory.ELSEWHERE` and the
+claim's name). Source of the rule: `PersistentVolume.spec.nodeAffinity` (component-helpers, storage/volume,
+`CheckNodeAffinity`).
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class Backoff:
         self._failures = 0
 
     def next(self, asked: float | None = None) -> float:
-        """Return the seconds to wait after one more failure. `asked` is the server's request and the least wait."""
+        """Return the seconds to wait after one more failure. The wait `asked` by the server is added in full."""
         span = min(self._high, self._low * 2.0 ** min(self._failures, 60))
         self._failures += 1
         self._drawn += 1

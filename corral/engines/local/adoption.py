@@ -17,7 +17,7 @@ def recover(root: str, trash: str, groups: Mapping[AttemptId, tuple[str, ...]]) 
     """Return every attempt of the engine whose folders are in `root`. Nothing is signalled or watched yet.
 
     `groups` are the existing control groups of its attempts. An attempt without a shim, now and later, is dropped, so
-    that a repeated start is its first. If it was to be stopped, that is its end instead. An attempt whose folder was
+    that a repeated start is its first. One that was to be stopped gets that as its end instead. One whose folder was
     removed while it ran gets that as its end.
     """
     carrying: dict[str, list[int]] = {}
@@ -87,7 +87,7 @@ def _lost(root: str, attempt: AttemptId, pids: list[int], groups: tuple[str, ...
 
 
 def _record_from(attempt: AttemptId, pids: list[int], groups: tuple[str, ...]) -> LaunchRecord:
-    """Return the record needed to end an attempt that lost its own: its groups, and the container that a client names."""
+    """Return the record needed to end an attempt that lost its own: its groups, and its container's name and runtime."""
     name = container_name(attempt)
     for pid in pids:
         words = processes.arguments(pid)

@@ -153,8 +153,8 @@ async def ran_out_of_memory(runtime: str, name: str) -> bool:
 async def remove(runtime: str, name: str) -> None:
     """Remove a container with all its processes and wait until it is gone.
 
-    It may be on its way out already, when a runtime refuses a second request. So it is inspected until it no longer
-    exists. A runtime that is away is asked again for a minute.
+    A runtime refuses a second removal while one is under way. So the container is inspected until it no longer exists.
+    An unavailable runtime is asked again for a minute.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + _REMOVE_SECONDS

@@ -175,7 +175,7 @@ class LocalEngine:
         return self._inventory
 
     def _with_ports(self, inventory: Inventory) -> Inventory:
-        """Give the engine's port range to nodes that set no number of ports. They share it."""
+        """Give nodes that set no number of ports the engine's port range, which they share."""
         every = {"ports": len(self._ports)}
         nodes = (msgspec.structs.replace(node, resources=every | node.resources) for node in inventory.nodes)
         return msgspec.structs.replace(inventory, nodes=tuple(nodes))
@@ -199,7 +199,8 @@ class LocalEngine:
         """Start the attempt unless it was started before.
 
         Raises Unavailable when the machine cannot start it now (no disk space, port or process); nothing was started
-        then. Raises InvalidInput when the node is not this engine's, and for a task with a pod template.
+        then.
+        Raises InvalidInput when the node is not this engine's, and for a task with a pod template.
         """
         if launch.attempt in self._live:
             return
@@ -238,8 +239,7 @@ class LocalEngine:
         self._watch.begin([live])
 
     async def stop(self, attempt: AttemptId, *, grace_seconds: float, signal: str = "TERM") -> None:
-        """End the attempt: send `signal` to its processes, then KILL after the grace. If never started, it ends for
-        good.
+        """End the attempt: send `signal`, then KILL after the grace. One never started ends at once and cannot start.
 
         A repeated call can only bring the KILL forward. Raises InvalidInput for an unknown signal.
         """

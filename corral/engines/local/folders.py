@@ -54,7 +54,7 @@ _MAX_REASON = 4000
 
 
 class LaunchRecord(msgspec.Struct, frozen=True):
-    """What the engine gave an attempt, as it needs to know later."""
+    """An attempt's launch, as the engine needs it later: ports, limits, container, control groups and uid."""
 
     node: str
     ports: dict[str, tuple[int, ...]] = {}

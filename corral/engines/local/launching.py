@@ -109,8 +109,7 @@ def needs_runtime(launch: TaskLaunch) -> bool:
 
 
 def base_folder(launch: TaskLaunch, folder: AttemptFolder) -> str:
-    """Return where code is placed and relative paths start: the job's absolute working directory, or the attempt's
-    folder.
+    """Return the base folder for code and relative paths: the job's absolute working directory, else the attempt's.
 
     With an image an absolute directory is inside the image: the container sees only its own folder of this machine.
     """
@@ -152,7 +151,7 @@ def prepare(
     bound = means.storages.bind(launch.storages, folder.path, record.uid)
     code = entry = ""
     if launch.image:
-        entry = folder.write_private("entry", b"", -1)  # the folder stays the server's, whose programs read it
+        entry = folder.write_private("entry", b"", -1)  # the folder stays the server's: its programs read it
         if record.uid >= 0:
             os.chown(entry, record.uid, -1)
         logins = folder.write_private("config.json", launch.registries.encode(), -1) if launch.registries else ""

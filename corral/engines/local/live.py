@@ -119,9 +119,7 @@ class LiveAttempt:
 
 
 def verdict(live: LiveAttempt, code: int | None, *, survivors: bool) -> EndRecord:
-    """Return how an attempt ended, from the shim's exit code record (None: none) and whether processes outlived the
-    shim.
-    """
+    """Return an attempt's end, from its shim's recorded exit code (None: none) and whether processes outlived it."""
     if live.end is not None:
         told = code is not None and live.end.reason == GRACE_OVER  # it may still have ended by itself
         return EndRecord(code or 0, live.end.reason, signal_of(code or 0)) if told else live.end

@@ -39,9 +39,7 @@ def resident(pid: int) -> int:
 
 
 def proportional(pids: Iterable[int]) -> int:
-    """Return the memory of some processes in bytes, with pages divided by the number of processes that share them
-    (PSS).
-    """
+    """Return the memory of some processes in bytes, each page divided by its number of sharers (PSS)."""
     total = 0
     for pid in pids:
         try:

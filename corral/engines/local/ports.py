@@ -1,4 +1,4 @@
-"""Allocate ports to tasks, none twice on one machine, outside the kernel's range for client sockets by default."""
+"""Allocate distinct ports of one machine to tasks, by default outside the kernel's range for client sockets."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ class PortLedger:
             )
         self._first, self._last = first, last
         self._next = random.randint(first, last)
-        """Start at a random port: a second server on this machine would see a port as free that a task has not bound
-        yet.
-        """
+        """A random start: a second server on this machine would see a port as free that a task has not bound yet."""
         self._held: set[int] = set()
 
     def __len__(self) -> int:

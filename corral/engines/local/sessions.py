@@ -79,7 +79,7 @@ class LocalSession:
         return await asyncio.shield(self._code)
 
     async def close(self) -> None:
-        """End the command if it still runs, with all processes of its session's group."""
+        """End the command if it still runs, with its process group."""
         if not self._code.done():
             processes.kill_group(self.pid, signal.SIGHUP)
             processes.kill_group(self.pid, signal.SIGKILL)
@@ -136,7 +136,8 @@ def spawn_session(
 ) -> tuple[LocalSession, int]:
     """Start a command in its own session. Return it and its pid; `ended` is called with the pid when it ends.
 
-    `nproc` is its user's limit of processes, "" for none. Raises Unavailable when it cannot be started.
+    `nproc` is its user's limit of processes, "" for none.
+    Raises Unavailable when it cannot be started.
     """
     groups = " ".join(f"{group}/cgroup.procs" for group in cgroups)
     enter = _ENTER.replace("-NPROC", nproc_option())

@@ -3,11 +3,13 @@
 The shim is POSIX shell: 0.6 MB and under a millisecond, where a Python one costs 10 MB and 20 ms. It leads its own
 session. Its protocol is three files that it may create in the attempt's folder:
 
-* `pid`, created exclusively (`set -C`): its creator owns the attempt. A server that finds a folder without it creates it
-  itself, and a shim that arrives late then gives up, so the task can never run twice.
-* `outside`, empty: the task could not enter its control group. It must not run without those limits and was not started.
-* `exit.CODE`, empty: the code is in the name, so the record exists or not, even on a full disk. If it cannot be created,
-  the shim's own exit code is the command's: `true`, since a failed redirection of `:` ends a POSIX shell with 2.
+* `pid`, created exclusively (`set -C`): its creator owns the attempt. A server that finds a folder without it creates
+  it itself, and a shim that arrives late then gives up, so the task can never run twice.
+* `outside`, empty: the task could not enter its control group. It must not run without those limits and was not
+  started.
+* `exit.CODE`, empty: the code is in the name, so the record exists or not, even on a full disk. If it cannot be
+  created, the shim's own exit code is the command's. It uses `true`, since a failed redirection of `:` ends a POSIX
+  shell with 2.
 
 The shim first enters the folder and checks the launch file's nonce in it. So a late shim is bound to the folder for
 which it was started, not to a later one of the same name.
@@ -121,8 +123,8 @@ def spawn(
     """Start `argv` as leader of a new session with its output appended to the two files. Return its pid.
 
     `stderr` equal to `stdout` gives both one open file, so that their lines keep their order. `code`, if set, is opened
-    as handle 3 with the server's rights. `adopts`: start it as a subreaper. Raises OSError (E2BIG: arguments and
-    environment too long; EAGAIN: no process available; ENOSPC, EROFS, …).
+    as handle 3 with the server's rights. `adopts`: start it as a subreaper.
+    Raises OSError (E2BIG: arguments and environment too long; EAGAIN: no process available; ENOSPC, EROFS, …).
     """
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     actions: list[tuple[int, int, str, int, int] | tuple[int, int, int]] = [

@@ -1,9 +1,9 @@
 """Give tasks of this machine their storages at their paths: as bind mounts, container volumes or symbolic links.
 
-Sources that this machine can mount itself (NFS, and SMB shares with a credentials file) are mounted once, outside the
-server's own folder (deleting that must not reach a file server), and bound for each task. All others are existing
-folders. Where tasks cannot have their own mount namespace, a storage is a symbolic link, if one can be created at its
-path.
+Sources that this machine can mount itself (NFS, and SMB shares with a credentials file) are mounted once and bound for
+each task. Their mount point is outside the server's own folder, since deleting that must not reach a file server. All
+others are existing folders. Where tasks cannot have their own mount namespace, a storage is a symbolic link, if one can
+be created at its path.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MOUNTS = Path("/run/corral/storages")
 """The folder below which this machine mounts storages."""
 _MOUNT_SECONDS: Final = 30
 _LOOK_SECONDS: Final = 10.0
-"""Seconds for a folder to answer. A folder of an unreachable file server may block its reader for ever."""
+"""Seconds for a folder to answer. A folder of an unreachable file server may block its reader forever."""
 _DEATH_SECONDS: Final = 5.0
 """Seconds to wait for a killed mount. One that hangs in the kernel may never die."""
 _KINDS: Final = {"nfs": "nfs", "samba": "cifs", "azureFile": "cifs"}
@@ -203,8 +203,9 @@ def _look(source: str, loop: asyncio.AbstractEventLoop, done: asyncio.Event) -> 
 
 
 def is_mounted(path: str) -> bool:
-    """Return whether something is mounted exactly there, from mountinfo, since a stat could block on an unreachable
-    server.
+    """Return whether something is mounted exactly there.
+
+    Reads mountinfo, since a stat could block on an unreachable server.
     """
     told = path.replace("\\", "\\134").replace(" ", "\\040")
     with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
@@ -262,7 +263,7 @@ def spec_of(bound: Sequence[Bound], directory: str, uid: int) -> bytes:
 
 
 async def _started(argv: Sequence[str]) -> asyncio.subprocess.Process:
-    """Start a process in its own group. If the caller is cancelled, neither it nor its helper stays."""
+    """Start a process in its own group. If the caller is cancelled, neither it nor its helper is left running."""
     pipe, quiet = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(*argv, stdin=quiet, stdout=quiet, stderr=pipe, start_new_session=True)

@@ -9,7 +9,7 @@ from typing import Final
 from corral.engines.local.folders import empty
 
 _SWEEP_SECONDS: Final = 0.5
-"""Seconds to wait for more that may be thrown away too."""
+"""Seconds to wait for further discarded folders before emptying."""
 
 
 class Sweeper:
@@ -21,7 +21,7 @@ class Sweeper:
         self._waiting = False
 
     def sweep(self) -> None:
-        """Empty the folder soon, with everything thrown away until then."""
+        """Empty the folder soon, with everything discarded until then."""
         if not self._waiting:
             self._waiting = True
             self._spawn(self._empty())
