@@ -198,8 +198,7 @@ class LocalEngine:
     async def start(self, launch: TaskLaunch) -> None:
         """Start the attempt unless it was started before.
 
-        Raises Unavailable when the machine cannot start it now (no disk space, port or process); nothing was started
-        then.
+        Raises Unavailable when the machine cannot start it now (no disk space, port or process); nothing was started.
         Raises InvalidInput when the node is not this engine's, and for a task with a pod template.
         """
         if launch.attempt in self._live:
@@ -305,10 +304,7 @@ class LocalEngine:
         return session
 
     async def connect(self, attempt: AttemptId, port: int) -> ExecSession:
-        """Open a TCP connection to one of the task's ports.
-
-        Raises NotFound if it does not run here or lacks the port.
-        """
+        """Open a TCP connection to one of the task's ports. Raises NotFound if it does not run here or lacks it."""
         return await open_connection(attempt, port, self._running(attempt).record.ports)
 
     def _running_attempts(self) -> list[LiveAttempt]:
@@ -448,7 +444,7 @@ class LocalEngine:
         live.end = live.end or end
         if live.timer is not None:
             live.timer.cancel()
-        # Processes forked meanwhile are found at the next call. The shim's end cancels the timer.
+        # Processes forked meanwhile are found at the next call. The repetition stops when the shim ends.
         live.timer = asyncio.get_running_loop().call_later(0.5, self._kill, live, end)
         live.folder.write_ended(live.end)
         pid, start = live.process.pid, live.process.start_time
