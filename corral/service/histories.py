@@ -228,8 +228,7 @@ class _Filled:
 
 
 def mark(before: AttemptStep, step: AttemptStep) -> bytes:
-    """The line between the outputs of two attempts; it begins with a newline, because the last line may be unfinished.
-    """
+    """The line between the outputs of two attempts; begins with a newline, because the last line may be unfinished."""
     phrase = " ".join(before.phrase.split())
     how = f"ended: {phrase} (exit code {before.code})" if before.code is not None else "is over"
     return f"\n[corral: attempt {before.number} {how}; attempt {step.number} follows]\n".encode()
