@@ -16,7 +16,7 @@ class Actor(msgspec.Struct, frozen=True):
     groups: tuple[str, ...] = ()
     token_id: str = ""
     kind: str = "api"
-    """`session`, `api` or `job`."""
+    """The kind of its token: `session`, `api`, `application`, `openpai`, `object` or `job`."""
     job: str = ""
     """The id of the job that the token belongs to."""
     queues: tuple[str, ...] = ()

@@ -31,7 +31,7 @@ from corral.workers.pool import PastLimits, Workers
 log = structlog.get_logger()
 Answer = TypeVar("Answer")
 LIGHT: Final = 16 * 1024
-"""Largest JSON document, in bytes, that front handles itself; handing it to a worker would take longer."""
+"""Largest document, in bytes, that front handles itself; handing it to a worker would take longer."""
 
 
 class ControlDoor(Protocol):

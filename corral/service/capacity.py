@@ -1,4 +1,4 @@
-"""Find jobs that no known node could ever hold, so that submit refuses them instead of queueing them forever.
+"""Find jobs that no known node could ever hold, so that submit can refuse them instead of queueing them forever.
 
 The check only counts devices, processors, memory and labels of nodes as last reported. The scheduler decides placement.
 """

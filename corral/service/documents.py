@@ -138,8 +138,8 @@ class Configuring(ServiceBase):
         """Store every document of a file as a new revision, or none of them.
 
         A HiveD configuration replaces the virtual clusters: those that it does not have are deleted. If one of them has
-        jobs that are not over, the change is refused with their fate, unless `preempt` is set. With `only`, the file
-        must hold exactly that document (kind and name), and `guard` is the revision it must be at.
+        jobs that are not over, the change is refused with what they would become, unless `preempt` is set. With `only`,
+        the file must hold exactly that document (kind and name), and `guard` is the revision it must be at.
 
         Raises SpecError with every problem of the file, Conflict `guarantee-broken` with the numbers, `queue-in-use`,
         `revision-changed`, and Unavailable when control does not say whether a guarantee would be broken.

@@ -121,7 +121,7 @@ class TaskHistory:
         if offset < last.base:
             await self.size()
             return offset, last.mark[offset - last.begin :][:limit] if last.size else b""
-        begin, data = await self._last.read(offset - last.base, limit)  # the log may have lost its beginning
+        begin, data = await self._last.read(offset - last.base, limit)  # a log that was emptied is read from its start
         return (last.base + begin if data else offset), data
 
     async def tail(self, lines: int) -> int:
@@ -129,7 +129,7 @@ class TaskHistory:
         return await begin_of_tail(_Filled(self), lines)
 
     async def wait(self, offset: int, seconds: float) -> bool:
-        """Wait at most `seconds` for bytes beyond `offset`; False if the task is over for good and has no more."""
+        """Wait at most `seconds` for bytes beyond `offset`; False if the task has no more and no further attempt."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         pause = _FIRST_PAUSE

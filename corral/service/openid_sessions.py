@@ -1,7 +1,8 @@
 """Accounts and sessions of people who sign in with OpenID Connect.
 
-A person is linked to an account by issuer and subject, and keeps it when the name at the provider changes. An existing
-account is never linked by name alone, because the server does not control names at the provider.
+A person is linked to an account by issuer and subject, and keeps it when the name at the provider changes. An equal
+name alone never links an existing account, because the server does not control names at the provider. The account must
+be reserved for that name, or `link_by_name` must allow it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """OpenPAI's virtual clusters, as queues: their figures, and the calls that create, change, close and delete them.
 
 A virtual cluster's capacity is a percentage of the machines. Its queue deserves that part of their processors, memory
-and devices, and may hold up to its maximum; the unpromised rest is OpenPAI's `default`. Under the preset hived, and for
+and devices, and may hold up to its maximum; the unpromised rest is `default`'s. Under the preset hived, and for
 queues that own cells already, the percentage becomes whole machines of each kind. Pinned cells name machines, which no
 percentage can do: such queues are changed as documents.
 """

@@ -149,8 +149,8 @@ class Directory(NamedTuple):
         """The groups that grant these virtual clusters, and those of them that must be created.
 
         They are the default group, those of `before` that grant nothing else, and a group for each remaining virtual
-        cluster. Its group has its name. A members-only virtual cluster without a group gets one. An open one gets none,
-        because a grant would close it to others.
+        cluster, usually of the same name. A members-only virtual cluster without a group gets one. An open one gets
+        none, because a grant would close it to others.
 
         Raises NoCluster.
         """
@@ -175,7 +175,7 @@ class Directory(NamedTuple):
         return tuple(dict.fromkeys(kept)), new
 
     def _group_for(self, cluster: str) -> str:
-        """The name of a virtual cluster's group, whether it exists: the cluster's own, unless another group has it."""
+        """The name of a virtual cluster's group, existing or not: the cluster's own, unless another group has it."""
         for name in (cluster, *(f"{cluster}_vc{number or ''}" for number in range(len(self.groups) + 1))):
             found = self.groups.get(name)
             if found is None or (cluster in found.queues and not found.admin):

@@ -62,7 +62,7 @@ class OpenPaiImported(Sessions):
         await self.store.put_secret(owner, _ACCOUNT, self.sealer.seal(owner, _ACCOUNT, user), self.clock.now())
 
     async def adopt_imported_token(self, token: str) -> bool:
-        """Store a genuine application token of the imported cluster like an own one; False if it is not accepted."""
+        """Accept an application token of the imported cluster by storing it; False if it is not one."""
         if await self.store.find_token(digest(token)) is not None:
             return True
         imported = await self.imported_jwt_secret()

@@ -168,7 +168,7 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
             return Imported("job", name, "refused", why)
         filename = f"{name}.yaml"
         try:
-            if dry_run and given.user in coming:  # its account and queue may be part of this import
+            if dry_run and given.user in coming:  # its account and groups may be part of this import
                 await self.aside(len(given.text) <= LIGHT, partial(read_job, given.text, filename=filename))
                 return Imported("job", name, "created")
             if await self._has_job(given):

@@ -105,7 +105,7 @@ class OpenPaiJobs(Submitting, Yielding):
             raise
         return name
 
-    # -- looking -----------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------------------------
 
     async def openpai_list(self, actor: Actor, wanted: OpenPaiFilter) -> JobLines:
         """Part of the list of all jobs."""
@@ -212,7 +212,7 @@ class OpenPaiJobs(Submitting, Yielding):
         if not changed and not there:
             raise OpenPaiRefusal("NoTagError", f"Tag {tag} is not found for job {job.ref} .")
 
-    # -- parts -------------------------------------------------------------------------------------------------------
+    # -- helpers -----------------------------------------------------------------------------------------------------
 
     async def _shown(self, user: str, name: str) -> Shown:
         found = await self.store.openpai_job(user, name)

@@ -58,7 +58,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
     most_launched_tasks = MOST_TASKS
     _launching: asyncio.Lock | None = None
 
-    # -- asking --------------------------------------------------------------------------------------------------------
+    # -- changing ------------------------------------------------------------------------------------------------------
 
     async def launch(self, actor: Actor, name: str, body: Any, *, as_user: str = "", address: str = "") -> None:
         """Add a Framework, change it in place, or (with another version) start it anew.
@@ -145,7 +145,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         if known is not None:
             await self._remove(owner, known)
 
-    # -- looking -------------------------------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------------------------------
 
     async def framework(self, actor: Actor, name: str, address: str = "") -> Framework:
         """One Framework with its status and tasks.
@@ -198,7 +198,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
 
         await self.store.keep(CONFIGURATION, kind, change, audit=line)
 
-    # -- inside --------------------------------------------------------------------------------------------------------
+    # -- helpers -------------------------------------------------------------------------------------------------------
 
     async def _configuration(self, kind: str) -> dict[str, Any]:
         known = await self.store.kept(CONFIGURATION, kind)

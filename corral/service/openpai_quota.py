@@ -48,7 +48,7 @@ class OpenPaiQuota(ServiceBase):
     """Check jobs of OpenPAI against the cells that their virtual clusters own."""
 
     async def _in_cells(self, job: UnifiedJob, admission: Admission) -> UnifiedJob:
-        """The job with its tasks' device counts raised to their cells, of their SKU, if its queue owns cells.
+        """Set each task's device count to its number of cells, and its SKU, if the job's queue owns cells.
 
         Raises ProtocolError for an SKU that does not exist or is not the queue's, Conflict `no-enough-quota` where a
         gang needs more cells than the queue owns. Opportunistic jobs may take any cells.

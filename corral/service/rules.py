@@ -17,7 +17,9 @@ class Resource(msgspec.Struct, frozen=True):
     """The object of an action; fields that do not matter to it are empty."""
 
     kind: str
-    """`job`, `queue`, `cluster`, `document`, `node`, `user`, `token`, `secret`, `code`, `storage`, `audit`."""
+    """`job`, `queue`, `cluster`, `document`, `node`, `user`, `group`, `token`, `secret`, `code`, `storage`, `event` or
+    `audit`.
+    """
     name: str = ""
     owner: str = ""
     queue: str = ""

@@ -94,7 +94,7 @@ class Service(
             return [f"The disk that holds Corral's data has not answered for {_PATIENCE:.0f} s; look at it."]
 
     async def _ask_control(self) -> list[str]:
-        """Control's problems as it reports them, or that it does not answer."""
+        """The problems that control reports, or the fact that it does not answer."""
         if isinstance(self.door, NoControl):
             return []
         try:

@@ -76,7 +76,7 @@ class Sessions(ServiceBase):
         return actor
 
     async def adopt_imported_token(self, token: str) -> bool:
-        """Store a genuine application token of an imported OpenPAI cluster like an own one; here none is accepted."""
+        """Accept an application token of an imported OpenPAI cluster by storing it; here none is accepted."""
         return False
 
     async def imported_token_texts(self, user: str) -> Callable[[Token], str | None]:

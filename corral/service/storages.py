@@ -59,8 +59,8 @@ class Storages(ServiceBase):
     async def _with_storages(self, actor: Actor, job: UnifiedJob) -> UnifiedJob:
         """The job with the user's default storages in place of unnamed ones.
 
-        Raises NotFound `storage-not-found` both for a missing storage and for one that is not granted, so that nobody
-        learns which; Conflict `folder-of-another` for one that may take another user's folder for the actor's.
+        Raises NotFound `storage-not-found` both for a missing storage and for one that is not granted, so that callers
+        cannot tell which; Conflict `folder-of-another` for one that may take another user's folder for the actor's.
         """
         asked = job.spec.storages
         if not asked:

@@ -1,4 +1,7 @@
-"""Validate and submit jobs: every problem is reported before a job is stored; a stored job is accepted for good."""
+"""Validate and submit jobs, and report every problem before a job is stored.
+
+A stored job is accepted: it is not refused later.
+"""
 
 from __future__ import annotations
 
