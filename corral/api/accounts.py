@@ -44,7 +44,7 @@ class UserChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     groups: tuple[_Word, ...] | None = None
     password: _Password | None = None
     old_password: Annotated[str, msgspec.Meta(max_length=1024)] = ""
-    """Needed to change one's own password, unless one has just signed in."""
+    """Needed when users change their own password, unless they have just signed in."""
     keep_tokens: bool = False
     """Whether the account's API tokens stay valid after a change of password."""
     disabled: bool | None = None

@@ -1,4 +1,4 @@
-"""A fast path for the two most frequent calls: submit a job and get a job.
+"""A fast path for two calls that programs make by the thousand: submit a job and get a job.
 
 A general route takes 0.5 ms of CPU to match the path, solve parameters and build a response. Plain calls (no query, no
 `Idempotency-Key`) are answered here from the same service with the same content. All others go on to the routes in

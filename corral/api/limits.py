@@ -44,8 +44,7 @@ class FailureLimit:
 
     A sign-in that could exceed the limit waits for those being checked. Many people behind one address can thus sign in
     at once, and parallel guesses get no more tries than sequential ones. A correct sign-in clears the failures of its
-    account but not of its address, so that an attacker cannot reset the count with an account of his own. Memory is
-    bounded.
+    account but not of its address, so that an attacker cannot reset the count with an own account. Memory is bounded.
     """
 
     def __init__(self, failures: int = 10, window: float = 60.0, now: Callable[[], float] = time.monotonic) -> None:

@@ -40,7 +40,7 @@ async def peers(
 
 @router.get("/code", response_class=FileResponse, responses=_ANSWERS)
 async def code(request: Request, actor: Caller) -> FileResponse:
-    """Return the code archive of the token's job, for tasks whose archive is too large to be delivered at start."""
+    """Return the code archive of the token's job, for tasks that started without it because it is too large."""
     return FileResponse(await service_of(request).own_code(actor), media_type="application/gzip")
 
 
@@ -63,7 +63,7 @@ async def report(request: Request, actor: Caller) -> Json:
     "/checkpoint", status_code=204, responses=answers(None, 204, also=(409,)), openapi_extra=json_body(CheckpointBody)
 )
 async def checkpoint(request: Request, actor: Caller) -> Json:
-    """Record that the job saved its work, which is then not lost when the job is preempted."""
+    """Record that the job saved its work, which is then not lost when the job has to yield."""
     body: CheckpointBody = read_json(await request.body(), CheckpointBody)
     await service_of(request).checkpointed(actor, attempt=body.attempt, age_seconds=body.age_seconds)
     return no_content()

@@ -19,7 +19,7 @@ router = APIRouter(tags=["storages"])
 
 Path = Annotated[str, Query(max_length=4096, description="A path in the storage; empty is its folder itself.")]
 AfterName = Annotated[str, Query(max_length=2000, description="The `next` of the page before.")]
-"""Bounds a name of 1,024 bytes, which S3 allows, after encoding."""
+"""Bounds a page cursor in characters; a name of 1,024 bytes, which S3 allows, fits."""
 _BYTES: Final = "application/octet-stream"
 _ANSWERS: Final = answers(None, 200, text="The bytes of the file", also=(409,)) | {
     200: {

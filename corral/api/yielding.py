@@ -1,4 +1,4 @@
-"""Routes for suspension, drains and cordons of nodes, and the receipts of preempted jobs."""
+"""Routes to suspend jobs, cordon and drain nodes, and read the receipts of jobs that yielded."""
 
 from __future__ import annotations
 

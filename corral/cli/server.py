@@ -259,7 +259,10 @@ def restore_command(source: Path, data_folder: Path | None, yes: bool) -> None:
 @click.command("rotate-key")
 @data_option
 def rotate_key_command(data_folder: Path | None) -> None:
-    """Create a new key and encrypt all secrets with it, on a stopped server; signatures of the old key end."""
+    """Create a new key and encrypt all secrets with it, while the server is stopped.
+
+    Everything that was signed with the old key becomes invalid.
+    """
     settings = make_settings(data_folder=data_folder)
     from corral import upkeep
 

@@ -1,4 +1,4 @@
-"""Commands that suspend jobs, cordon and drain nodes, and show receipts of preempted jobs."""
+"""Commands that suspend jobs, cordon and drain nodes, and show receipts of jobs that yielded."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def uncordon_command(nodes: Sequence[str]) -> None:
 @click.option("--after-jobs", is_flag=True, help="Let the jobs there end by themselves.")
 @click.option("--wait", is_flag=True, help="Wait until nothing runs there.")
 def drain_command(nodes: Sequence[str], why: str, grace: float | None, after_jobs: bool, wait: bool) -> None:
-    """Close nodes to new tasks and move their running tasks elsewhere; each preempted job gets a receipt."""
+    """Close nodes to new tasks and move their running tasks elsewhere; each of their jobs gets a receipt."""
     with connect() as client:
         for node in nodes:
             client.drain(node, why=why, grace_seconds=grace, after_jobs=after_jobs)

@@ -42,7 +42,7 @@ def _streams(operation: Callable[P, Call[bytes]]) -> Callable[Concatenate[Client
 
 
 class Client:
-    """Corral's API as methods; without arguments, of the server that one is signed in to.
+    """Corral's API as methods; without arguments, the client uses the server of the current sign-in.
 
     Every method raises the error of `corral.kernel.errors` that the server answered with, and Unavailable when the
     server is unreachable. Use it as a context manager, or call `close`. It is not thread-safe.

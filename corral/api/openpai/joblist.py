@@ -1,4 +1,4 @@
-"""OpenPAI's job list, whose query parameters are converted into one filter."""
+"""OpenPAI's job list: its query parameters are converted into one filter."""
 
 from __future__ import annotations
 

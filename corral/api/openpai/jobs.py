@@ -93,7 +93,7 @@ async def get_job_at_attempt(request: Request, actor: AnyCaller, ref: Job, attem
 
 @router.get("/jobs/{ref}/config")
 async def get_config(request: Request, actor: AnyCaller, ref: Job) -> Response:
-    """Return the job file with masked secrets: JSON, sent as YAML because that is what OpenPAI sends."""
+    """Return the job file with masked secrets: JSON with the media type of YAML, as in OpenPAI."""
     protocol = await service_of(request).openpai_config(actor, *owner_and_name(ref))
     return Response(msgspec.json.encode(protocol), media_type="text/yaml; charset=utf-8")
 

@@ -33,7 +33,7 @@ async def search(request: Request, actor: Reader) -> Json:
 
 @router.post("/template")
 async def share(request: Request, actor: AnyCaller) -> Json:
-    """Share a template, or a new version of one's own."""
+    """Share a template, or a new version of the caller's own."""
     try:
         item = msgspec.json.decode(await document_of(request))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -65,7 +65,7 @@ async def _answer(found: Awaitable[dict[str, Any]]) -> Json:
 
 
 def _refused(refusal: TemplateRefusal) -> Json:
-    """Return a refusal in the marketplace's shape, whose `code` is the HTTP status instead of a name."""
+    """Return a refusal in the marketplace's shape: its `code` is the HTTP status, not a name."""
     return Json({"code": refusal.status, "message": refusal.message}, refusal.status)
 
 

@@ -59,7 +59,7 @@ class UserUpdate(_Private, frozen=True):
 
 
 class SelfUpdate(_Private, frozen=True):
-    """A change of one's own account."""
+    """A change of the caller's own account."""
 
     username: UserName
     email: _Email | None = None
@@ -180,7 +180,7 @@ async def update_user(request: Request, actor: AdministratorInPerson) -> Json:
 
 @router.put("/me")
 async def update_self(request: Request, actor: Person) -> Json:
-    """Change one's own account."""
+    """Change the caller's own account."""
     update = await body_of(request, Update)
     asked = read(update.data, SelfUpdate)
     told = UserChanges(email=asked.email, password=asked.new_password, extension=asked.extension)

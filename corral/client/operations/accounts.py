@@ -27,7 +27,7 @@ def logout() -> Call[None]:
 
 
 def me() -> Call[Record]:
-    """Return one's own name, role and groups."""
+    """Return the caller's name, role and groups."""
     return call("GET", "/me")
 
 
@@ -76,8 +76,8 @@ def change_user(
 ) -> Call[Record]:
     """Change an account; None keeps a field, and `max_priority` "" removes the account's own bound.
 
-    One's own password needs the old one or a fresh sign-in. A new password ends sign-ins and, unless `keep_tokens`, API
-    tokens.
+    The caller's own password needs the old one or a fresh sign-in. A new password ends sign-ins and, unless
+    `keep_tokens`, API tokens.
     """
     data: dict[str, Any] = {"maxPriority": max_priority, "role": role, "email": email}
     data |= {"groups": groups and list(groups), "password": password, "disabled": disabled}
@@ -97,7 +97,7 @@ def login_link(name: str) -> Call[Record]:
 
 
 def tokens() -> Call[Page[Record]]:
-    """Return one's own API tokens."""
+    """Return the caller's API tokens."""
     return call("GET", "/tokens")
 
 
@@ -107,12 +107,12 @@ def create_token(name: str = "", *, days: float = 90.0) -> Call[Record]:
 
 
 def revoke_token(id: str) -> Call[None]:
-    """Revoke one of one's own API tokens."""
+    """Revoke one of the caller's API tokens."""
     return call("DELETE", f"/tokens/{id}")
 
 
 def secrets() -> Call[Page[Record]]:
-    """Return the names of one's own secrets."""
+    """Return the names of the caller's secrets."""
     return call("GET", "/secrets")
 
 

@@ -1,4 +1,4 @@
-"""Calls for logs, events, code and terminals, whose answers are not a single JSON value.
+"""Calls for logs, events, code and terminals: their answers are not a single JSON value.
 
 Nothing here sends or receives: `Feed` parses pieces of an answer, from any client.
 """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def groups() -> Call[Page[Record]]:
-    """Return all groups for administrators, and one's own groups for others."""
+    """Return all groups for administrators, and the caller's groups for others."""
     return call("GET", "/groups")
 
 
@@ -84,7 +84,7 @@ def limit_queue(
 
 
 def storages() -> Call[Page[Record]]:
-    """Return the storages that one may use."""
+    """Return the storages that the caller may use."""
     return call("GET", "/storages")
 
 
