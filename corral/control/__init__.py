@@ -1,4 +1,4 @@
-"""The control process: fold events, plan, commit, act. The rules themselves live in other packages."""
+"""The control process: fold events, plan, commit, then act; the rules live in other packages."""
 
 from corral.control.accounts import Accounts
 from corral.control.door import Door

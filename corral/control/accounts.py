@@ -30,7 +30,7 @@ class Accounts:
     def uid_of(self, user: str) -> int | None:
         """The uid of a user for whom `ready` was awaited; None is the server's own.
 
-        Raises NotFound for a user for whom it was not.
+        Raises NotFound for a user who was never made ready.
         """
         if not self._allot:
             return None

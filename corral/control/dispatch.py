@@ -2,7 +2,7 @@
 
 A command stays in the outbox until its engine call has returned; `done` collects the rows to delete with the next
 commit. A start that an engine cannot carry out now is retried until a stop of the same attempt is stored. Then it is
-given up, because a stop ends an attempt that was never started for good.
+given up, because a stop permanently ends an attempt that never started.
 """
 
 from __future__ import annotations

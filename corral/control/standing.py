@@ -1,4 +1,4 @@
-"""The sentence in lists that says what a job waits for."""
+"""The reason why a job waits, as one sentence for lists."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Preempt gangs on drained or tainted nodes and on bad hardware, as each job asks for.
+"""Preempt gangs on drained or tainted nodes, and on bad hardware if their jobs do not keep it.
 
-Jobs on a cordoned node run on. A drained node or a `NoExecute` taint preempts them; broken hardware does so where the
-job's `badHardware` says so. The launcher ends the tasks in order.
+Jobs on a cordoned node run on. A drained node or a `NoExecute` taint preempts them; a lost node does so unless the
+job's `badHardware` is `keep`, an unhealthy device only if it is `replace`. The launcher ends the tasks in order.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HELD: Final = frozenset({TaskState.PREPARING, TaskState.RUNNING})
 
 
 class Upkeep:
-    """Preempts gangs from drained, tainted or broken nodes and devices."""
+    """Preempts gangs on drained, tainted or lost nodes and on unhealthy devices."""
 
     def __init__(self, folder: Folder, machines: Machines, bounded: Callable[[str, float], float | None]) -> None:
         """`bounded` returns the grace where a queue bounds the seconds that a job or a drain asks for; else None."""
@@ -73,7 +73,7 @@ class Upkeep:
         self._leave(job, event, now, by_user=cordons[0].by)
 
     def _replace(self, job: Job, now: float) -> None:
-        """Preempt the job from broken nodes and devices, unless it asks to keep them."""
+        """Preempt the job from lost nodes unless it keeps them, and from unhealthy devices if it replaces them."""
         wish = job.document.spec.bad_hardware
         if wish == "keep":
             return

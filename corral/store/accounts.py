@@ -152,7 +152,7 @@ class Accounts(Database):
         await self.write(run)
 
     async def user(self, name: str) -> User | None:
-        """One account."""
+        """One account; None when it does not exist."""
         row = await self.read(lambda connection: connection.execute(_USER, {"n": name}).first())
         return None if row is None else user_of(row)
 
@@ -193,7 +193,7 @@ class Accounts(Database):
         return [user_of(row) for row in await self.read(lambda connection: rows(connection, query))]
 
     async def count_users(self) -> int:
-        """How many accounts there are."""
+        """The number of accounts."""
         return int(
             await self.read(
                 lambda connection: connection.execute(select(func.count()).select_from(_users)).scalar_one()
@@ -258,7 +258,7 @@ class Accounts(Database):
         return await self.read(run)
 
     async def tokens(self, user: str) -> list[Token]:
-        """The user's tokens, the newest first."""
+        """The user's tokens, newest first."""
         query = select(_tokens).where(_tokens.c.user == user).order_by(_tokens.c.created_at.desc(), _tokens.c.id)
         return [_token(row) for row in await self.read(lambda connection: rows(connection, query))]
 
@@ -268,7 +268,7 @@ class Accounts(Database):
         return {row.id: row.hash for row in await self.read(lambda connection: rows(connection, query))}
 
     async def token(self, token_id: str) -> Token | None:
-        """One token."""
+        """One token; None when it does not exist."""
         query = select(_tokens).where(_tokens.c.id == token_id)
         row = await self.read(lambda connection: connection.execute(query).first())
         return None if row is None else _token(row)

@@ -169,7 +169,7 @@ class ClusterViews(Database):
         return [NodeRow(_NODE.decode(row.doc), row.engine, row.seen_at) for row in found]
 
     async def node(self, name: str) -> NodeRow | None:
-        """One node."""
+        """One node; None when it does not exist."""
         query = select(tables.nodes).where(tables.nodes.c.name == name)
         row = await self.read(lambda connection: connection.execute(query).first())
         return None if row is None else NodeRow(_NODE.decode(row.doc), row.engine, row.seen_at)
@@ -245,7 +245,7 @@ class ClusterViews(Database):
         return [QueueRecord(row.name, msgspec.json.decode(row.doc)) for row in found]
 
     async def setting(self, key: str, default: Any = None) -> Any:
-        """The JSON value stored under `key`."""
+        """The JSON value stored under `key`, `default` when there is none."""
         query = select(_settings.c.value).where(_settings.c.key == key)
         text = await self.read(lambda connection: connection.execute(query).scalar())
         return default if text is None else msgspec.json.decode(text)

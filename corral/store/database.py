@@ -42,7 +42,7 @@ class Database:
 
     @property
     def dialect(self) -> str:
-        """`sqlite` or `postgresql`."""
+        """The database's dialect: `sqlite` or `postgresql`."""
         return self._reader.dialect.name
 
     async def read(self, run: Callable[[Connection], Answer], *, limited: bool = True) -> Answer:

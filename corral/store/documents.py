@@ -56,8 +56,8 @@ class DocumentStore(Database):
 
         A change that leaves its document as it is stores nothing. `seen` is the change number of the documents that the
         changes are based on. `queues`, when given, replaces all queues (also without any changes). With `preempt`
-        control preempts jobs that exceed what their queues may hold from then on. Raises Conflict `revision-changed`
-        when a guard does not hold, `documents-changed` when `seen` is outdated.
+        control preempts the jobs that exceed their queues' new limits. Raises Conflict `revision-changed` when a guard
+        does not hold, `documents-changed` when `seen` is outdated.
         """
 
         def run(transaction: Transaction) -> list[DocumentRevision]:

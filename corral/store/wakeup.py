@@ -1,7 +1,7 @@
 """Wake front and control within a millisecond after a commit.
 
-A wake-up says only that there is something new in the store, so nothing is lost when one is lost. With SQLite it is a
-datagram on a Unix socket in the data folder, with PostgreSQL a NOTIFY sent by the committing transaction itself.
+A wake-up only means that the store has something new, so a lost one loses no data. With SQLite it is a datagram on a
+Unix socket in the data folder, with PostgreSQL a NOTIFY sent by the committing transaction itself.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 No history is kept: the object, its link and the stored job decide. So a killed server, a broken watch and a store
 restored from a backup need no special handling.
 
-- An object without a link becomes a job, once (the link is stored with it), unless its status says that the job is over.
+- An object without a link becomes a job, once (the link is stored with it), unless its status shows an ended job.
 - A different number of replicas scales the job. A difference in any other field is reported in the object's status.
 - A deleted object has its job stopped; the finalizer is removed when the job has ended.
 - An object whose status belongs to another Corral's job is left alone.
@@ -61,7 +61,7 @@ class Reconciler:
         self._accounts, self._server = accounts, server
         self._store = control.store
         self._scaling: dict[str, _Told] = {}
-        """By UID, the size that its job was told and does not have yet."""
+        """By UID, the size that its job was asked to have and does not have yet."""
         self._others: set[str] = set()
         """The UIDs of other Corrals whose objects were found in namespaces that are mapped here."""
         self._unmapped: dict[str, float] = {}
@@ -295,7 +295,7 @@ class Reconciler:
 
 
 class _Told(msgspec.Struct, frozen=True):
-    """A size that a job was told: the times of the first and the last call."""
+    """A size that a job was asked to have, with the times of the first and the last request."""
 
     replicas: int
     first: float
