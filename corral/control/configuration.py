@@ -1,6 +1,6 @@
-"""Why: the scheduler, the engines and the policy follow the documents that are stored, at every start and on line.
+"""Apply the stored documents to the scheduler, the engines and the policy, at every start and while running.
 
-A configuration that cannot be read (it was stored by another version) leaves the one in force as it is, and says so.
+When documents cannot be read (another version stored them), the configuration in force stays, and an error is logged.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ log = structlog.get_logger()
 
 
 class Presenter(Protocol):
-    """The engines whose machines are those that documents describe."""
+    """The engines whose nodes are described by Cluster documents."""
 
     def described(self, clusters: Mapping[str, ClusterDocument]) -> tuple[Inventory, ...]:
-        """What those engines would present if these (by engine) were the cluster documents."""
+        """The inventories that those engines would present with these Cluster documents (by engine)."""
         ...
 
     def present(self, clusters: Mapping[str, ClusterDocument]) -> frozenset[str]:
-        """Have them present it from now on; their names."""
+        """Have those engines present the documents' nodes from now on; returns the engines' names."""
         ...
 
 
 class NothingDescribed:
-    """Engines that find their machines themselves."""
+    """A presenter for engines that discover their nodes themselves."""
 
     def described(self, clusters: Mapping[str, ClusterDocument]) -> tuple[Inventory, ...]:
-        """Nothing."""
+        """No inventory."""
         return ()
 
     def present(self, clusters: Mapping[str, ClusterDocument]) -> frozenset[str]:
-        """Nobody."""
+        """No engine."""
         return frozenset()
 
 
@@ -57,13 +57,13 @@ class Configured:
         self.presenter = presenter
         self.now = Configuration()
         self.hived = HivedConfigured(None)
-        """What HiveD's algorithm decides about; nothing while its preset is not in force."""
+        """The settings of HiveD's algorithm; empty while its preset is not in force."""
         self.policy = default
         self.following: frozenset[str] = frozenset()
-        """The engines whose nodes are those that documents describe."""
+        """The engines whose nodes are described by documents."""
 
     async def load(self) -> None:
-        """Read the documents as they are, and have the engines present the machines that they describe."""
+        """Read the current documents, and have the engines present the nodes that they describe."""
         documents = await self._store.all_documents()
         try:
             self.now = read_configuration(documents.revisions, documents.change)
@@ -79,17 +79,17 @@ class Configured:
         log.info("configured", change=self.now.change, queues=len(self.now.queues), policy=self.policy.name)
 
     def grace(self, queue: str, own: float) -> float | None:
-        """Between being asked to yield and being killed, where a queue bounds what its jobs ask for; else None."""
+        """Seconds of grace that a preempted job gets where its queue bounds them; None where it does not."""
         said = self.now.queues.get(queue)
         most = said.grace_period_seconds if said is not None else 0
         return min(own, float(most)) if most else None
 
     def storage(self, name: str) -> StorageDocument | None:
-        """What the document of a storage says; None when there is none."""
+        """The document of a storage; None when there is none."""
         return self.now.storages.get(name)
 
     def image_pull_secrets(self, queue: str) -> tuple[str, ...]:
-        """What opens the registries of a queue's images: its own and those of the queues above it, nearest first."""
+        """The pull secrets for a queue's images: its own and its ancestors', nearest first."""
         found: dict[str, None] = {}
         seen: set[str] = set()
         while queue in self.now.queues and queue not in seen:
@@ -100,14 +100,14 @@ class Configured:
         return tuple(found)
 
     def told(self) -> QueuesConfigured:
-        """What the scheduler is told of it."""
+        """The event that tells the scheduler about the queues."""
         return QueuesConfigured(self.now.queue_specs())
 
 
 def hived_configured(configuration: Configuration) -> HivedConfigured:
-    """What the scheduler is told about HiveD's algorithm.
+    """The event that tells the scheduler about HiveD's algorithm.
 
-    Raises InvalidInput where HiveD has no words for the documents, or where what virtual clusters own does not fit.
+    Raises InvalidInput when HiveD cannot express the documents, or when the cells of virtual clusters do not fit.
     """
     found = configuration.hived()
     if found is None:
@@ -119,7 +119,7 @@ def hived_configured(configuration: Configuration) -> HivedConfigured:
 
 
 def scheduler_policy(document: PolicyDocument | None, default: Policy) -> Policy:
-    """The policy of a document.
+    """The scheduling policy of a document.
 
     Raises InvalidInput for a preset that is not installed.
     """

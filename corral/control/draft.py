@@ -1,4 +1,4 @@
-"""Why: one cycle's decisions are gathered here and stored in one transaction, the last state of each thing only."""
+"""The pending writes of one cycle: the last state of each thing, stored in one transaction."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from corral.model.writes import AttemptWrite, ControlBatch, FactWrite, JobWrite,
 
 @dataclass
 class Draft:
-    """What the next commit will write; the loop fills it while it folds, plans and observes."""
+    """The content of the next commit; filled while the loop folds, plans and observes."""
 
     cursor: int | None = None
     jobs: set[JobId] = field(default_factory=set)
     edited: set[JobId] = field(default_factory=set)
-    """Those of `jobs` whose documents have become others."""
+    """Those of `jobs` whose documents have changed."""
     tasks: dict[tuple[JobId, TaskKey], TaskRun | None] = field(default_factory=dict)
     attempts: dict[AttemptId, AttemptWrite] = field(default_factory=dict)
     facts: list[FactWrite] = field(default_factory=list)
@@ -28,9 +28,9 @@ class Draft:
     receipts: dict[str, Receipt] = field(default_factory=dict)
     ledger: dict[tuple[str, str], LedgerEntry] = field(default_factory=dict)
     usage: dict[str, QueueUsage | None] = field(default_factory=dict)
-    """By queue what it held in the past; None: that is no matter any more."""
+    """The past usage of queues; None deletes it."""
     user_usage: dict[tuple[str, str], UserUsage | None] = field(default_factory=dict)
-    """The same by queue and user."""
+    """The past usage of users, by queue and user; None deletes it."""
     removed: list[JobId] = field(default_factory=list)
 
     @property
@@ -44,7 +44,7 @@ class Draft:
         self.facts.append(FactWrite(job, at, fact, actor))
 
     def batch(self, epoch: int, jobs: tuple[JobWrite, ...], done: tuple[int, ...]) -> ControlBatch:
-        """The draft as the store takes it."""
+        """The draft as the batch that the store commits."""
         return ControlBatch(
             epoch=epoch,
             cursor=self.cursor,

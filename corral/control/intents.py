@@ -1,4 +1,4 @@
-"""Why: what people ask for is stored before anything is done about it; this carries those wishes out in their order."""
+"""Carry out users' stored intents for jobs, in commit order."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class Intents:
         self._folder = folder
         self.cursor = cursor
         self.reconfigure = False
-        """Whether the documents that configure the cluster have changed; who reads them anew takes it back."""
+        """Whether the configuration documents have changed; reset by the loop when it reads them."""
         self.preempting = ""
-        """Who said that jobs shall yield which hold more than their queues may now; who has them yield takes it back."""
+        """The actor who asked to preempt jobs above their queues' new limits; reset by the loop when it does so."""
         self.cordons_changed = False
-        """Whether nodes were closed or opened; who reads them anew takes it back."""
+        """Whether cordons have changed; reset by the loop when it reads them."""
 
     async def fold(self, now: float, limit: int = 500) -> bool:
-        """Fold the next intents; True when there may be more."""
+        """Fold the next intents; returns whether there may be more."""
         intents = await self._store.intents(self.cursor, limit)
         if not intents:
             return False
@@ -60,7 +60,7 @@ class Intents:
         return len(intents) == limit
 
     async def _load_missing(self, intents: Sequence[Intent]) -> None:
-        """Bring the jobs that these intents are about, and that are over or new, into memory."""
+        """Load the jobs of these intents that are not in memory, because they have ended or are new."""
         world = self._folder.world
         missing = {intent.job for intent in intents if intent.job and intent.job not in world.jobs}
         self._loaded: dict[JobId, Job] = {
@@ -114,7 +114,7 @@ class Intents:
                 self._reconsider(job, intent, now)
 
     def _reconsider(self, job: Job, intent: Intent, now: float) -> None:
-        """What concerns jobs that hold nothing."""
+        """Carry out the intents for jobs that hold nothing: order, edit and delete."""
         match intent.kind:
             case IntentKind.ORDER:
                 self._order(job, intent, now)
@@ -126,7 +126,7 @@ class Intents:
                 log.warning("unknown intent", job=intent.job, kind=intent.kind)
 
     async def settle(self, job: Job, now: float) -> None:
-        """After a start: what a held job waits for may have ended while nobody looked."""
+        """After a start, check whether jobs that a held job depends on have ended meanwhile."""
         others = await self._needed(job)
         job.waits_for = _live(others)
         self._folder.wait_for(job)
@@ -139,7 +139,7 @@ class Intents:
         settle_dependencies(self._folder, job, others, now)
 
     async def _needed(self, job: Job) -> dict[str, Job | None]:
-        """The jobs that a job depends on, live or over; None where one is gone."""
+        """The jobs that a job depends on, live or ended, by id; None for a removed one."""
         world = self._folder.world
         names = [JobId(need.job) for need in job.needs]
         stored = await self._store.load_jobs([name for name in names if name not in world.jobs])
@@ -154,7 +154,7 @@ class Intents:
         self._folder.event(job, ScaleRequested(str(data["role"]), int(data["replicas"]), intent.actor, remove), now)
 
     def _order(self, job: Job, intent: Intent, now: float) -> None:
-        """Put a job elsewhere among the waiting ones of its queue; one that runs by now waits there next time."""
+        """Reorder a waiting job within its queue. A job that runs by now keeps the new turn for its next wait."""
         if job.completed:
             return
         jobs, queue = self._folder.world.jobs, job.terms.queue
@@ -171,7 +171,7 @@ class Intents:
         self._folder.take_turn(job, turn)
 
     def _edit(self, job: Job, intent: Intent, now: float) -> None:
-        """Have a job wait on other terms; one that has begun or is over by now keeps its own."""
+        """Change the priority, maxDuration or queue of a waiting job; refused when it has begun or ended."""
         if job.completed or phase(job.run) is not Phase.WAITING:
             begun = Fact("job.edit-refused", "It no longer waits, so it keeps its priority, maxDuration and queue.")
             self._folder.tell(job.id, now, begun, intent.actor)
@@ -199,7 +199,7 @@ class Intents:
 
 
 async def know_groups(store: Store, jobs: Iterable[Job]) -> None:
-    """Give jobs the groups of their users, for the limits by group."""
+    """Set the groups of jobs from their users, for limits by group."""
     users: dict[str, tuple[str, ...]] = {}
     for job in jobs:
         if job.user not in users:
@@ -213,7 +213,7 @@ def _live(others: Mapping[str, Job | None]) -> frozenset[JobId]:
 
 
 def settle_dependencies(folder: Folder, job: Job, others: Mapping[str, Job | None], now: float) -> None:
-    """Tell a held job of the jobs it depends on that are over already: it fails, goes on, or waits for the rest."""
+    """Apply ended dependencies to a held job: it fails, is released, or waits for the rest."""
     for need in job.needs:
         other = others.get(need.job)
         if (other is not None and not other.completed) or need.condition == "ended":

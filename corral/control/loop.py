@@ -1,6 +1,6 @@
-"""Why: one cycle folds what happened, plans, stores everything in one transaction, and only then acts.
+"""The control loop: fold events, plan, commit in one transaction, then act.
 
-The order is the guarantee: nothing is done that was not stored, and what was stored is done at least once.
+The order is the guarantee: nothing is done before it is stored, and everything stored is done at least once.
 """
 
 from __future__ import annotations
@@ -71,15 +71,15 @@ NODE_LOST = -1001
 _STARTED = frozenset({TaskState.PREPARING, TaskState.RUNNING})
 _EVENTS_AT_ONCE = 1000
 _FLUSH_SECONDS = 0.5
-"""How long rows that were carried out may stay in the outbox when nothing else is written."""
+"""Seconds that rows of carried-out commands may stay in the outbox while nothing else is written."""
 _SILENT_SECONDS = 15.0
-"""A leader that has finished no cycle for so long says so when it is asked how it is."""
+"""Seconds without a finished cycle after which a leader reports a problem."""
 _LOOK_SECONDS = 2.0
-"""The store is read at least so often, should a wake-up ever be lost."""
+"""Seconds between two reads of the store when no wake-up arrives, in case one is lost."""
 
 
 class _InJobs(Steps):
-    """Carries a plan out in the jobs that it names, beside cluster and queue."""
+    """Carries out a plan in the jobs, in addition to cluster and queue."""
 
     def __init__(self, control: Control, now: float) -> None:
         self._control = control
@@ -96,7 +96,7 @@ class _InJobs(Steps):
 
 
 class Control:
-    """The loop: fold, plan, commit, dispatch; everything it knows is in `world`."""
+    """The control loop: fold, plan, commit, dispatch; its whole state is in `world`."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Control:
         presenter: Presenter | None = None,
         not_ready_seconds: float = 60.0,
     ) -> None:
-        """`policy` is in force while no document says another; `presenter` makes engines follow cluster documents.
+        """`policy` applies while no document sets another; `presenter` makes engines follow Cluster documents.
 
         A node that is not ready for `not_ready_seconds` is lost to the gangs on it.
         """
@@ -136,19 +136,19 @@ class Control:
         self._next_upkeep: float | None = None
         self._owned: tuple[object, dict[str, int]] | None = None
         self.scale_object: Callable[[JobId, int], Awaitable[bool]] = _no_object
-        """Has the object that a job was born as ask for so many replicas; whether there is one."""
+        """Sets the replicas in the object that a job was made from; returns whether there is one."""
         self.external = ExternalTasks(self.report, clock.now)
         self.dispatcher = self._new_dispatcher()
         self.ready = asyncio.Event()
-        """Set once it leads and knows all jobs; it stays set."""
+        """Set once it leads and has loaded all jobs; it stays set."""
         self.world_is_whole = False
-        """Whether questions can be answered from the world: not while everything is read again."""
+        """Whether queries can be answered from the world: not while it is being rebuilt."""
         self.removed: Callable[[JobId], None] = lambda job: None
-        """Called when a job and its history are gone from the store."""
+        """Called when a job and its history were deleted from the store."""
         self.recovering: Callable[[], Awaitable[None]] = _nothing
-        """Awaited when all live jobs are known, before the machines are looked at."""
+        """Awaited when all live jobs are loaded, before the nodes are read."""
         self.changed: Callable[[Iterable[JobId]], None] = lambda jobs: None
-        """Called with the jobs of which something new is stored."""
+        """Called after a commit with the jobs that changed."""
 
     async def run(self) -> None:
         """Lead until cancelled.
@@ -165,7 +165,7 @@ class Control:
             group.create_task(self._lead())
 
     async def close(self) -> None:
-        """Let go of everything; tasks run on."""
+        """Close everything; tasks run on."""
         await self.dispatcher.close()
         for engine in self.engines.values():
             await engine.close()
@@ -188,7 +188,7 @@ class Control:
                 await asyncio.sleep(0.1)
 
     async def _recover(self) -> None:
-        """Build the world from the store alone, and carry on with what was stored and not yet done."""
+        """Rebuild the world from the store alone, and continue with commands that were stored but not done."""
         self._events.extendleft(reversed(self._taken))
         self._taken.clear()
         cursor = (await self._leadership.renew()).cursor
@@ -212,7 +212,7 @@ class Control:
             self.world.cluster.apply(inventory)
         self.intents = Intents(self.store, self.folder, cursor)
         now = self.clock.now()
-        for job in sorted(jobs, key=lambda job: job.run.placed_at or inf):  # HiveD accounts for gangs in that order
+        for job in sorted(jobs, key=lambda job: job.run.placed_at or inf):  # HiveD must account for gangs in this order
             self._adopt(job)
         await self._recall_losses()
         self.world.cluster.apply(UsageRecalled(tuple(self.past.written.values()), tuple(self.past.of_users)))
@@ -234,7 +234,7 @@ class Control:
         return self.configured.policy
 
     async def _configure(self) -> None:
-        """Take over the documents as they are stored now."""
+        """Apply the documents as they are stored now."""
         await self.configured.load()
         self.machines.following = self.configured.following
         self.world.cluster.apply(self.configured.told())
@@ -246,7 +246,7 @@ class Control:
         self.world.plan_wanted = True
 
     async def _recall_losses(self) -> None:
-        """Have HiveD know when, and to whom, jobs lost the guarantee before this start."""
+        """Tell HiveD which jobs lost their guarantee before this start, when, and to which job."""
         hived = self.world.cluster.hived
         for job in hived.lost() if hived is not None else ():
             told = await self.store.events_of(job, kinds=(GUARANTEE_LOST,))
@@ -255,21 +255,21 @@ class Control:
                 hived.recall_loss(job, str(told[0].data.get("preemptor", "")), at)
 
     def _tell_demoted(self) -> None:
-        """Tell those whom a new configuration of cells took the guarantee."""
+        """Tell the jobs that lost their guarantee through a new configuration of cells."""
         hived = self.world.cluster.hived
         if hived is not None:
             why = "the new configuration has no cell of its virtual cluster for it"
             self.folder.lost_guarantee(hived.demoted(), why, self.clock.now())
 
     def _take_back(self, now: float) -> None:
-        """Have those jobs yield that hold more than their queues may, if whoever lowered the limits said so."""
+        """Preempt jobs above their queues' new limits or on cells owed to others, if the author asked for it."""
         by, self.intents.preempting = self.intents.preempting, ""
         if by:
             for eviction in (*over_limit(self.world.cluster, now), *fragmenting(self.world.cluster, now)):
                 self.evict(eviction, now, by_user=by)
 
     async def _close_nodes(self) -> None:
-        """Take over which nodes take no new tasks; what runs on them is looked at next."""
+        """Apply the stored cordons; the tasks on cordoned nodes are checked in the next step."""
         for seen in await self.machines.read_cordons():
             self.world.cluster.apply(seen)
         self.folder.policy = msgspec.structs.replace(self.launch_policy, closed_nodes=frozenset(self.machines.cordons))
@@ -292,7 +292,7 @@ class Control:
         return EXTERNAL if job is not None and job.run.external else self.machines.engine_of(attempt)
 
     def _miss_lost_attempts(self, jobs: list[Job], pending: set[AttemptId]) -> None:
-        """An attempt that was started and that no engine knows went with its machine (a power cut): it has ended."""
+        """Report the end of started attempts that no engine knows: their machine has restarted (a power cut)."""
         known = pending.union(*(engine.attempts() for engine in self.engines.values()))
         for job in jobs:
             if job.run.external:
@@ -334,7 +334,7 @@ class Control:
         await self._commit()
 
     def _loans(self) -> Loans:
-        """Who uses how many of whose devices; what is owned is counted again only when it was configured anew."""
+        """The devices lent between queues. Owned devices are counted again only after a new configuration."""
         ownership = self.world.cluster.ownership
         if self._owned is None or self._owned[0] is not ownership:
             self._owned = (ownership, owned_devices(ownership))
@@ -369,7 +369,7 @@ class Control:
             self._explain(JobId(job_id), reasons)
 
     def evict(self, eviction: Eviction, now: float, *, by_user: str = "") -> None:
-        """Have a gang yield; the scheduler gives what it held to whoever it was for once it has ended."""
+        """Preempt a gang. The scheduler assigns its devices to the preemptor once they are free."""
         job = self.world.jobs.get(eviction.job)
         if job is not None:
             grace = self.configured.grace(job.terms.queue, self.launch_policy.grace_of(job.view))
@@ -450,7 +450,7 @@ class Control:
                 del self.world.jobs[job_id]
 
     async def _wait(self) -> None:
-        """Sleep until something rings, a timer comes, or what was carried out should be written down."""
+        """Sleep until a wake-up, a timer, or the time to delete finished commands from the outbox."""
         if self._rung or self._awake.is_set():
             self._awake.clear()
             await asyncio.sleep(0)
@@ -480,7 +480,7 @@ class Control:
         )
 
     def troubles(self) -> list[str]:
-        """What keeps this control from its work, one sentence each."""
+        """The problems that keep this control from working, one sentence each."""
         if not self.ready.is_set():
             return []
         found = []
@@ -494,12 +494,12 @@ class Control:
         return found
 
     async def cycled(self) -> None:
-        """Wait until another cycle has been stored."""
+        """Wait until the next commit."""
         async with self._stored:
             await self._stored.wait()
 
     def wake(self) -> None:
-        """Look into the store at once."""
+        """Read the store at once."""
         self._ring()
 
     def _ring(self) -> None:
@@ -507,7 +507,7 @@ class Control:
         self._awake.set()
 
     def report(self, event: EngineEvent) -> None:
-        """Take in what somebody else than an engine saw of a task."""
+        """Take an event of a task from a source other than an engine."""
         self._events.append(event)
         self._awake.set()
 

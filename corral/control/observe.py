@@ -1,7 +1,7 @@
-"""Why: the cluster index changes only when the machines were seen to change, and what was seen is stored for everybody.
+"""Read the engines' nodes, store them, and tell the cluster index about changes.
 
-A cordon is laid over what an engine reports: the scheduler sees a node that is not ready, `Machines` knows why. A node
-that its Cluster document describes no more is kept, closed, for as long as tasks of it run on.
+A cordon is laid over an engine's report: the scheduler sees a node that is not ready, and `Machines` knows the reason.
+A node that was removed from its Cluster document is kept, closed, until its last task has ended.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ REMOVED = "no Cluster document describes it any more; its tasks run on"
 
 
 class Machines:
-    """All engines, what was last seen of their nodes, and which of those people closed."""
+    """The engines, their nodes as last seen, and the cordons."""
 
     def __init__(self, store: Store, engines: Mapping[str, Engine], *, not_ready_seconds: float = 60.0) -> None:
-        """`not_ready_seconds`: how long a node is not ready before it counts as lost."""
+        """`not_ready_seconds`: seconds after which a node that is not ready counts as lost."""
         self._store = store
         self._engines = engines
         self._patience = not_ready_seconds
@@ -38,18 +38,18 @@ class Machines:
         self.nodes: dict[str, Node] = {}
         self.cordons: dict[str, Cordon] = {}
         self.unhealthy: dict[str, dict[int, str]] = {}
-        """By node, the devices that are not healthy, with the reason."""
+        """By node, its unhealthy devices with the reason."""
         self.tainted: dict[str, dict[Taint, float]] = {}
-        """By node, its taints that ask running tasks to leave, each with the time since when it was seen."""
+        """By node, its `NoExecute` taints with the time when each was first seen."""
         self.following: frozenset[str] = frozenset()
-        """The engines whose nodes are those that documents describe: what they lack was removed, not lost."""
+        """Engines whose nodes are described by documents; a missing node of theirs was removed, not lost."""
         self.removed: frozenset[str] = frozenset()
-        """The nodes that no document describes any more, and whose tasks run on."""
+        """Nodes that no document describes any more and that still run tasks."""
         self.held: Callable[[], set[str]] = set
-        """The nodes on which tasks hold something."""
+        """Returns the nodes on which tasks hold devices or other resources."""
 
     async def look(self, epoch: int, now: float) -> list[NodesSeen | EngineUnknown]:
-        """Ask every engine for its nodes, store them, and say what the cluster index has to learn."""
+        """Ask every engine for its nodes, store them, and return the events for the cluster index."""
         self.stale = False
         learned: list[NodesSeen | EngineUnknown] = []
         for engine in self._engines.values():
@@ -66,7 +66,7 @@ class Machines:
         return learned
 
     async def _with_removed(self, inventory: Inventory) -> Inventory:
-        """The inventory of an engine with those nodes that were removed from its document, and whose tasks run on."""
+        """Add to an engine's inventory the nodes that were removed from its document and still run tasks."""
         if inventory.engine not in self.following:
             return inventory
         prefix, there = f"{inventory.engine}/", {node.name for node in inventory.nodes}
@@ -80,29 +80,29 @@ class Machines:
         return msgspec.structs.replace(inventory, nodes=(*inventory.nodes, *closed))
 
     async def _last_seen(self, name: str) -> Node | None:
-        """A node as it was seen last, by this control or one before it."""
+        """A node as last seen, by this control or an earlier one."""
         if name in self.nodes:
             return self.nodes[name]
         row = await self._store.node(name)
         return None if row is None else row.node
 
     def forget_removed(self) -> None:
-        """Look again once the last task of a removed node is over."""
+        """Request another look when the last task of a removed node has ended."""
         if self.removed and not self.removed <= self.held():
             self.stale = True
 
     async def read_cordons(self) -> list[NodesSeen]:
-        """Read which nodes are closed to new tasks, and say what the cluster index has to learn of it."""
+        """Read the cordons and return the events for the cluster index."""
         self.cordons = await self._store.cordons()
         return [self._overlaid(inventory) for inventory in self._seen.values()]
 
     @property
     def trouble(self) -> bool:
-        """Whether anything that a gang could hold is broken."""
+        """Whether any node is not ready or tainted, or any device is unhealthy."""
         return bool(self.unhealthy or self._not_ready_since or self.tainted)
 
     def lost(self, node: str, now: float) -> str:
-        """Why a node counts as lost: it has not been ready for long; "" when it does not."""
+        """Why a node counts as lost (not ready for too long); "" when it does not."""
         since = self._not_ready_since.get(node)
         if since is None or now - since < self._patience:
             return ""
@@ -110,7 +110,7 @@ class Machines:
         return f"{node} is gone" if known is None else f"{node} is not ready: {known.ready_reason or 'no reason given'}"
 
     def next_loss(self, now: float) -> float | None:
-        """When the next node that is not ready will count as lost."""
+        """The time when the next node that is not ready will count as lost; None when there is none."""
         return min(
             (at for at in (s + self._patience for s in self._not_ready_since.values()) if at > now), default=None
         )
@@ -120,9 +120,9 @@ class Machines:
         return self.nodes.get(name)
 
     def engine_of(self, attempt: AttemptId) -> str:
-        """The engine that has this attempt.
+        """The engine that runs this attempt.
 
-        Raises CorralError when there is none.
+        Raises CorralError when it is not known.
         """
         if len(self._engines) == 1:
             return next(iter(self._engines))
@@ -152,7 +152,7 @@ class Machines:
         self._not_ready_since = others | {name: self._not_ready_since.get(name, now) for name in lacking}
 
     def _overlaid(self, inventory: Inventory) -> NodesSeen:
-        """The inventory in which closed nodes take no tasks."""
+        """The inventory with cordoned nodes marked as not ready."""
         if not any(node.name in self.cordons for node in inventory.nodes):
             return NodesSeen(inventory)
         return NodesSeen(msgspec.structs.replace(inventory, nodes=tuple(self._closed(inventory.nodes))))
