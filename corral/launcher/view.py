@@ -20,8 +20,7 @@ class RetryView(msgspec.Struct, frozen=True):
     max_retries: int = 0
     fancy: bool = True
     at_once: bool = False
-    """Whether the first retry in a row after a transient failure is immediate, as in FrameworkController and
-    OpenPAI."""
+    """Whether the first retry in a row after a transient failure is immediate (FrameworkController, OpenPAI)."""
 
 
 class RoleView(msgspec.Struct, frozen=True):
