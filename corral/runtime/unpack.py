@@ -119,7 +119,7 @@ def entries(
     try:
         with tarfile.open(fileobj=archive, mode=mode, tarinfo=CheckedInfo) as opened:
             while (member := opened.next()) is not None:
-                opened.members = []  # or the list of all entries would be kept
+                opened.members = []  # type: ignore[attr-defined]  # or the list of all entries would be kept
                 count += 1
                 if count > limits.entries:
                     raise UnsafeArchive(f"it has more than {limits.entries} entries")
