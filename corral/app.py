@@ -426,7 +426,7 @@ def _beyond(settings: Settings, key: bytes) -> Beyond | None:
 
 
 def _own_certificate(settings: Settings) -> str:
-    """The server's own certificate for tasks; "" if they reach it at another address (another certificate)."""
+    """The server's own certificate for tasks; "" without TLS, or if they use another address."""
     if settings.tls_certificate is None or settings.advertise:
         return ""
     end = "-----END CERTIFICATE-----"

@@ -32,7 +32,7 @@ from corral.supervisor import LISTEN_FD, listen
 
 _ASK_SECONDS: Final = 10.0
 _CONNECT_SECONDS: Final = 2.0
-"""A leader whose machine is gone never answers; another one leads soon."""
+"""Seconds to connect to the leader; a lost machine never answers, and another control leads soon."""
 _KNOWN_SECONDS: Final = 1.0
 """Seconds for which the leader's address is cached."""
 _KIN: Final = {"sni_hostname": NAME}

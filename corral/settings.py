@@ -22,7 +22,7 @@ def default_data_folder() -> Path:
 
 
 class Settings(BaseSettings):
-    """Corral's settings: from the command line, else from `CORRAL_…` variables, else these defaults."""
+    """Corral's settings: command-line options override `CORRAL_…` variables, which override these defaults."""
 
     model_config = SettingsConfigDict(env_prefix="CORRAL_", extra="ignore", frozen=True)
 

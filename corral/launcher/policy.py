@@ -31,7 +31,7 @@ class LaunchPolicy(msgspec.Struct, frozen=True):
     default_grace: float = 30.0
     """The time between the stop signal and KILL, for a job that sets none."""
     closed_nodes: frozenset[str] = frozenset()
-    """Nodes that take no new tasks (cordoned): a retry there releases its placement."""
+    """Cordoned nodes, which take no new tasks: a retry goes to another node."""
 
     def grace_of(self, view: JobView) -> float:
         """The time between the stop signal and KILL in seconds: the job's, or else the default."""

@@ -29,7 +29,7 @@ class Decision(msgspec.Struct, frozen=True):
     delay: float = 0.0
     why: str = ""
     after: Retries | None = None
-    """The retry counters afterwards; None: unchanged, since an attempt that was preempted counts as no retry."""
+    """The retry counters afterwards; None: unchanged, as after a preemption, which counts as no retry."""
 
 
 def ran(started_at: float | None, ended_at: float | None) -> float | None:

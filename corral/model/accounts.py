@@ -74,7 +74,9 @@ class Token(msgspec.Struct, frozen=True):
     name: str
     kind: str
     """How it was made: `api` by its user, `session` by a sign-in, `openpai` by a sign-in at OpenPAI's API.
-    `application` is made for a program at OpenPAI's API and allows only jobs and reading."""
+
+    `application` is made for a program at OpenPAI's API and allows only jobs and reading.
+    """
     created_at: float
     expires_at: float | None = None
     last_used_at: float | None = None

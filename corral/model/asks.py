@@ -207,7 +207,7 @@ def share_ask(share: Share) -> ShareAsk | None:
 
 
 def node_rules(*rules: company.NodeRules) -> NodeRules | None:
-    """Intersect node rules; a node must be in every non-empty `include` list. None if nothing is restricted."""
+    """Combine node rules; a node must be in every non-empty `include` list. None if the result has no rule."""
     included = [each.include for each in rules if each.include]
     named = [{company.node_name(name) for name in names} for names in included]
     both = NodeRules(

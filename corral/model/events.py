@@ -37,8 +37,7 @@ class Preempted(msgspec.Struct, frozen=True, tag=True):
     """Preempt the whole gang, or only `tasks` of an elastic one; it waits again in its old place.
 
     No failure: no retry is counted, whatever the retry policy. Tasks that the gang cannot spare (task 0 of the elastic
-    role, any task of another role, or so many that its minimum is not kept) end the whole gang. Ignored for an older
-    attempt.
+    role, any task of another role, or more than leave its minimum) end the whole gang. Ignored for an older attempt.
     """
 
     job_attempt: int

@@ -191,8 +191,8 @@ def classify(code: int, diagnostics: str = "") -> Completion:
     """The completion of an attempt that ended with `code`.
 
     The code is kept unchanged. A positive code without a row is an unknown failure of the program (the retry budget of
-    255, the phrase of 220); a negative one is classified as -8000. If OpenPAI's runtime wrote diagnostics, the retry
-    class is that of the code that OpenPAI shows for them: never retried after 220.
+    255, the phrase of 220); a negative one is classified as -8000. If the diagnostics of a positive code without a row
+    contain OpenPAI's error block, the retry class is that of the code that OpenPAI shows: never retried after 220.
     """
     spec = exit_spec(code)
     undefined = spec.code == UNDEFINED_POSITIVE != code

@@ -61,7 +61,7 @@ class RuntimePlan(msgspec.Struct, frozen=True):
     resolve: tuple[str, ...] = ()
     """The peers whose addresses appear in the command and environment, such as `worker-0`; "*" is all."""
     checkpoint: str = ""
-    """The checkpoint's file or folder, whose change shows that work was saved; relative to the working directory."""
+    """The checkpoint's file or folder, absolute or in the working directory; it changes when work is saved."""
     openpai: dict[str, Any] = {}
     """The steps of OpenPAI's runtime; empty for jobs in other formats."""
     exit_patterns: bool = True

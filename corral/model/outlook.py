@@ -20,7 +20,7 @@ class Basis(StrEnum):
     AT_LATEST = "at-latest"
     """Jobs with known ends free enough by then, and no job behind it in the queue can delay it."""
     EXPECTED = "expected"
-    """A simulation of the scheduler with today's jobs starts it then."""
+    """The scheduler, simulated with the jobs known now, starts it then."""
     NOT_BEFORE = "not-before"
     """If running jobs use all the time they may, it is still waiting then; nothing later is known."""
     UNKNOWN = "unknown"

@@ -23,7 +23,7 @@ _ABBREVIATED: Final = {
     "devices": "count", "topology": "required", "nodes": "include", "network": "rdma", "spread": "level",
     "antiAffinity": "tags",
 }  # fmt: skip
-"""By field that allows a short form, the field of its own that the short form sets."""
+"""By field with a short form, the subfield that the short form sets."""
 _FREE_KEYS: Final = ("nodeSelector", "other")
 """The rest of a path below these is one key, even if it contains dots."""
 _UNSEEN: Final = ("parameters", "env", "secrets", "labels", "annotations")

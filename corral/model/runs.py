@@ -95,7 +95,7 @@ class TaskRun(msgspec.Struct, frozen=True):
 
     @property
     def stays(self) -> bool:
-        """Whether it holds a placement and is not ending for good."""
+        """Whether it holds a placement and is not being ended."""
         return self.holds and self.state in _STAYS
 
 

@@ -102,8 +102,8 @@ class JobDetail(JobSummary, frozen=True, kw_only=True):
     allowed: tuple[str, ...] = ()
     """The caller's permissions on it, whatever its state.
 
-    Of `stop`, `restart`, `suspend`, `resume`, `scale`, `delete`, `tag`, `exec`, `logs`, `environment` and, for managers
-    of its queue, `order`.
+    Possible values are `stop`, `restart`, `suspend`, `resume`, `scale`, `delete`, `tag`, `exec`, `logs`, `environment`
+    and, for managers of its queue, `order`.
     """
 
 

@@ -31,7 +31,7 @@ def missing_virtual_clusters(now: Iterable[DocumentRevision], given: Collection[
 
 
 def what_becomes(name: str, phases: dict[str, int]) -> str:
-    """A clause on the fate of the jobs of a removed virtual cluster; "" if it has none."""
+    """A clause on how the jobs of a removed virtual cluster continue; "" if it has none."""
     running = sum(phases.get(each, 0) for each in RUNNING)
     waiting = sum(phases.get(each, 0) for each in WAITING)
     told = []

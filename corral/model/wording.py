@@ -1,6 +1,6 @@
 """Turn the scheduler's clauses into sentences for people: job names instead of ids, and one full stop at the end.
 
-The scheduler knows jobs by their ids alone; whoever stores or shows its texts inserts the names.
+The scheduler knows jobs by their ids alone; callers that store or show its texts insert the names.
 """
 
 from __future__ import annotations

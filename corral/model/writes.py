@@ -101,7 +101,7 @@ class NewJob(msgspec.Struct, frozen=True):
     suspended: bool = False
     """Whether it is suspended from the start."""
     openpai: OpenPaiListing | None = None
-    """For a job in OpenPAI's format: the listed name, to which `unique_name` then applies."""
+    """For a job in OpenPAI's format: its list fields; `unique_name` then applies to their name."""
     request_hash: str = ""
     """A hash that tells a repeated request from another one with the same idempotency key."""
 
